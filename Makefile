@@ -18,7 +18,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 ARGS ?=
 JOBS ?= 2
 SIZE ?=
-PYTEST := $(BIN)/python -m pytest -n $(JOBS)
+# A test that hangs for ten minutes ends its process, so that it fails and the others go on.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) $(if $(findstring --full,$(ARGS)),,-o faulthandler_exit_on_timeout=true)
 export PYTHON
 
 # A stamp says what is installed; a changed pyproject.toml, setup.py or kernel makes it stale.

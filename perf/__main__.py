@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from perf import machine, plot
-from perf.budget import FIGURES_SIZE
-from perf.cases import CASES, SMOKE, Case
 from perf.contestants.line_up import line_up
-from perf.report import to_markdown
-from perf.results import Results, Run, load, save
-from perf.rounds import measure
-from perf.sample import SanityError
+from perf.figures import machine, plot
+from perf.figures.report import to_markdown
+from perf.figures.results import Results, Run, load, save
+from perf.figures.sample import SanityError
+from perf.plan.budget import FIGURES_SIZE
+from perf.plan.cases import CASES, SMOKE, Case
+from perf.sampling.rounds import measure
 
 _ROUNDS_FOR_FIGURES = 5
 

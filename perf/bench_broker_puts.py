@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf import machine
+from perf.figures import machine
 from seglog.broker.broker import Broker
 from seglog.client.local_link import LocalLink
 from seglog.remoting.bodies import BatchMessage, MessageBatch

@@ -30,8 +30,8 @@ from typing import Final
 
 import numpy as np
 
-from perf import machine
-from perf.spread import Spread
+from perf.figures import machine
+from perf.figures.spread import Spread
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.kernels import _native
 from seglog.storage.store import MessageStore
@@ -165,7 +165,7 @@ def measure(directory: Path, size_bytes: int, rounds: int, *, has_keys: bool) ->
     root = directory / "store"
     try:
         count = step(root, _MAKE_KEYED if has_keys else _MAKE_PLAIN, size_bytes)["records"]
-        run_bare(root)  # the page cache is filled by whoever comes first
+        run_bare(root)  # the first run fills the page cache
         pairs = [(run_bare(root), run_check(root)) for _ in range(rounds)]
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf import machine
+from perf.figures import machine
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels import NATIVE, PYTHON, _native, walk
 from seglog.storage.kernels.pending_record import PythonPendingRecord

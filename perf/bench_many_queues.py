@@ -1,6 +1,6 @@
 """``python -m perf.bench_many_queues``: a broker with very many queues and groups; prints a table.
 
-A process with the usual limit of 1,024 open files makes the store; another one opens it, commits every offset
+A process that may have 1,024 files open makes the store; another one opens it, commits every offset
 and saves them. Each group has offsets in up to 100 queues.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf import machine
+from perf.figures import machine
 from seglog.broker.broker import Broker
 from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.codes import RequestCode

@@ -2,7 +2,7 @@
 
 BASE is a tree of that version (``git worktree add``). The kernels of both are built in the same way, by
 ``tools/build-kernels seglog/storage/kernels``: flags alone make up to 2 % of instructions. Each round
-measures, in random order, BASE, BASE once more (A/A tells what the machine makes of one and the same program)
+measures, in random order, BASE, BASE once more (A/A shows how far two runs of one program differ)
 and this tree. A row is dearer if its median takes more CPU time than that of BASE by more than the A/A spread
 and 3 %. Where A/A spreads more than 5 %, times say little, and instructions decide, which ``--instructions``
 counts; ``--instructions all`` counts those of each row.
@@ -26,10 +26,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf import machine
-from perf.no_dearer_work import COUNTING
+from perf.figures import machine
+from perf.stores.no_dearer_work import COUNTING
 
 HERE: Final = Path(__file__).resolve().parents[1]
+_WORK: Final = HERE / "perf" / "stores" / "no_dearer_work.py"
 ALLOWED: Final = 0.03
 MOST_SPREAD: Final = 0.05
 _FILLED: Final = {"fill": 300_000, "fill small": 100, "fill queues": 3_000}
@@ -110,7 +111,7 @@ class Row:
 
 def run(tree: Path, row: str, folder: Path, count: int, command: Sequence[str] = ()) -> str:
     """Runs a cell over the ``seglog`` of a tree; returns what it printed."""
-    words = [*command, sys.executable, str(HERE / "perf" / "no_dearer_work.py"), row, str(folder), str(count)]
+    words = [*command, sys.executable, str(_WORK), row, str(folder), str(count)]
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     if command:
         environment[COUNTING] = "yes"

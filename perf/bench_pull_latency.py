@@ -1,4 +1,4 @@
-"""``python -m perf.bench_pull_latency``: from the put of a message to whoever waits for it; prints a table.
+"""``python -m perf.bench_pull_latency``: from the put of a message to the waiting pull; prints a table.
 
 One thread puts a message, once the other is asleep; the time runs from just before the put until the other
 has the message in its hands. Beside a pull that is held by the broker stands the store's own ``wait_for``,
@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Final
 
-from perf import machine
+from perf.figures import machine
 from seglog.broker.broker import Broker
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.settings.config import BrokerConfig

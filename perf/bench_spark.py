@@ -24,16 +24,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perf import machine
-from perf.binary_file_peer import audit_by_hand, cut_front
-from perf.sample import check
-from perf.spark_store import TOPICS, make_store
-from perf.spread import Spread
+from perf.figures import machine
+from perf.figures.sample import check
+from perf.figures.spread import Spread
+from perf.stores.binary_file_peer import audit_by_hand, cut_front
+from perf.stores.spark_store import TOPICS, make_store
 from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,6 +1,6 @@
 """``python -m perf.bench_views``: a queue as numpy arrays, and verifying by seals; prints a table.
 
-The store is made by :mod:`perf.made_store`, with queue files of RocketMQ's default length, so that the
+The store is made by :mod:`perf.stores.made_store`, with queue files of RocketMQ's default length, so that the
 units of 10 million messages lie in 34 files. Everything is in the page cache when it is measured.
 """
 
@@ -20,13 +20,13 @@ from typing import Final
 
 import numpy as np
 
-from perf import machine
-from perf.made_store import FIRST_MS, MESSAGES_A_MS, TOPIC, make_store, record_dtype
+from perf.figures import machine
+from perf.stores.made_store import FIRST_MS, MESSAGES_A_MS, TOPIC, make_store, record_dtype
+from seglog.doctor.check.verify import verify_store
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.reads.queue_view import QueueView
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from seglog.storage.writes.writer import Writer
 
 _MESSAGES_AT_SIZE_1: Final = 100_000

@@ -208,7 +208,7 @@ def _index(value: object) -> int | None:
 
 
 def shown(value: object) -> str:
-    """Returns a value as an error shows it: short, whatever it is."""
+    """Returns a value as an error shows it: short, for a value of any length."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"<{value.bit_length()} bits>"
     return reprlib.repr(value)

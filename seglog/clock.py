@@ -51,7 +51,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that moves only when told to, for tests and replays.
+    """A clock that moves only by calls, for tests and replays.
 
     Args:
         start_ms: First value of both clocks.

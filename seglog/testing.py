@@ -73,7 +73,7 @@ class VirtualBroker(Broker):
             config: Names and settings.
 
         Raises:
-            StoreError: Whatever ``MessageStore.open`` raises.
+            StoreError: As ``MessageStore.open`` raises it.
         """
         clock, config = clock or VirtualClock(), config or BrokerConfig()
         store = MessageStore.open(
@@ -126,7 +126,7 @@ class VirtualBroker(Broker):
         )
 
     def messages(self, topic: str) -> list[Message]:
-        """Returns what can be consumed of a topic now, queue after queue, whoever has consumed it."""
+        """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
         found: list[Message] = []
         for queue in self.store.queues():
             queue_offset = queue.min_offset

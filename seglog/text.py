@@ -30,7 +30,7 @@ def size_text(size_bytes: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Returns text with whatever a terminal would act upon, or an eye not see, as its escape.
+    """Returns text in which all that a terminal would act upon, or an eye not see, is escaped.
 
     That is all that Unicode calls control, format (which turn the direction of writing), surrogate,
     private, unassigned or a separator other than the space; no line of text can become two.

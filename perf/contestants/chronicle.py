@@ -13,9 +13,9 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from perf.budget import Budget
-from perf.cases import FILL_BATCH, READS, Case, Workload
-from perf.sample import Sample, SanityError
+from perf.figures.sample import Sample, SanityError
+from perf.plan.budget import Budget
+from perf.plan.cases import FILL_BATCH, READS, Case, Workload
 from perf.workloads.latency import SHARES
 from tests.interop.judging import toolchain
 
@@ -91,7 +91,7 @@ class Chronicle:
         assert process.stdout is not None
         watchdog = threading.Timer(_LIMIT_S, process.kill)
         watchdog.start()
-        with contextlib.suppress(BrokenPipeError):  # it is gone, and what it said is told below
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and what it said is reported below
             process.stdin.write(" ".join(f"{name}={_java_text(it)}" for name, it in request.items()) + "\n")
             process.stdin.flush()
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from perf.budget import Budget
-from perf.cases import Case
-from perf.sample import Sample
+from perf.figures.sample import Sample
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
 
 
 class Contestant(Protocol):

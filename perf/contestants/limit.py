@@ -1,15 +1,15 @@
-"""Nobody's log: what the machine's ``pwrite`` gives, in the same round as the batches."""
+"""No log: what the machine's ``pwrite`` gives, in the same round as the batches."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-from perf.budget import Budget
-from perf.cases import Case, Workload
-from perf.child import Request
 from perf.contestants.process import take
-from perf.sample import Sample
+from perf.figures.sample import Sample
+from perf.plan.budget import Budget
+from perf.plan.cases import Case, Workload
+from perf.sampling.child import Request
 
 
 class Limit:

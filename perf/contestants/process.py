@@ -1,4 +1,4 @@
-"""Runs :mod:`perf.child`, and watches its memory where that is what is measured."""
+"""Runs :mod:`perf.sampling.child`, and watches its memory where that is what is measured."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from perf.child import Request
-from perf.sample import Sample, SanityError
+from perf.figures.sample import Sample, SanityError
+from perf.sampling.child import Request
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _LIMIT_S: Final = 600
@@ -44,14 +44,14 @@ def run(
         is_watched: Whether to look at its memory, which takes some of a core meanwhile.
 
     Returns:
-        What it printed, and the bytes of anonymous memory that it had at most, 0 if nobody watched.
+        What it printed, and the bytes of anonymous memory that it had at most, 0 if that was not watched.
 
     Raises:
         SanityError: It ended in another way.
     """
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
-            [sys.executable, "-m", "perf.child", json.dumps(asdict(request))],
+            [sys.executable, "-m", "perf.sampling.child", json.dumps(asdict(request))],
             cwd=ROOT,
             stdout=said,
             stderr=errors,

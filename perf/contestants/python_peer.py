@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from perf.budget import Budget
-from perf.cases import READS, WRITES, Case, Workload
-from perf.child import Request
 from perf.contestants.process import take
-from perf.sample import Sample
+from perf.figures.sample import Sample
+from perf.plan.budget import Budget
+from perf.plan.cases import READS, WRITES, Case, Workload
+from perf.sampling.child import Request
 
 
 @dataclass(frozen=True, slots=True)

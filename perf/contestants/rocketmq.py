@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from perf.budget import Budget
-from perf.cases import FILL_BATCH, LATENCY_FILE_BYTES, READS, Case, Workload
-from perf.sample import Sample, SanityError, check
+from perf.figures.sample import Sample, SanityError, check
+from perf.plan.budget import Budget
+from perf.plan.cases import FILL_BATCH, LATENCY_FILE_BYTES, READS, Case, Workload
 from perf.workloads.latency import SHARES
 from perf.workloads.size import count_bytes
 from perf.workloads.together import over_one

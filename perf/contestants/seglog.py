@@ -6,11 +6,11 @@ import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perf.budget import Budget
-from perf.cases import Case, Workload
-from perf.child import Request
 from perf.contestants.process import run, take
-from perf.sample import Sample
+from perf.figures.sample import Sample
+from perf.plan.budget import Budget
+from perf.plan.cases import Case, Workload
+from perf.sampling.child import Request
 from perf.workloads.size import count_bytes
 from seglog.storage.kernels import NATIVE, PYTHON, VARIABLE
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import lmdb
 
-from perf.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
-from perf.cases import Case
-from perf.sample import SanityError
+from perf.figures.sample import SanityError
+from perf.plan.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
+from perf.plan.cases import Case
 
 _PLACE: Final = struct.Struct(">IQ")
 _MAP_BYTES: Final = 16 << 30
@@ -66,7 +66,7 @@ class LmdbLog:
         self._number += count
 
     def settle(self) -> None:
-        """Looks the last message up by its key; what is committed is there."""
+        """Looks the last message up by its key; what is committed exists."""
         if self._by_key is not None:
             unique = self._keys[(self._number - 1) % KEY_COUNT][1].encode()
             with self._env.begin() as transaction:
@@ -98,7 +98,7 @@ class LmdbLog:
         return (entries + self._queues - 1 - queue_id) // self._queues
 
     def stored_bytes(self) -> int:
-        """Is not told: entries are no records."""
+        """Returns 0: entries are no records."""
         return 0
 
     def close(self) -> None:

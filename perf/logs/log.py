@@ -37,7 +37,7 @@ class Log(Protocol):
         ...
 
     def stored_bytes(self) -> int:
-        """Returns the bytes of records and queue units; 0 where that is nobody's business."""
+        """Returns the bytes of records and queue units; 0 where that is not known."""
         ...
 
     def close(self) -> None:

@@ -7,9 +7,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from perf.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
-from perf.cases import Case
-from perf.sample import SanityError
+from perf.figures.sample import SanityError
+from perf.plan.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
+from perf.plan.cases import Case
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.reads.get import GetResult

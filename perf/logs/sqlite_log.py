@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from perf.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
-from perf.cases import Case
-from perf.sample import SanityError
+from perf.figures.sample import SanityError
+from perf.plan.bodies import KEY_COUNT, TAG, bodies_of, body_of, keys
+from perf.plan.cases import Case
 
 Row = tuple[int, int, bytes, str | None, str | None, str | None]
 
@@ -63,7 +63,7 @@ class SqliteLog:
         self._db.execute("COMMIT")
 
     def settle(self) -> None:
-        """Looks the last message up by its key; what is committed is there."""
+        """Looks the last message up by its key; what is committed exists."""
         if self._keys:
             unique = self._keys[(self._number - 1) % KEY_COUNT][1]
             if self._db.execute("SELECT body FROM log WHERE uniq_key = ?", (unique,)).fetchone() is None:
@@ -86,7 +86,7 @@ class SqliteLog:
         return found
 
     def stored_bytes(self) -> int:
-        """Is not told: rows are no records."""
+        """Returns 0: rows are no records."""
         return 0
 
     def close(self) -> None:

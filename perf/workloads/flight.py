@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
-from perf.bodies import body_of
-from perf.budget import Budget
-from perf.cases import Case
+from perf.figures.sample import Sample, check
 from perf.logs.seglog_log import TOPIC, SeglogLog
-from perf.sample import Sample, check
-from perf.stopwatch import Stopwatch
+from perf.plan.bodies import body_of
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
+from perf.sampling.stopwatch import Stopwatch
 
 
 def put_in_flight(log: SeglogLog, case: Case, budget: Budget) -> Sample:

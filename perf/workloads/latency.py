@@ -6,12 +6,12 @@ import time
 from array import array
 from typing import Final
 
-from perf.bodies import body_of
-from perf.budget import Budget
-from perf.cases import Case
+from perf.figures.sample import Sample, check
 from perf.logs.seglog_log import TOPIC, SeglogLog
-from perf.sample import Sample, check
-from perf.stopwatch import Stopwatch
+from perf.plan.bodies import body_of
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
+from perf.sampling.stopwatch import Stopwatch
 
 SHARES: Final = {"p50_us": 0.5, "p99_us": 0.99, "p999_us": 0.999, "max_us": 1.0}
 

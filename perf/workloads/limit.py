@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from perf.budget import Budget
-from perf.sample import Sample
-from perf.stopwatch import Stopwatch
+from perf.figures.sample import Sample
+from perf.plan.budget import Budget
+from perf.sampling.stopwatch import Stopwatch
 
 _WRITE_BYTES: Final = 64 << 10
 

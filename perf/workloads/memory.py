@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from perf.budget import Budget
-from perf.cases import PULL_COUNT, Case
+from perf.figures.sample import Sample, check
 from perf.logs.seglog_log import SeglogLog
-from perf.sample import Sample, check
-from perf.stopwatch import Stopwatch
+from perf.plan.budget import Budget
+from perf.plan.cases import PULL_COUNT, Case
+from perf.sampling.stopwatch import Stopwatch
 from perf.workloads.writes import fill
 
 _PULLS_AT_ONCE = 256

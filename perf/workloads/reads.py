@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from itertools import cycle, islice
 
-from perf.budget import Budget
-from perf.cases import PULL_COUNT, Case, Workload
+from perf.figures.sample import Sample, SanityError
 from perf.logs.log import Log
-from perf.sample import Sample, SanityError
-from perf.stopwatch import Stopwatch
+from perf.plan.budget import Budget
+from perf.plan.cases import PULL_COUNT, Case, Workload
+from perf.sampling.stopwatch import Stopwatch
 from perf.workloads.writes import fill
 
 _READS_BETWEEN_LOOKS = 128

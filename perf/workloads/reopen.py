@@ -10,11 +10,11 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from perf.budget import Budget
-from perf.cases import Case
+from perf.figures.sample import Sample, check
 from perf.logs.seglog_log import TOPIC, SeglogLog
-from perf.sample import Sample, check
-from perf.stopwatch import Stopwatch
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
+from perf.sampling.stopwatch import Stopwatch
 from perf.workloads.writes import fill
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from perf.budget import Budget
-from perf.cases import Case
+from perf.figures.sample import check
 from perf.logs.seglog_log import SeglogLog
-from perf.sample import check
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER, INDEX_SLOT
 from seglog.storage.format.names import CONSUME_QUEUE, INDEX
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 
 
 def write_some(directory: Path, case: Case, budget: Budget) -> None:

@@ -7,9 +7,9 @@ import sys
 import time
 from statistics import median
 
-from perf.budget import Budget
-from perf.sample import Sample
-from perf.stopwatch import Stopwatch
+from perf.figures.sample import Sample
+from perf.plan.budget import Budget
+from perf.sampling.stopwatch import Stopwatch
 
 _EMPTY = ("-c", "pass")
 _IMPORT = ("-c", "import seglog")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perf.budget import Budget
-from perf.cases import Case
+from perf.figures.sample import Sample, check
 from perf.logs.seglog_log import SeglogLog
-from perf.sample import Sample, check
-from perf.stopwatch import Stopwatch
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
+from perf.sampling.stopwatch import Stopwatch
 from perf.workloads.writes import fill
 from seglog.storage.files.files import RealFiles
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 
 
 def survey_store(directory: Path, case: Case, budget: Budget) -> Sample:

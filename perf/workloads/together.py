@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perf.budget import Budget
-from perf.cases import Case
+from perf.figures.sample import Sample
 from perf.logs.log import Log
-from perf.sample import Sample
+from perf.plan.budget import Budget
+from perf.plan.cases import Case
 from perf.workloads.writes import write
 
 

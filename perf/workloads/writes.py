@@ -6,11 +6,11 @@ import threading
 import time
 from dataclasses import replace
 
-from perf.budget import Budget
-from perf.cases import FILL_BATCH, Case, Workload
+from perf.figures.sample import Sample, check
 from perf.logs.log import Log
-from perf.sample import Sample, check
-from perf.stopwatch import Stopwatch
+from perf.plan.budget import Budget
+from perf.plan.cases import FILL_BATCH, Case, Workload
+from perf.sampling.stopwatch import Stopwatch
 
 _PUTS_BETWEEN_LOOKS = 64
 """How many puts go by before the time is looked at."""

@@ -280,7 +280,8 @@ class Broker:
             by: Milliseconds, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.
 
         Raises:
-            InvalidArgumentError: ``by`` is no duration, or the broker is on real time.
+            InvalidArgumentError: ``by`` is no duration, or leads behind November 9999; or the broker is
+                on real time.
         """
         self._duties.advance(duration_ms(by) if isinstance(by, str) else as_int("by", by, 0))
 

@@ -21,6 +21,7 @@ from seglog.cli.ui import render
 from seglog.cli.ui.failures import exit_code_of
 from seglog.cli.ui.lazy_group import LazyGroup
 from seglog.cli.ui.standard_output import take_standard_output
+from seglog.errors import OutputError
 
 COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
@@ -131,7 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     take_standard_output()
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(errors="backslashreplace")
-    commands(arguments, prog_name="seglog")
+    try:
+        commands(arguments, prog_name="seglog")
+    except OutputError as error:  # --help and --version print before the group is invoked
+        sys.exit(exit_code_of(error, as_json=False))
 
 
 if __name__ == "__main__":

@@ -8,28 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from seglog.remoting.command import Header
-from seglog.remoting.headers import WireNames
+from seglog.remoting.command import Header, WireNames
+from seglog.remoting.headers import wire_names
 
 
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class TopicHeader(Header):
     """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, GET_TOPIC_CONFIG and QUERY_TOPIC_CONSUME_BY_WHO."""
 
     topic: str
 
-    WIRE: ClassVar[WireNames] = {"topic": "topic"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class GroupHeader(Header):
     """GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
 
     group: str
 
-    WIRE: ClassVar[WireNames] = {"group": "group"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class ConsumeStatsHeader(Header):
     """GET_CONSUME_STATS.
@@ -43,13 +42,8 @@ class ConsumeStatsHeader(Header):
     topic: str | None = None
     topic_list: str | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "consumer_group": "consumerGroup",
-        "topic": "topic",
-        "topic_list": "topicList",
-    }
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class TimeSpanHeader(Header):
     """QUERY_CONSUME_TIME_SPAN."""
@@ -57,9 +51,8 @@ class TimeSpanHeader(Header):
     topic: str
     group: str
 
-    WIRE: ClassVar[WireNames] = {"topic": "topic", "group": "group"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class EarliestTimeHeader(Header):
     """GET_EARLIEST_MSG_STORETIME."""
@@ -67,18 +60,16 @@ class EarliestTimeHeader(Header):
     topic: str
     queue_id: int
 
-    WIRE: ClassVar[WireNames] = {"topic": "topic", "queue_id": "queueId"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class TimestampResponseHeader(Header):
     """Answer to GET_EARLIEST_MSG_STORETIME; -1 for a queue without messages."""
 
     timestamp_ms: int
 
-    WIRE: ClassVar[WireNames] = {"timestamp_ms": "timestamp"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class CorrectionOffsetHeader(Header):
     """QUERY_CORRECTION_OFFSET.
@@ -92,13 +83,8 @@ class CorrectionOffsetHeader(Header):
     compare_group: str
     filter_groups: str | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "topic": "topic",
-        "compare_group": "compareGroup",
-        "filter_groups": "filterGroups",
-    }
 
-
+@wire_names(first="topicSeq", most="maxTopicNum")
 @dataclass(frozen=True, slots=True)
 class PageHeader(Header):
     """GET_ALL_TOPIC_CONFIG, and with the names of ``WIRE_GROUPS`` GET_ALL_SUBSCRIPTIONGROUP_CONFIG.
@@ -114,12 +100,6 @@ class PageHeader(Header):
     first: int | None = None
     data_version: str | None = None
     most: int | None = None
-
-    WIRE: ClassVar[WireNames] = {
-        "first": "topicSeq",
-        "data_version": "dataVersion",
-        "most": "maxTopicNum",
-    }
     WIRE_GROUPS: ClassVar[WireNames] = {
         "first": "groupSeq",
         "data_version": "dataVersion",
@@ -127,19 +107,17 @@ class PageHeader(Header):
     }
 
 
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class TopicCountResponseHeader(Header):
     """Answer to GET_ALL_TOPIC_CONFIG."""
 
     total_topic_num: int
 
-    WIRE: ClassVar[WireNames] = {"total_topic_num": "totalTopicNum"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class GroupCountResponseHeader(Header):
     """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
 
     total_group_num: int
-
-    WIRE: ClassVar[WireNames] = {"total_group_num": "totalGroupNum"}

@@ -6,30 +6,28 @@ Source: ``remoting/.../protocol/header/UnregisterClientRequestHeader.java`` and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from seglog.remoting.command import Header
-from seglog.remoting.headers import WireNames
+from seglog.remoting.headers import wire_names
 
 
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupHeader(Header):
     """GET_CONSUMER_LIST_BY_GROUP, GET_CONSUMER_CONNECTION_LIST and NOTIFY_CONSUMER_IDS_CHANGED."""
 
     consumer_group: str
 
-    WIRE: ClassVar[WireNames] = {"consumer_group": "consumerGroup"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class ProducerGroupHeader(Header):
     """GET_PRODUCER_CONNECTION_LIST."""
 
     producer_group: str
 
-    WIRE: ClassVar[WireNames] = {"producer_group": "producerGroup"}
 
-
+@wire_names(client_id="clientID")
 @dataclass(frozen=True, slots=True)
 class UnregisterClientHeader(Header):
     """UNREGISTER_CLIENT: a client leaves the groups that it names."""
@@ -38,13 +36,8 @@ class UnregisterClientHeader(Header):
     producer_group: str | None = None
     consumer_group: str | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "client_id": "clientID",
-        "producer_group": "producerGroup",
-        "consumer_group": "consumerGroup",
-    }
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class GroupForbiddenHeader(Header):
     """UPDATE_AND_GET_GROUP_FORBIDDEN.
@@ -56,5 +49,3 @@ class GroupForbiddenHeader(Header):
     group: str
     topic: str
     is_readable: bool | None = None
-
-    WIRE: ClassVar[WireNames] = {"group": "group", "topic": "topic", "is_readable": "readable"}

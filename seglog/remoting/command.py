@@ -10,15 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from seglog.errors import ProtocolError, RemoteProtocolError
 from seglog.remoting.codes import ResponseCode
 
+WireNames = Mapping[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the typed headers of requests and responses are; itself the header of those without fields."""
+    """What the typed headers of requests and responses are; itself the header of those without fields.
+
+    Attributes:
+        WIRE: The names of its fields as ext fields.
+    """
+
+    WIRE: ClassVar[WireNames] = {}
 
 
 class TypedBody:

@@ -1,8 +1,9 @@
 """Typed headers of the requests and responses in use, and the table of their names on the wire.
 
-A header travels as ext fields, string to string. Each class names its fields once in ``WIRE``, in
-RocketMQ's spelling; :func:`encode_header` and :func:`decode_header` are derived from that table and from
-the types of the fields. Fields without a default are required, as RocketMQ's ``@CFNotNull``.
+A header travels as ext fields, string to string. ``WIRE`` of each class has the names of its fields in
+RocketMQ's spelling, made of the fields' own names by :func:`wire_names`; :func:`encode_header` and
+:func:`decode_header` are derived from that table and from the types of the fields. Fields without a default
+are required, as RocketMQ's ``@CFNotNull``.
 
 Source: ``remoting/.../protocol/header/*.java``.
 """
@@ -16,15 +17,34 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from seglog.errors import ProtocolError
-from seglog.remoting.command import Header
+from seglog.remoting.command import Header, WireNames
 
-WireNames = Mapping[str, str]
 H = TypeVar("H", bound=Header)
 
-_QUEUE: WireNames = {"topic": "topic", "queue_id": "queueId"}
-_GROUP_QUEUE: WireNames = {"consumer_group": "consumerGroup", **_QUEUE}
+
+def wire_names(**others: str) -> Callable[[type[H]], type[H]]:
+    """Gives a class its table ``WIRE``: each field in camel case, without ``is_`` and ``_ms``.
+
+    Args:
+        others: Names on the wire that differ from that, by field.
+    """
+
+    def with_names(kind: type[H]) -> type[H]:
+        kind.WIRE = {
+            field.name: others.get(field.name) or _camel_case(field.name)
+            for field in dataclasses.fields(kind)
+        }
+        return kind
+
+    return with_names
 
 
+def _camel_case(name: str) -> str:
+    first, *others = name.removeprefix("is_").removesuffix("_ms").split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+@wire_names(broker_name="bname")
 @dataclass(frozen=True, slots=True)
 class SendMessageHeader(Header):
     """SEND_MESSAGE, and with the one-letter names of ``WIRE_V2`` SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE.
@@ -48,26 +68,13 @@ class SendMessageHeader(Header):
     max_reconsume_times: int | None = None
     is_batch: bool = False
     broker_name: str | None = None
-
-    WIRE: ClassVar[WireNames] = {
-        "producer_group": "producerGroup",
-        "topic": "topic",
-        "default_topic": "defaultTopic",
-        "default_topic_queue_nums": "defaultTopicQueueNums",
-        "queue_id": "queueId",
-        "sys_flag": "sysFlag",
-        "born_timestamp_ms": "bornTimestamp",
-        "flag": "flag",
-        "properties": "properties",
-        "reconsume_times": "reconsumeTimes",
-        "is_unit_mode": "unitMode",
-        "max_reconsume_times": "maxReconsumeTimes",
-        "is_batch": "batch",
-        "broker_name": "bname",
-    }
-    WIRE_V2: ClassVar[WireNames] = dict(zip(WIRE, "abcdefghijklmn", strict=True))
+    WIRE_V2: ClassVar[WireNames]
 
 
+SendMessageHeader.WIRE_V2 = dict(zip(SendMessageHeader.WIRE, "abcdefghijklmn", strict=True))
+
+
+@wire_names(durability="seglogDurability")
 @dataclass(frozen=True, slots=True)
 class SendMessageResponseHeader(Header):
     """Answer to all sends.
@@ -86,16 +93,9 @@ class SendMessageResponseHeader(Header):
     batch_uniq_id: str | None = None
     durability: str | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "msg_id": "msgId",
-        "queue_id": "queueId",
-        "queue_offset": "queueOffset",
-        "transaction_id": "transactionId",
-        "batch_uniq_id": "batchUniqId",
-        "durability": "seglogDurability",
-    }
 
-
+# "Froward" is RocketMQ's spelling.
+@wire_names(suspend_timeout_ms="suspendTimeoutMillis", proxy_client_id="proxyFrowardClientId")
 @dataclass(frozen=True, slots=True)
 class PullMessageHeader(Header):
     """PULL_MESSAGE and LITE_PULL_MESSAGE.
@@ -125,22 +125,8 @@ class PullMessageHeader(Header):
     request_source: int | None = None
     proxy_client_id: str | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        **_GROUP_QUEUE,
-        "queue_offset": "queueOffset",
-        "max_msg_nums": "maxMsgNums",
-        "sys_flag": "sysFlag",
-        "commit_offset": "commitOffset",
-        "suspend_timeout_ms": "suspendTimeoutMillis",
-        "sub_version": "subVersion",
-        "subscription": "subscription",
-        "expression_type": "expressionType",
-        "max_msg_bytes": "maxMsgBytes",
-        "request_source": "requestSource",
-        "proxy_client_id": "proxyFrowardClientId",  # RocketMQ's spelling
-    }
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class PullMessageResponseHeader(Header):
     """Answer to a pull, with every status of the store.
@@ -157,16 +143,8 @@ class PullMessageResponseHeader(Header):
     topic_sys_flag: int | None = None
     group_sys_flag: int | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "suggest_which_broker_id": "suggestWhichBrokerId",
-        "next_begin_offset": "nextBeginOffset",
-        "min_offset": "minOffset",
-        "max_offset": "maxOffset",
-        "topic_sys_flag": "topicSysFlag",
-        "group_sys_flag": "groupSysFlag",
-    }
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class QueryConsumerOffsetHeader(Header):
     """QUERY_CONSUMER_OFFSET.
@@ -180,9 +158,8 @@ class QueryConsumerOffsetHeader(Header):
     queue_id: int
     set_zero_if_not_found: bool = True
 
-    WIRE: ClassVar[WireNames] = {**_GROUP_QUEUE, "set_zero_if_not_found": "setZeroIfNotFound"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class UpdateConsumerOffsetHeader(Header):
     """UPDATE_CONSUMER_OFFSET."""
@@ -192,9 +169,8 @@ class UpdateConsumerOffsetHeader(Header):
     queue_id: int
     commit_offset: int
 
-    WIRE: ClassVar[WireNames] = {**_GROUP_QUEUE, "commit_offset": "commitOffset"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class GetMaxOffsetHeader(Header):
     """GET_MAX_OFFSET."""
@@ -203,9 +179,8 @@ class GetMaxOffsetHeader(Header):
     queue_id: int
     is_committed: bool = True
 
-    WIRE: ClassVar[WireNames] = {**_QUEUE, "is_committed": "committed"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class GetMinOffsetHeader(Header):
     """GET_MIN_OFFSET."""
@@ -213,9 +188,8 @@ class GetMinOffsetHeader(Header):
     topic: str
     queue_id: int
 
-    WIRE: ClassVar[WireNames] = _QUEUE
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class SearchOffsetHeader(Header):
     """SEARCH_OFFSET_BY_TIMESTAMP.
@@ -229,18 +203,16 @@ class SearchOffsetHeader(Header):
     timestamp_ms: int
     boundary_type: str | None = None
 
-    WIRE: ClassVar[WireNames] = {**_QUEUE, "timestamp_ms": "timestamp", "boundary_type": "boundaryType"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class OffsetResponseHeader(Header):
     """Answer to every request for one offset."""
 
     offset: int
 
-    WIRE: ClassVar[WireNames] = {"offset": "offset"}
 
-
+@wire_names(is_forced="isForce")
 @dataclass(frozen=True, slots=True)
 class ResetOffsetHeader(Header):
     """INVOKE_BROKER_TO_RESET_OFFSET.
@@ -259,16 +231,8 @@ class ResetOffsetHeader(Header):
     queue_id: int = -1
     offset: int | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "group": "group",
-        "topic": "topic",
-        "timestamp_ms": "timestamp",
-        "is_forced": "isForce",
-        "queue_id": "queueId",
-        "offset": "offset",
-    }
 
-
+@wire_names(source_group="srcGroup", target_group="destGroup")
 @dataclass(frozen=True, slots=True)
 class CloneGroupOffsetHeader(Header):
     """CLONE_GROUP_OFFSET.
@@ -282,14 +246,8 @@ class CloneGroupOffsetHeader(Header):
     topic: str | None = None
     is_offline: bool = False
 
-    WIRE: ClassVar[WireNames] = {
-        "source_group": "srcGroup",
-        "target_group": "destGroup",
-        "topic": "topic",
-        "is_offline": "offline",
-    }
 
-
+@wire_names(cleans_offsets="cleanOffset")
 @dataclass(frozen=True, slots=True)
 class DeleteGroupHeader(Header):
     """DELETE_SUBSCRIPTIONGROUP."""
@@ -297,9 +255,8 @@ class DeleteGroupHeader(Header):
     group_name: str
     cleans_offsets: bool = False
 
-    WIRE: ClassVar[WireNames] = {"group_name": "groupName", "cleans_offsets": "cleanOffset"}
 
-
+@wire_names()
 @dataclass(frozen=True, slots=True)
 class CreateTopicHeader(Header):
     """UPDATE_AND_CREATE_TOPIC.
@@ -319,19 +276,8 @@ class CreateTopicHeader(Header):
     is_order: bool = False
     attributes: str | None = None
 
-    WIRE: ClassVar[WireNames] = {
-        "topic": "topic",
-        "default_topic": "defaultTopic",
-        "read_queue_nums": "readQueueNums",
-        "write_queue_nums": "writeQueueNums",
-        "perm": "perm",
-        "topic_filter_type": "topicFilterType",
-        "topic_sys_flag": "topicSysFlag",
-        "is_order": "order",
-        "attributes": "attributes",
-    }
 
-
+@wire_names(accepts_standard_json_only="acceptStandardJsonOnly")
 @dataclass(frozen=True, slots=True)
 class GetRouteInfoHeader(Header):
     """GET_ROUTEINFO_BY_TOPIC."""
@@ -339,12 +285,8 @@ class GetRouteInfoHeader(Header):
     topic: str
     accepts_standard_json_only: bool = False
 
-    WIRE: ClassVar[WireNames] = {
-        "topic": "topic",
-        "accepts_standard_json_only": "acceptStandardJsonOnly",
-    }
 
-
+@wire_names(phy_offset="offset", origin_message_id="originMsgId")
 @dataclass(frozen=True, slots=True)
 class SendBackHeader(Header):
     """CONSUMER_SEND_MSG_BACK.
@@ -364,16 +306,6 @@ class SendBackHeader(Header):
     origin_topic: str | None = None
     is_unit_mode: bool = False
     max_reconsume_times: int | None = None
-
-    WIRE: ClassVar[WireNames] = {
-        "phy_offset": "offset",
-        "group": "group",
-        "delay_level": "delayLevel",
-        "origin_message_id": "originMsgId",
-        "origin_topic": "originTopic",
-        "is_unit_mode": "unitMode",
-        "max_reconsume_times": "maxReconsumeTimes",
-    }
 
 
 def encode_header(header: Header, names: WireNames | None = None) -> dict[str, str]:
@@ -448,10 +380,9 @@ def _fields(kind: type[Header]) -> tuple[_Field, ...]:
 
 
 def _iter_fields(kind: type[Header]) -> Iterator[_Field]:
-    wire: WireNames = getattr(kind, "WIRE", {})
     types = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
         options = [option for option in typing.get_args(types[field.name]) if option is not type(None)]
         encode, decode = _CODECS[options[0] if options else types[field.name]]
         is_required = field.default is dataclasses.MISSING
-        yield _Field(field.name, wire[field.name], is_required, encode, decode)
+        yield _Field(field.name, kind.WIRE[field.name], is_required, encode, decode)

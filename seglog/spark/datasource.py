@@ -8,9 +8,15 @@ Sessions of :func:`seglog.spark.session.local_session` know the format already; 
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
-
+from seglog.errors import MissingDependencyError
 from seglog.spark import register
+
+try:
+    from pyspark.sql import SparkSession
+except ImportError as error:
+    raise MissingDependencyError(
+        "the data source needs PySpark, which is not installed", help="pip install 'seglog[spark]'"
+    ) from error
 
 active = SparkSession.getActiveSession()
 if active is not None:

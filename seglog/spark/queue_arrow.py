@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
+from seglog.errors import MissingDependencyError
 from seglog.storage.kernels.gather import Mask, copy_ranges
 from seglog.storage.reads import COLUMNS, ByteColumn, QueueView
+
+try:
+    import pyarrow as pa
+except ImportError as error:
+    raise MissingDependencyError(
+        "record batches need pyarrow, which is not installed", help="pip install 'seglog[parquet]'"
+    ) from error
 
 _VIEW: Final = np.dtype([("size_bytes", "i4"), ("prefix", "V4"), ("buffer", "i4"), ("start", "i4")])
 """How Arrow writes a string of more than 12 bytes; shorter ones take the place of the last three."""

@@ -7,7 +7,6 @@ from typing import get_args
 
 from seglog.arguments import MAX_I64, as_choice, as_int, as_text
 from seglog.errors import CorruptError, NotFoundError
-from seglog.storage.core import StoreCore
 from seglog.storage.files import Files, explain_os_error, explained
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import MAX_QUEUE_ID
@@ -17,13 +16,13 @@ from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.reads.ext_codes import ExtCodes
+from seglog.storage.reads.fast_reads import FastReads
 from seglog.storage.reads.offset_by_time import Boundary
 from seglog.storage.reads.open_queues import OpenQueue
 from seglog.storage.reads.queue_view import QueueView
 from seglog.storage.reads.readings import LogQueueReading, Readings
 from seglog.storage.reads.record_ranges import Place
-from seglog.storage.reads.sequential_reads import FastReads
-from seglog.storage.store_base import StoreBase
+from seglog.storage.store_base import StoreBase, StoreCore
 from seglog.storage.writes.values import QueueInfo
 
 
@@ -196,7 +195,7 @@ class Lookups(StoreBase):
         if head is None:
             return None
         size, magic = FILLER.struct.unpack_from(head)
-        # A size that is none may be anything; nobody wants a gigabyte read for it.
+        # A size that is damaged may be any number; a gigabyte must not be read for it.
         return log.read(phy_offset, size) if magic in {MAGIC_V1, MAGIC_V2} and size > 0 else None
 
     def _message_or_none(self, phy_offset: int) -> Message | None:

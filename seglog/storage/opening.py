@@ -1,4 +1,4 @@
-"""Opens a store directory: looks what is there, takes the lock, recovers, and hands over what serves it."""
+"""Opens a store directory: surveys it, takes the lock, recovers, and hands over what serves it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from seglog.errors import (
     NotFoundError,
     ReadOnlyError,
     StoreError,
+    UndoError,
 )
 from seglog.storage.certain_mends import Mend, certain_mends, mended_survey, withhold
-from seglog.storage.core import StoreCore
 from seglog.storage.directory import ReadingRoot, as_stated, check_is_store, demand_log, find_misnamed
 from seglog.storage.directory.broker_conf import read_lengths, write_lengths
 from seglog.storage.directory.file_facts import Certainty
@@ -32,8 +32,10 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.reads.reader import Reader
-from seglog.storage.recovery.recover import RecoveryReport, recover
+from seglog.storage.recovery.store_recovery import RecoveryReport, recover
 from seglog.storage.small_files import Attic, remove_recovery_point, write_checkpoint
+from seglog.storage.small_files.undo_names import stopped_repair
+from seglog.storage.store_base import StoreCore
 from seglog.storage.survey import Survey, look_again, survey, survey_moving
 from seglog.storage.survey.incremental_survey import survey_from_point
 from seglog.storage.threads.waiters import Waiters
@@ -88,8 +90,9 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         if not found.log_files:
             demand_log(met, root)
         records = len(found.rows)
-        with suppress(FileNotFoundError):  # a writer went on meanwhile: there is nothing to mend then
-            withhold(found, certain_mends(found, files))
+        with suppress(FileNotFoundError):  # a writer appended meanwhile: there is nothing to mend then
+            mends = certain_mends(found, files)
+            found = withhold(found, mends, files, lambda mended: survey(root, mended))
         reader = Reader(found, files, clock)
     if isinstance(met, ReadingRoot):
         found.findings += met.findings
@@ -124,7 +127,7 @@ def open_writer(
         clock: The time.
         wanted: Lengths of log and queue files for a new store, None for RocketMQ's defaults. An existing
             store keeps its own; asking it for others is an error.
-        waiters: Told about new messages.
+        waiters: Notified of new messages.
         index_geometry: Division of index files where there are none, None for RocketMQ's default.
         compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
@@ -139,6 +142,7 @@ def open_writer(
         ReadOnlyError: The directory cannot be written.
         InvalidArgumentError: Lengths that do not fit.
         LogMissingError: It has no log, but other files know of one.
+        UndoError: A repair of it was stopped half-way.
     """
     begun_ms = clock.monotonic_ms()
     latch = Latch(root)
@@ -211,10 +215,21 @@ def open_writer(
     return Opened(writer, appender, files, lock, appender.record_crc, report, fast_path)
 
 
+def _demand_whole_repair(root: Path, files: Files) -> None:
+    """Refuses a store whose repair was stopped: what is written now would keep that from being taken back."""
+    if number := stopped_repair(files, root):
+        raise UndoError(
+            f"a repair of {root}, or the undo of one, was stopped half-way (undo pack {number})",
+            help=f"nothing was changed; `seglog repair {root}` takes it back and repairs the store,"
+            f" `seglog undo {root}` takes it back alone",
+        )
+
+
 def _survey_to_write(
     root: Path, files: Files, lock: HeldLock, given: FileSizes, *, from_point: bool
 ) -> tuple[Survey, tuple[Finding, ...]]:
     """Returns a survey from the recovery point on, or a whole one and why the point was not used."""
+    _demand_whole_repair(root, files)
     found = survey_from_point(root, files, is_marked=lock.is_marked()) if from_point else None
     if isinstance(found, Survey):
         return found, ()
@@ -232,7 +247,7 @@ def _survey_to_write(
 def _mended(
     found: Survey, files: Files, survey_again: Callable[[], Survey]
 ) -> tuple[Survey, tuple[Finding, ...]]:
-    """Makes the mends that are certain, and returns what is there then and what was mended."""
+    """Makes the mends that are certain, and returns the survey after them and what was mended."""
     made: list[Finding] = []
 
     with Attic(files, found.root) as attic:
@@ -274,7 +289,7 @@ def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> St
 
 
 def _demand_known(found: Survey) -> None:
-    """Refuses a store of which nothing tells how long files must be that would be written.
+    """Refuses a store where the length of files to write cannot be known.
 
     Raises:
         LengthUnknownError: It is one.

@@ -3,7 +3,7 @@
 Retention takes whole files of the log, oldest first. A file is as old as its newest message, by the store's
 own clock: RocketMQ asks the file system when the file was changed last, which a copy of the store sets to
 now, and which no virtual clock could move. The first message behind a file says it: it was stored when the
-file was full. The file of the last message always stays: its name is all that tells where the log goes on.
+file was full. The file of the last message always stays: only its name states where the log continues.
 
 Source: ``MappedFileQueue.java deleteExpiredFileByTime``.
 """
@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seglog.arguments import as_int, as_text
-from seglog.storage.core import StoreCore
 from seglog.storage.format.record.record import FILLER, MAGIC_V1, MAGIC_V2, MIN_RECORD_BYTES, store_time_of
 from seglog.storage.reads.get import RecordSource
 from seglog.storage.reads.offset_by_position import offsets_from
+from seglog.storage.store_base import StoreCore
 from seglog.storage.writes.log_trimmer import Trimmed
 
 
@@ -99,10 +99,10 @@ class Retention:
         return self._core.trim(as_int("phy_offset", phy_offset))
 
     def delete_topic(self, topic: str) -> int:
-        """Deletes the queues of a topic, so that nobody finds its messages, which the log keeps for now.
+        """Deletes the queues of a topic, so that its messages are not found; the log keeps them for now.
 
-        Whoever has it in ``config/topics.json`` takes it out there before: the next open makes the queues of
-        known topics again. A queue that is made anew begins at 0. Returns how many queues there were.
+        A caller that has it in ``config/topics.json`` removes it there first: the next open rebuilds the
+        queues of known topics. A queue that is made anew begins at 0. Returns how many queues there were.
 
         Raises:
             ReadOnlyError: The store was opened for reading.

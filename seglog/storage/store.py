@@ -34,7 +34,7 @@ from seglog.storage.opening import Opened, open_reader, open_writer
 from seglog.storage.overlay.lost_messages import LostMessages
 from seglog.storage.reads.fast_reads import open_reads
 from seglog.storage.reads.queue_reader import QueueReader
-from seglog.storage.recovery.recover import RecoveryReport
+from seglog.storage.recovery.store_recovery import RecoveryReport
 from seglog.storage.retention import Retention
 from seglog.storage.scan.holes_file import OTHERS, load_holes
 from seglog.storage.threads.waiters import Waiters
@@ -59,8 +59,8 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
         retention: What of it may be deleted, and the call that does it.
-        files: Its files. Whoever keeps more in its directory goes through them: a failed sync of any is the
-            last one of all.
+        files: Its files. What keeps more in its directory goes through them: after a failed sync of any,
+            nothing is synced any more.
     """
 
     def __init__(self, path: Path, opened: Opened) -> None:
@@ -212,7 +212,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             # An error on its way is what the caller must see; its traceback holds arrays anyway.
             self.close(force=error is not None)
         except StoreInUseError:
-            # Nobody can close it any more, and it must not stay locked.
+            # The caller cannot close it any more, and it must not stay locked.
             self.close(force=True)
             raise
 

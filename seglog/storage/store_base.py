@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeAlias
 
 from seglog.errors import ClosedError
-from seglog.storage.core import StoreCore
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.files.files import Files
+from seglog.storage.reads.reader import Reader
+from seglog.storage.writes.writer import Writer
+
+StoreCore: TypeAlias = Writer | Reader
+"""One side of an open store: a reader refuses what only a writer can do, so that no call asks which it is."""
 
 
 class StoreBase:
@@ -15,8 +20,8 @@ class StoreBase:
 
     Attributes:
         path: The store directory.
-        files: Its files. Whoever keeps more in its directory goes through them: a failed sync of any is the
-            last one of all.
+        files: Its files. What keeps more in its directory goes through them: after a failed sync of any,
+            nothing is synced any more.
     """
 
     def __init__(self, path: Path, files: Files, core: StoreCore) -> None:

@@ -90,6 +90,15 @@ def test_no_command_ends_with_a_traceback_for_want_of_an_output(
     assert b"free space" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", ["--help", "-h", "--version", "check --help"])
+@pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
+def test_help_for_want_of_an_output_ends_as_a_command_does(arguments, output, command_line: list[str]):
+    words = f"{shlex.join(command_line)} {arguments} {output}"
+    done = subprocess.run(["/bin/sh", "-c", words], capture_output=True, check=False)
+    assert done.returncode == OutputError.exit_code
+    assert done.stderr.startswith(b"error: standard output could not be written")
+
+
 def test_version_finds_the_java_that_spark_would_start(seglog: Seglog, tmp_path, monkeypatch):
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)

@@ -17,7 +17,7 @@ import pytest
 
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.machine.patience import patience_s
 from tests.support.material.stores import SMALL, SMALL_INDEX, SomeLengths, read_all, served
 from tests.support.scale import scaled

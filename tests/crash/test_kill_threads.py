@@ -27,7 +27,7 @@ LIVES = """
     from seglog.storage.format.index.index import IndexGeometry
     from seglog.storage.store import MessageStore
     from seglog.storage.writes.values import NewMessage
-    from seglog.storage.survey.survey import survey
+    from seglog.storage.survey.store_survey import survey
 
     THREADS, QUEUES, LIVES_A_STORE = 6, 3, 10
     root, lives, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -15,7 +15,7 @@ import pytest
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.crash_life import Life
 from tests.support.crash.crash_work import STORE, StillClock

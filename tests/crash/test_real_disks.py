@@ -21,7 +21,7 @@ import pytest
 from seglog.errors import StoreFailedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from tests.support.machine.disks import disk, drop_caches, fill, thin_disk, why_not
 from tests.support.material.stores import new_clock, read_all, served

@@ -6,7 +6,6 @@ The lives are the first ones of ``test_power_loss``, which finds nothing in them
 from __future__ import annotations
 
 import zlib
-from importlib import import_module
 
 import pytest
 from typing_extensions import override
@@ -14,13 +13,13 @@ from typing_extensions import override
 from seglog.storage.format.config.config_json import encode_config
 from seglog.storage.format.record import record
 from seglog.storage.kernels import PYTHON, walk
+from seglog.storage.recovery import store_recovery
 from seglog.storage.small_files.config_file import ConfigFile
 from seglog.storage.walk import segment_walk
 from tests.support.crash.crash_files import CrashFiles
 from tests.support.crash.crash_life import Life
 from tests.support.machine.kernels import running
 
-recover = import_module("seglog.storage.recovery.recover")  # the room exports a function of this name
 LIVES = 300
 LOST = "lost"
 BAD_CONFIG = ("config cannot be read", "config is neither the old nor the new")
@@ -89,17 +88,17 @@ def test_a_config_that_gets_its_name_before_it_is_synced():
 
 
 def test_queues_that_recovery_does_not_mend(monkeypatch):
-    monkeypatch.setattr(recover, "_write_queue", lambda _found, _files, _state: 0)
+    monkeypatch.setattr(store_recovery, "_write_queue", lambda _found, _files, _state: 0)
     assert finds(LOST, "lost without a word", "not in its queues", "broke")
 
 
 def test_a_torn_tail_that_recovery_leaves_where_it_is(monkeypatch):
-    monkeypatch.setattr(recover, "_zero", lambda _files, _path, _start, _end: None)
+    monkeypatch.setattr(store_recovery, "_zero", lambda _files, _path, _start, _end: None)
     assert finds("findings after a clean close", "stale message came back")
 
 
 def test_a_recovery_that_serves_before_it_syncs(monkeypatch):
-    monkeypatch.setattr(recover, "_sync_log", lambda _found, _files: None)
+    monkeypatch.setattr(store_recovery, "_sync_log", lambda _found, _files: None)
     assert finds(LOST)
 
 

@@ -20,7 +20,7 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.machine.kernels import native
 from tests.support.material.stores import SMALL_INDEX, read_all
 

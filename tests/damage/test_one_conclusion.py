@@ -7,7 +7,7 @@ tables here name what only one of them looks at.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from copy import copy
 from pathlib import Path
 from typing import Final
@@ -18,19 +18,19 @@ from seglog.cli.read.reading import survey_store
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.rescan import excuse_rescanned
 from seglog.doctor.check.told_once import each_once
+from seglog.doctor.check.verify import verify_store
 from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import LengthUnknownError, LogMissingError
 from seglog.storage.audit.plan import plan_audit
-from seglog.storage.certain_mends import certain_mends, damaged_log
-from seglog.storage.certain_mends.bits import mends_of_records
-from seglog.storage.certain_mends.withheld import withhold
+from seglog.storage.certain_mends import certain_mends, mends_of_places, withhold
 from seglog.storage.directory.misnamed import as_stated
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.finding_codes import FAMILIES
 from seglog.storage.findings.findings import Finding
+from seglog.storage.findings.log_codes import LOG_CODES
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import Survey, survey
-from tests.support.audits import audit
+from seglog.storage.survey.store_survey import Survey, survey
+from tests.support.audits import as_audited, audit
 from tests.support.damage.subjects import SUBJECTS, make_subject
 from tests.support.damage.trial import KIND_NAMES, Patient, damage
 from tests.support.material.stores import new_clock
@@ -62,6 +62,14 @@ CODES: Final = frozenset(
     code for name in _FAMILIES for code in FAMILIES[name] if not code.startswith((*_BY_CHECK, *_BY_OPENING))
 )
 """What all of them look at."""
+OF_LOG: Final = frozenset({"queue-beyond-log", *LOG_CODES}) - {
+    "record-queue-offset",
+    "seal-missing",
+    "tombstones",
+    "topic-name",
+}
+"""What a verification of the log says as a check does. It reads neither what was lost earlier nor what
+records mean, and notes each full segment without a seal, also in a store without any."""
 
 
 def said(findings: Iterable[Finding]) -> list[str]:
@@ -69,27 +77,23 @@ def said(findings: Iterable[Finding]) -> list[str]:
     return sorted(repr(finding) for finding in findings if finding.code in CODES)
 
 
-def as_by_records(found: Survey) -> Survey:
-    """Returns a survey that names repairable what records in holes prove, as an audit does."""
-    named = copy(found)
-    withhold(named, list(mends_of_records(damaged_log(found), RealFiles())))
-    return named
-
-
 def hold(root: Path) -> None:
     """Asserts that all say the same of a store."""
     files = as_stated(RealFiles(), root)
     found = survey(root, files)
-    named = as_by_records(found)
+    named = as_audited(found)
     for split_bytes in (ONE_SPLIT_BYTES, MANY_SPLITS_BYTES):
         report = audit(root, split_bytes, files=files)
         assert sorted(map(repr, report.findings)) == sorted(map(repr, named.findings))
     plan = plan_audit(root, files)
-    assert said(check_store(root, clock=new_clock()).findings) == said(
-        each_once(excuse_rescanned(named.findings, plan))
-    )
-    # Readers hold all rows: they also know mends of records that can be read.
-    withhold(as_read := copy(found), certain_mends(found, files))
+    checked = check_store(root, clock=new_clock()).findings
+    assert said(checked) == said(each_once(excuse_rescanned(named.findings, plan)))
+    # A verification holds no queue against records that it can read.
+    segment = found.geometry.segment_size_bytes
+    by_queues = {mend.place(segment) for mend in mends_of_places(found, files)}
+    hold_verification(root, [one for one in checked if not is_repairable_at(one, by_queues)])
+    # Only readers know mends of tags: an audit would read every record whose tag the queue has otherwise.
+    as_read = withhold(copy(found), certain_mends(found, files), files, lambda mended: survey(root, mended))
     assert said(survey_store(root, verify=True).findings) == said(as_read.findings)
     hold_repair(root, found)
     try:
@@ -97,6 +101,27 @@ def hold(root: Path) -> None:
             assert said(store.recovery.findings) == said(as_read.findings)
     except LogMissingError:
         assert "log-empty" in {finding.code for finding in found.findings}
+
+
+def is_repairable_at(finding: Finding, places: Collection[tuple[str, int, int]]) -> bool:
+    """Returns whether a finding names a record as repairable at one of some places."""
+    place = (finding.file, finding.position_bytes, finding.size_bytes)
+    return finding.code == "record-repairable" and place in places
+
+
+def hold_verification(root: Path, checked: Iterable[Finding]) -> None:
+    """Asserts that a verification of the log says of it what a check does."""
+    try:
+        report = verify_store(root, clock=new_clock())
+    except LogMissingError:
+        assert "log-empty" in {finding.code for finding in checked}
+        return
+    assert said_of_log(report.findings) == said_of_log(checked)
+
+
+def said_of_log(findings: Iterable[Finding]) -> list[str]:
+    """Returns what findings say of the log."""
+    return sorted(repr(finding) for finding in findings if finding.code in OF_LOG)
 
 
 def hold_repair(root: Path, found: Survey) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, example, given, note, settings
 
-from seglog.errors import MisnamedFileError, SeglogError
+from seglog.errors import LengthUnknownError, MisnamedFileError, SeglogError
+from seglog.storage.directory import LENGTHS_FILE
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
-from tests.support.damage.damage import blows
+from seglog.storage.survey.store_survey import survey
+from tests.support.damage.damage import Blow, blows
 from tests.support.material import golden
 from tests.support.material.stores import SMALL, SMALL_INDEX, fill, new_clock, read_all, served
 from tests.support.scale import scaled
@@ -28,13 +28,16 @@ SEARCH = settings(
 )
 
 
-@dataclass(frozen=True)
 class Covered:
-    """A store whose records all have a record CRC, and what an undamaged copy serves."""
+    """A store whose records all have a record CRC, and what an undamaged copy serves.
 
-    root: Path
-    messages: list[Message] = field(repr=False)
-    segment_size_bytes: int
+    No dataclass: hypothesis prints all fields of one with a failing example, and refuses so long a text.
+    """
+
+    def __init__(self, root: Path, messages: list[Message], segment_size_bytes: int) -> None:
+        self.root = root
+        self.messages = messages
+        self.segment_size_bytes = segment_size_bytes
 
     def intact(self, root: Path) -> list[Message]:
         """Returns the messages whose bytes are in a damaged copy where they were."""
@@ -48,6 +51,17 @@ class Covered:
                 if was[stretch] == now[stretch]:
                     kept.append(message)
         return kept
+
+    def is_open(self, root: Path) -> bool:
+        """Returns whether a damaged copy may leave a length open: two files that tell it, and its note."""
+        was, now = (
+            {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+            for folder in (self.root, root)
+        )
+        changed = {name for name in {*was, *now} if was.get(name) != now.get(name)}
+        telling = [name for name in changed if name.startswith(("commitlog/", "consumequeue/"))]
+        is_noted = LENGTHS_FILE in was and LENGTHS_FILE not in changed
+        return len(telling) > 1 and not is_noted
 
 
 @pytest.fixture(scope="module", params=["own", "own killed", "propcrc"])
@@ -118,6 +132,16 @@ def test_taking_over_a_damaged_directory_never_fails_in_another_way(uncovered, d
 
 @SEARCH
 @given(damage=blows())
+@example(damage=[Blow("append", 0, 0, 1), Blow("copy over", 0.5, 0, 1)])
+@example(damage=[Blow("append", 0, 0, 1), Blow("append", 0, 0, 1), Blow("copy over", 0.5, 0, 165)])
+@example(
+    damage=[
+        Blow("delete", 0.1875, 0, 1),
+        Blow("rename", 0, 0, 13),
+        Blow("append", 0.9375, 0, 1),
+        Blow("cut", 0, 0, 1),
+    ]
+)
 def test_intact_records_stay_readable_at_their_offsets_whatever_happens_around_them(covered, damage):
     written = {_value(message) for message in covered.messages}
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
@@ -131,7 +155,9 @@ def test_intact_records_stay_readable_at_their_offsets_whatever_happens_around_t
                 # A log with a file under the name of another is not written to before a repair.
                 is_misnamed = isinstance(error, MisnamedFileError) and not read_only
                 is_unknown = re.search(r"segment_size_bytes|no RocketMQ store", str(error))
-                assert not kept or is_misnamed or is_unknown
+                # One file that is wrong leaves a length known; two may, where it is not written down.
+                is_open = isinstance(error, LengthUnknownError) and not read_only and covered.is_open(root)
+                assert not kept or is_misnamed or is_unknown or is_open
                 return
             with store:
                 if store.geometry.segment_size_bytes != covered.segment_size_bytes:

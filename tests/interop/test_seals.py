@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog import MessageStore
-from seglog.storage.survey.verify import verify_store
+from seglog.doctor.check.verify import verify_store
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.support.material.sealed import flip
@@ -38,7 +38,7 @@ def test_a_log_that_rocketmq_cut_and_went_on_with_has_stale_seals(judge: Judge, 
     flip(damaged, 40 * record_bytes + 300)
     (path / "checkpoint").unlink()
     (path / "abort").touch()
-    assert codes(verify_store(path)) == {"seal-rot"}
+    assert codes(verify_store(path)) == {"seal-rot", "record-repairable"}
 
     judge.append(path, [JavaMessages(topic="FromJava", count=5, body_bytes=900)], SMALL_GEOMETRY)
     cut = verify_store(path)

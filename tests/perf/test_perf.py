@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from perf.aims import AIMS, Aim, Measure
-from perf.bodies import bodies_of
-from perf.budget import Budget
-from perf.cases import CASE, CASES
-from perf.columns import COLUMNS
 from perf.contestants.process import anonymous_bytes
+from perf.figures.aims import AIMS, Aim, Measure
+from perf.figures.machine import Machine
+from perf.figures.report import to_markdown
+from perf.figures.results import Results, Round, Run, load, save
+from perf.figures.sample import Sample, SanityError
+from perf.figures.spread import Spread, figures, ratios
 from perf.logs.lmdb_log import LmdbLog
 from perf.logs.seglog_log import SeglogLog
 from perf.logs.sqlite_log import SqliteLog
-from perf.machine import Machine
-from perf.report import to_markdown
-from perf.results import Results, Round, Run, load, save
-from perf.sample import Sample, SanityError
-from perf.spread import Spread, figures, ratios
+from perf.plan.bodies import bodies_of
+from perf.plan.budget import Budget
+from perf.plan.cases import CASE, CASES
+from perf.plan.columns import COLUMNS
 from perf.workloads.reads import read
 from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write

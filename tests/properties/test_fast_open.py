@@ -11,11 +11,11 @@ from typing import TypedDict
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
+from seglog.doctor.check.verify import verify_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES
 from seglog.storage.small_files.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from seglog.storage.writes.values import NewMessage
 from seglog.storage.writes.writer import Writer
 from tests.support.material.golden import tree_digest

@@ -16,7 +16,7 @@ from typing_extensions import override
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock

@@ -33,6 +33,52 @@ VALUES = {
 }
 
 
+SPELLINGS = {
+    "CloneGroupOffsetHeader": "srcGroup destGroup topic offline",
+    "ConsumeStatsHeader": "consumerGroup topic topicList",
+    "ConsumerGroupHeader": "consumerGroup",
+    "CorrectionOffsetHeader": "topic compareGroup filterGroups",
+    "CreateTopicHeader": (
+        "topic defaultTopic readQueueNums writeQueueNums perm topicFilterType topicSysFlag order attributes"
+    ),
+    "DeleteGroupHeader": "groupName cleanOffset",
+    "EarliestTimeHeader": "topic queueId",
+    "GetMaxOffsetHeader": "topic queueId committed",
+    "GetMinOffsetHeader": "topic queueId",
+    "GetRouteInfoHeader": "topic acceptStandardJsonOnly",
+    "GroupCountResponseHeader": "totalGroupNum",
+    "GroupForbiddenHeader": "group topic readable",
+    "GroupHeader": "group",
+    "OffsetResponseHeader": "offset",
+    "PageHeader": "topicSeq dataVersion maxTopicNum",
+    "ProducerGroupHeader": "producerGroup",
+    "PullMessageHeader": (
+        "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset "
+        "suspendTimeoutMillis subVersion subscription expressionType maxMsgBytes requestSource "
+        "proxyFrowardClientId"
+    ),
+    "PullMessageResponseHeader": (
+        "suggestWhichBrokerId nextBeginOffset minOffset maxOffset topicSysFlag groupSysFlag"
+    ),
+    "QueryConsumerOffsetHeader": "consumerGroup topic queueId setZeroIfNotFound",
+    "ResetOffsetHeader": "group topic timestamp isForce queueId offset",
+    "SearchOffsetHeader": "topic queueId timestamp boundaryType",
+    "SendBackHeader": "offset group delayLevel originMsgId originTopic unitMode maxReconsumeTimes",
+    "SendMessageHeader": (
+        "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag "
+        "properties reconsumeTimes unitMode maxReconsumeTimes batch bname"
+    ),
+    "SendMessageResponseHeader": "msgId queueId queueOffset transactionId batchUniqId seglogDurability",
+    "TimeSpanHeader": "topic group",
+    "TimestampResponseHeader": "timestamp",
+    "TopicCountResponseHeader": "totalTopicNum",
+    "TopicHeader": "topic",
+    "UnregisterClientHeader": "clientID producerGroup consumerGroup",
+    "UpdateConsumerOffsetHeader": "consumerGroup topic queueId commitOffset",
+}
+"""Names on the wire, in the order of the fields, as RocketMQ's classes spell them."""
+
+
 def any_header(kind):
     fields = {}
     for field in dataclasses.fields(kind):
@@ -46,6 +92,10 @@ def test_every_field_has_one_wire_name(kind):
     names = [field.name for field in dataclasses.fields(kind)]
     assert list(kind.WIRE) == names
     assert len(set(kind.WIRE.values())) == len(names)
+
+
+def test_names_on_the_wire_are_rocketmqs():
+    assert {kind.__name__: " ".join(kind.WIRE.values()) for kind in KINDS if kind.WIRE} == SPELLINGS
 
 
 @given(st.sampled_from(KINDS).flatmap(any_header))

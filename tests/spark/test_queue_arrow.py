@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 
-from seglog.errors import StoreInUseError
+from seglog.errors import MissingDependencyError, StoreInUseError
 from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.store import MessageStore
 from seglog.storage.walk.behind_damage import Hole
@@ -66,3 +69,15 @@ def test_a_batch_that_shares_memory_keeps_the_store_open(tmp_path):
     assert column.to_pylist() == [b"a body of more than twelve bytes"]
     del column
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "package"),
+    [("queue_arrow", "pyarrow", "parquet"), ("datasource", "pyspark.sql", "spark")],
+)
+def test_a_module_without_its_package_says_how_to_install_it(monkeypatch, module, missing, package):
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, f"seglog.spark.{module}", raising=False)
+    with pytest.raises(MissingDependencyError, match="is not installed") as refused:
+        importlib.import_module(f"seglog.spark.{module}")
+    assert refused.value.help == f"pip install 'seglog[{package}]'"

@@ -13,7 +13,7 @@ from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.values.columns import usual_columns
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material.golden import extract
 
 

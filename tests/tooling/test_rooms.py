@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = tomllib.loads((ROOT / "rooms.toml").read_text())
 LONG = {
     f"seglog/storage/{name}.py"
-    for name in ("store", "writes/writer", "survey/survey", "findings/finding_codes")
+    for name in ("store", "writes/writer", "survey/store_survey", "findings/finding_codes")
 }
 
 
@@ -100,7 +100,7 @@ def test_a_module_in_another_room_is_named(tmp_path, module, to):
     assert f"seglog.{to.replace('/', '.')} does not list {source.stem}" in wrong
 
 
-@pytest.mark.parametrize("tree", ["seglog", "tests"])
+@pytest.mark.parametrize("tree", ["perf", "seglog", "tests"])
 def test_no_folder_has_more_than_22_modules(tree):
     folders = {path.parent for path in (ROOT / tree).rglob("*.py")}
     crowded = {
@@ -158,6 +158,21 @@ def exported(package: str) -> set[str]:
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names |= set(ast.literal_eval(node.value))
     return names
+
+
+def test_no_room_exports_another_thing_by_the_name_of_a_module_in_it():
+    # `import a.b as m` and `from a import b` would give different things.
+    hidden = {}
+    for package in sorted(PACKAGES):
+        modules_as_such = {
+            alias.name
+            for node in ast.parse(MODULES[package].read_text()).body
+            if isinstance(node, ast.ImportFrom) and node.module == package
+            for alias in node.names
+        }
+        if found := exported(package) & children(package, MODULES) - modules_as_such:
+            hidden[package] = found
+    assert hidden == {}
 
 
 def test_a_room_exports_what_other_top_rooms_use_and_nothing_else():

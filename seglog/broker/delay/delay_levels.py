@@ -18,7 +18,7 @@ from seglog.storage.format.record import DELAY_LEVELS_S
 from seglog.storage.format.record import properties as props
 
 _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_LEVEL: Final = re.compile(r"(\d{1,9})([smhd])")
+_LEVEL: Final = re.compile(r"([0-9]{1,9})([smhd])")
 _INT: Final = re.compile(r"[+-]?[0-9]{1,19}")
 MAX_LEVELS: Final = 99
 """A store reads levels of two digits."""

@@ -10,8 +10,7 @@ from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Header, Request, Response, expect_header
-from seglog.remoting.headers import WireNames
+from seglog.remoting.command import Header, Request, Response, WireNames, expect_header
 
 H = TypeVar("H", bound=Header)
 

@@ -22,8 +22,7 @@ from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Header, Request, Response
-from seglog.remoting.headers import WireNames
+from seglog.remoting.command import Header, Request, Response, WireNames
 
 
 class AnyHandler(Protocol):

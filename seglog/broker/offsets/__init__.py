@@ -4,7 +4,7 @@ Called by pulls, handlers, retention and the doctor.
 Truth: the table in memory; ``config/consumerOffset.json`` and the history follow it.
 """
 
-from seglog.broker.offsets.idle_groups import idle_groups as idle_groups
+from seglog.broker.offsets.idleness import idle_groups as idle_groups
 from seglog.broker.offsets.offset_history import OffsetHistory as OffsetHistory
 from seglog.broker.offsets.offset_history_query import OffsetPast as OffsetPast
 from seglog.broker.offsets.offsets import SEPARATOR as SEPARATOR

@@ -8,7 +8,7 @@ from typing import Final
 from seglog.errors import InvalidArgumentError
 
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*(ms|s|m|h|d)")
+_DURATION: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*(ms|s|m|h|d)", re.ASCII)
 
 
 def duration_ms(text: str) -> int:

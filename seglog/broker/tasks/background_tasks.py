@@ -15,11 +15,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
+from seglog.arguments import refusal
 from seglog.clock import Clock, VirtualClock
 from seglog.errors import InvalidArgumentError, SeglogError
 
 RETRY_MS: Final = 1_000
 """How long a duty rests whose turn has failed."""
+_LATEST_MS: Final = 253_399_622_400_000 - 1
+"""Last moment of November 9999: ids of messages state the time since the start of a month of a date."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +106,7 @@ class Duties:
             until: Ends it earlier; asked after everything that is due at a moment is done.
 
         Raises:
-            InvalidArgumentError: The clock goes by itself, or would go back.
+            InvalidArgumentError: The clock goes by itself, would go back, or would leave the calendar.
         """
         clock = self._clock
         if not isinstance(clock, VirtualClock):
@@ -112,6 +115,8 @@ class Duties:
             )
         if by_ms < 0:
             raise InvalidArgumentError(f"time cannot go back by {-by_ms} ms")
+        if by_ms > (most_ms := _LATEST_MS - clock.now_ms()):
+            raise refusal("by", by_ms, f"at most {most_ms} ms: virtual time ends with November 9999")
         with self._moving:
             end_ms = clock.monotonic_ms() + by_ms
             while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -15,6 +16,8 @@ from seglog.doctor.groups import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list
 from seglog.doctor.message import FIELDS, Condition, parse_conditions
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
+
+_NONE: Final = "no dead letters"
 
 groups_option = click.option(
     "--group",
@@ -43,26 +46,20 @@ def command() -> None:
 def list_(*, path: Path, as_json: bool) -> None:
     """List the groups of STORE that gave messages up."""
     check_store(path)
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "letters", "sent again", "oldest", "newest")
+    listing = render.Listing(columns, numbers=columns[1:3], none=_NONE, as_json=as_json)
     for grave in list_graves(options.reading(path), path):
-        if as_json:
-            render.emit(
-                {
-                    "kind": "dead-letters",
-                    "group": grave.group,
-                    "letters": grave.letters,
-                    "resent": grave.resent,
-                    "oldestTimestamp": grave.oldest_ms,
-                    "newestTimestamp": grave.newest_ms,
-                }
-            )
+        fields = {
+            "kind": "dead-letters",
+            "group": grave.group,
+            "letters": grave.letters,
+            "resent": grave.resent,
+            "oldestTimestamp": grave.oldest_ms,
+            "newestTimestamp": grave.newest_ms,
+        }
         times = render.time_text(grave.oldest_ms), render.time_text(grave.newest_ms)
-        rows.append((render.printable(grave.group), str(grave.letters), str(grave.resent), *times))
-    if not as_json and rows:
-        columns = ("group", "letters", "sent again", "oldest", "newest")
-        render.table(columns, rows, numbers=("letters", "sent again"))
-    elif not as_json:
-        render.say("no dead letters")
+        listing.add(fields, grave.group, grave.letters, grave.resent, *times)
+    listing.end()
 
 
 @command.command
@@ -84,14 +81,12 @@ def show(
     """Show dead letters of STORE: where they were consumed from, how often, and what is in them."""
     check_store(path)
     wanted = parse_conditions(conditions)
+    columns = ("group", "offset", "stored", "consumed from", "tries", "tag", "keys", "sent again", "body")
+    listing = render.Listing(columns, numbers=("offset", "tries"), none=_NONE, as_json=as_json)
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
-        letters = islice(iter_letters(store, groups, wanted, left_only=left), count)
-        rows = [_shown(letter, as_json=as_json) for letter in letters]
-    if not as_json and rows:
-        columns = ("group", "offset", "stored", "consumed from", "tries", "tag", "keys", "sent again", "body")
-        render.table(columns, rows, numbers=("offset", "tries"))
-    elif not as_json:
-        render.say("no dead letters")
+        for letter in islice(iter_letters(store, groups, wanted, left_only=left), count):
+            listing.add(_fields(letter), *_cells(letter))
+    listing.end()
 
 
 @command.command(name="resend")
@@ -150,38 +145,31 @@ def _preview(path: Path, groups: tuple[str, ...], wanted: Condition, to: str, *,
             key = letter.group, RETRY_PREFIX + letter.group if to == TO_RETRY else letter.origin
             counts[key] += letter.receipt is None
             done[key] += letter.receipt is not None
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "would go to", "letters", "sent before")
+    listing = render.Listing(columns, numbers=columns[2:], none=_NONE, as_json=as_json)
     for group, topic in sorted(counts):
         count, before = counts[group, topic], done[group, topic]
-        if as_json:
-            fields = {"group": group, "topic": topic, "letters": count, "sentBefore": before}
-            render.emit({"kind": "resend", **fields, "applied": False})
-        rows.append((render.printable(group), render.printable(topic), str(count), str(before)))
-    if as_json:
-        return
-    if rows:
-        columns = ("group", "would go to", "letters", "sent before")
-        render.table(columns, rows, numbers=("letters", "sent before"))
+        fields = {"group": group, "topic": topic, "letters": count, "sentBefore": before}
+        listing.add({"kind": "resend", **fields, "applied": False}, group, topic, count, before)
+    if listing.end():
         render.say("nothing was changed; --apply sends them")
-    else:
-        render.say("no dead letters")
 
 
-def _shown(letter: Letter, *, as_json: bool) -> tuple[str, ...]:
-    message = letter.message
-    resent = "-" if letter.receipt is None else letter.receipt.new_id
-    if as_json:
-        fields = messages.message_fields(message, "text")
-        render.emit(
-            {
-                **fields,
-                "kind": "dead-letter",
-                "group": letter.group,
-                "origin": letter.origin,
-                "resentId": None if letter.receipt is None else letter.receipt.new_id,
-            }
-        )
-    offset, stored, tag, keys, body = messages.message_cells(message, "text")
-    origin = render.printable(letter.origin)
-    tries = str(message.reconsume_times)
-    return render.printable(letter.group), offset, stored, origin, tries, tag, keys, resent, body
+def _resent_id(letter: Letter) -> str | None:
+    return None if letter.receipt is None else letter.receipt.new_id
+
+
+def _fields(letter: Letter) -> dict[str, object]:
+    return {
+        **messages.message_fields(letter.message, "text"),
+        "kind": "dead-letter",
+        "group": letter.group,
+        "origin": letter.origin,
+        "resentId": _resent_id(letter),
+    }
+
+
+def _cells(letter: Letter) -> tuple[render.Cell, ...]:
+    offset, stored, tag, keys, body = messages.message_cells(letter.message, "text")
+    tries = letter.message.reconsume_times
+    return letter.group, offset, stored, letter.origin, tries, tag, keys, _resent_id(letter), body

@@ -72,18 +72,15 @@ def list_(*, path: Path, as_json: bool) -> None:
     check_store(path)
     table = {group.name: group for group in read_groups(options.reading(path), path, SystemClock()).all()}
     offsets = Counter(one.group for one in OffsetTable(options.reading(path), path).all())
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "retries", "retry queues", "settings", "offsets")
+    numbers = ("retries", "retry queues", "offsets")
+    listing = render.Listing(columns, numbers=numbers, none="no groups", as_json=as_json)
     for name in sorted(table.keys() | offsets.keys()):
         group = table.get(name)
-        if as_json:
-            render.emit({"kind": "group", **_fields(name, group), "offsets": offsets[name]})
-        settings = ("-", "-", "no settings") if group is None else _cells(group)
-        rows.append((render.printable(name), *settings, str(offsets[name])))
-    if not as_json and rows:
-        columns = ("group", "retries", "retry queues", "settings", "offsets")
-        render.table(columns, rows, numbers=("retries", "retry queues", "offsets"))
-    elif not as_json:
-        render.say("no groups")
+        fields = {"kind": "group", **_fields(name, group), "offsets": offsets[name]}
+        settings = (None, None, "no settings") if group is None else _cells(group)
+        listing.add(fields, name, *settings, offsets[name])
+    listing.end()
 
 
 @command.command
@@ -157,20 +154,18 @@ def _fields(name: str, group: SubscriptionGroup | None) -> dict[str, object]:
     }
 
 
-def _cells(group: SubscriptionGroup) -> tuple[str, str, str]:
+def _cells(group: SubscriptionGroup) -> tuple[int, int, str]:
     named = ["may not consume"] * (not group.is_consume_enabled)
     named += ["no broadcast"] * (not group.is_broadcast_enabled) + ["orderly"] * group.is_orderly
     named += [f"{name}={value}" for name, value in group.attributes.items()]
-    return str(group.retry_max_times), str(group.retry_queue_nums), render.printable(", ".join(named))
+    return group.retry_max_times, group.retry_queue_nums, ", ".join(named)
 
 
 def _show(group: SubscriptionGroup, done: str, *, as_json: bool) -> None:
     if as_json:
         render.emit({"kind": f"group-{done}", **_fields(group.name, group)})
         return
-    settings = _cells(group)[-1]
-    retries = "1 retry" if group.retry_max_times == 1 else f"{group.retry_max_times} retries"
-    queues = render.count_text(group.retry_queue_nums, "retry queue")
-    render.say(
-        f"{render.printable(group.name)} is {done}: {retries}, {queues}{', ' if settings else ''}{settings}"
-    )
+    times, queue_count, settings = _cells(group)
+    retries = "1 retry" if times == 1 else f"{times} retries"
+    queues = render.count_text(queue_count, "retry queue")
+    render.say(f"{group.name} is {done}: {', '.join(filter(None, (retries, queues, settings)))}")

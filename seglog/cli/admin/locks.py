@@ -25,37 +25,24 @@ def command(*, path: Path, group: str | None, as_json: bool) -> None:
     check_store(path)
     is_open = options.reading(path).lock_holder() is not None
     locks = read_picture(options.reading(path), path, SystemClock().now_ms()) if is_open else []
-    rows: list[tuple[str, ...]] = []
+    none = "no locks" if is_open else "no broker has the store open: all queues are free"
+    columns = ("group", "queue", "client", "renewed before", "expires in")
+    listing = render.Listing(columns, numbers=columns[3:], none=none, as_json=as_json)
     for lock in locks:
         if group not in (None, lock.group):
             continue
-        if as_json:
-            render.emit(
-                {
-                    "kind": "queue-lock",
-                    "group": lock.group,
-                    "topic": lock.queue.topic,
-                    "brokerName": lock.queue.broker_name,
-                    "queueId": lock.queue.queue_id,
-                    "client": lock.client_id,
-                    "ageMs": lock.age_ms,
-                    "expiresInMs": lock.left_ms,
-                    "expired": lock.is_expired,
-                }
-            )
-        rows.append(
-            (
-                render.printable(lock.group),
-                f"{render.printable(lock.queue.topic)}/{lock.queue.queue_id}",
-                render.printable(lock.client_id),
-                f"{lock.age_ms / 1000:.1f} s",
-                "expired" if lock.is_expired else f"{lock.left_ms / 1000:.1f} s",
-            )
-        )
-    if as_json:
-        return
-    if rows:
-        columns = ("group", "queue", "client", "renewed before", "expires in")
-        render.table(columns, rows, numbers=("renewed before", "expires in"))
-    else:
-        render.say("no locks" if is_open else "no broker has the store open: all queues are free")
+        fields = {
+            "kind": "queue-lock",
+            "group": lock.group,
+            "topic": lock.queue.topic,
+            "brokerName": lock.queue.broker_name,
+            "queueId": lock.queue.queue_id,
+            "client": lock.client_id,
+            "ageMs": lock.age_ms,
+            "expiresInMs": lock.left_ms,
+            "expired": lock.is_expired,
+        }
+        queue = f"{lock.queue.topic}/{lock.queue.queue_id}"
+        left = "expired" if lock.is_expired else f"{lock.left_ms / 1000:.1f} s"
+        listing.add(fields, lock.group, queue, lock.client_id, f"{lock.age_ms / 1000:.1f} s", left)
+    listing.end()

@@ -10,33 +10,25 @@ from seglog.doctor.groups import Move
 
 def show_moves(moves: Sequence[Move], kind: str, *, is_done: bool, as_json: bool) -> None:
     """Prints moves that were made or are planned."""
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "queue", "before", "after", "effect")
+    none = "every group is there already"
+    listing = render.Listing(columns, numbers=("before", "after"), none=none, as_json=as_json)
     for move in moves:
-        if as_json:
-            render.emit(
-                {
-                    "kind": kind,
-                    "group": move.group,
-                    "topic": move.topic,
-                    "queueId": move.queue_id,
-                    "before": move.before,
-                    "after": move.after,
-                    "wanted": move.wanted,
-                    "minOffset": move.min_offset,
-                    "maxOffset": move.max_offset,
-                    "applied": is_done,
-                }
-            )
-        before = "-" if move.before is None else str(move.before)
-        queue = f"{render.printable(move.topic)}/{move.queue_id}"
-        rows.append((render.printable(move.group), queue, before, str(move.after), _effect(move)))
-    if as_json:
-        return
-    if not rows:
-        render.say("every group is there already")
-        return
-    render.table(("group", "queue", "before", "after", "effect"), rows, numbers=("before", "after"))
-    if not is_done:
+        fields = {
+            "kind": kind,
+            "group": move.group,
+            "topic": move.topic,
+            "queueId": move.queue_id,
+            "before": move.before,
+            "after": move.after,
+            "wanted": move.wanted,
+            "minOffset": move.min_offset,
+            "maxOffset": move.max_offset,
+            "applied": is_done,
+        }
+        queue = f"{move.topic}/{move.queue_id}"
+        listing.add(fields, move.group, queue, move.before, move.after, _effect(move))
+    if listing.end() and not is_done:
         render.say("nothing was changed; --apply does it")
 
 

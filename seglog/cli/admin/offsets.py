@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -19,6 +19,8 @@ from seglog.errors import InvalidArgumentError
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import QueueInfo
 
+_NONE: Final = "no offsets"
+
 
 @click.group
 def command() -> None:
@@ -31,31 +33,26 @@ def command() -> None:
 @options.as_json
 def show(*, path: Path, group: str | None, as_json: bool) -> None:
     """Show where each group, or GROUP, goes on in each queue of STORE."""
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "queue", "next", "queue has", "behind", "state")
+    listing = render.Listing(columns, numbers=("next", "behind"), none=_NONE, as_json=as_json)
     for one, queue in _read(path, group):
         lag = None if queue is None else queue.max_offset - one.queue_offset
         state = _state(one, queue)
-        if as_json:
-            render.emit(
-                {
-                    "kind": "offset",
-                    "group": one.group,
-                    "topic": one.topic,
-                    "queueId": one.queue_id,
-                    "offset": one.queue_offset,
-                    "minOffset": None if queue is None else queue.min_offset,
-                    "maxOffset": None if queue is None else queue.max_offset,
-                    "lag": lag,
-                    "broadcast": one.is_broadcast,
-                    "state": state,
-                }
-            )
-        held = "-" if queue is None else f"{queue.min_offset}..{queue.max_offset}"
-        behind = "-" if lag is None else str(lag)
-        names = render.printable(one.group), f"{render.printable(one.topic)}/{one.queue_id}"
-        rows.append((*names, str(one.queue_offset), held, behind, state))
-    if not as_json:
-        _table(("group", "queue", "next", "queue has", "behind", "state"), rows, ("next", "behind"))
+        fields = {
+            "kind": "offset",
+            "group": one.group,
+            "topic": one.topic,
+            "queueId": one.queue_id,
+            "offset": one.queue_offset,
+            "minOffset": None if queue is None else queue.min_offset,
+            "maxOffset": None if queue is None else queue.max_offset,
+            "lag": lag,
+            "broadcast": one.is_broadcast,
+            "state": state,
+        }
+        held = None if queue is None else f"{queue.min_offset}..{queue.max_offset}"
+        listing.add(fields, one.group, f"{one.topic}/{one.queue_id}", one.queue_offset, held, lag, state)
+    listing.end()
 
 
 @command.command
@@ -74,16 +71,12 @@ def lag(*, path: Path, group: str | None, as_json: bool) -> None:
             lost = max(0, queue.min_offset - one.queue_offset)
             total = sums.setdefault((one.group, one.topic), [0, 0, 0])
             total[:] = [total[0] + 1, total[1] + behind, total[2] + lost]
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "topic", "queues", "behind", "gone unread")
+    listing = render.Listing(columns, numbers=columns[2:], none=_NONE, as_json=as_json)
     for (owner, topic), (queues, behind, lost) in sums.items():
-        if as_json:
-            fields = {"group": owner, "topic": topic, "queues": queues, "lag": behind, "lost": lost}
-            render.emit({"kind": "lag", **fields})
-        names = render.printable(owner), render.printable(topic)
-        rows.append((*names, str(queues), str(behind), str(lost)))
-    if not as_json:
-        columns = ("group", "topic", "queues", "behind", "gone unread")
-        _table(columns, rows, ("queues", "behind", "gone unread"))
+        fields = {"group": owner, "topic": topic, "queues": queues, "lag": behind, "lost": lost}
+        listing.add({"kind": "lag", **fields}, owner, topic, queues, behind, lost)
+    listing.end()
 
 
 @command.command(name="reset")
@@ -143,13 +136,6 @@ def _state(one: GroupOffset, queue: QueueInfo | None) -> str:
     if one.queue_offset < queue.min_offset:
         return f"{render.count_text(queue.min_offset - one.queue_offset, 'message')} gone unread"
     return "broadcasting" if one.is_broadcast else ""
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]) -> None:
-    if rows:
-        render.table(columns, rows, numbers=numbers)
-    else:
-        render.say("no offsets")
 
 
 command.add_command(offsets_past.log)

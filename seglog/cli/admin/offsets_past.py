@@ -54,25 +54,19 @@ def diff(*, path: Path, first: str, second: str | None, as_json: bool) -> None:
     """Tell which groups of STORE stood elsewhere at the second TIME (now) than at the first."""
     now_ms = SystemClock().now_ms()
     moments = (options.timestamp_ms("TIME", text, now_ms) for text in (first, second))
-    rows: list[tuple[str, ...]] = []
+    columns = ("group", "queue", "before", "after")
+    listing = render.Listing(columns, numbers=columns[2:], none="no difference", as_json=as_json)
     for found in _past(path).diff(*moments):
-        if as_json:
-            render.emit(
-                {
-                    "kind": "offset-difference",
-                    "group": found.group,
-                    "topic": found.topic,
-                    "queueId": found.queue_id,
-                    "before": found.before,
-                    "after": found.after,
-                }
-            )
-        queue = f"{render.printable(found.topic)}/{found.queue_id}"
-        rows.append((render.printable(found.group), queue, _text(found.before), _text(found.after)))
-    if not as_json and rows:
-        render.table(("group", "queue", "before", "after"), rows, numbers=("before", "after"))
-    elif not as_json:
-        render.say("no difference")
+        fields = {
+            "kind": "offset-difference",
+            "group": found.group,
+            "topic": found.topic,
+            "queueId": found.queue_id,
+            "before": found.before,
+            "after": found.after,
+        }
+        listing.add(fields, found.group, f"{found.topic}/{found.queue_id}", found.before, found.after)
+    listing.end()
 
 
 @click.command(name="restore")
@@ -110,45 +104,32 @@ def _past(path: Path) -> OffsetPast:
 
 
 def _show(changes: Iterable[OffsetChange], *, as_json: bool) -> None:
-    rows: list[tuple[str, ...]] = []
+    columns = ("time", "group", "queue", "before", "after", "change", "client", "")
+    listing = render.Listing(columns, numbers=("before", "after"), none="no changes", as_json=as_json)
     for change in changes:
         kind = change.kind.name.lower()
-        if as_json:
-            render.emit(
-                {
-                    "kind": "offset-change",
-                    "change": kind,
-                    "timestamp": change.timestamp_ms,
-                    "group": change.group,
-                    "topic": change.topic,
-                    "queueId": change.queue_id,
-                    "before": change.before,
-                    "after": change.after,
-                    "client": change.client_id or None,
-                    "commits": change.commits,
-                    "backwards": change.is_backwards,
-                }
-            )
-        rows.append(
-            (
-                render.time_text(change.timestamp_ms),
-                render.printable(change.group),
-                f"{render.printable(change.topic)}/{change.queue_id}",
-                _text(change.before),
-                _text(change.after),
-                kind if change.commits == 1 else f"{change.commits} {kind}s",
-                render.printable(change.client_id) or "-",
-                "BACKWARDS" if change.is_backwards else "",
-            )
+        fields = {
+            "kind": "offset-change",
+            "change": kind,
+            "timestamp": change.timestamp_ms,
+            "group": change.group,
+            "topic": change.topic,
+            "queueId": change.queue_id,
+            "before": change.before,
+            "after": change.after,
+            "client": change.client_id or None,
+            "commits": change.commits,
+            "backwards": change.is_backwards,
+        }
+        listing.add(
+            fields,
+            render.time_text(change.timestamp_ms),
+            change.group,
+            f"{change.topic}/{change.queue_id}",
+            change.before,
+            change.after,
+            kind if change.commits == 1 else f"{change.commits} {kind}s",
+            change.client_id or None,
+            "BACKWARDS" if change.is_backwards else "",
         )
-    if as_json:
-        return
-    if rows:
-        columns = ("time", "group", "queue", "before", "after", "change", "client", "")
-        render.table(columns, rows, numbers=("before", "after"))
-    else:
-        render.say("no changes")
-
-
-def _text(offset: int | None) -> str:
-    return "-" if offset is None else str(offset)
+    listing.end()

@@ -123,7 +123,7 @@ def _put_one(path: Path, target: Target, body: bytes, *, as_json: bool) -> None:
             durability=target.durability,
         )
     if as_json:
-        render.emit(_put_fields(result))
+        render.emit(_fields(result))
     else:
         render.say(
             f"{result.topic}/{result.queue_id} offset {result.queue_offset}, {result.size_bytes} bytes at"
@@ -222,7 +222,7 @@ def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -
                     result = _put_group(store, target, group)
                     count += result.count
                     if as_json:
-                        render.emit(_batch_fields(result))
+                        render.emit(_fields(result))
                         sys.stdout.flush()
                     tell(count, 0)
         except SeglogError:
@@ -239,31 +239,17 @@ def _put_group(store: MessageStore, target: Target, group: list[bytes]) -> Batch
     return store.put_batch(target.topic, messages, queue_id=target.queue_id, durability=target.durability)
 
 
-def _put_fields(result: PutResult) -> dict[str, object]:
+def _fields(result: PutResult | BatchResult) -> dict[str, object]:
     return {
         "kind": "put",
         "topic": result.topic,
         "queueId": result.queue_id,
         "queueOffset": result.queue_offset,
-        "count": 1,
+        "count": result.count if isinstance(result, BatchResult) else 1,
         "commitLogOffset": result.phy_offset,
         "storeSize": result.size_bytes,
         "storeTimestamp": result.store_timestamp_ms,
-        "msgId": result.message_id,
-        "durability": result.durability.value,
-    }
-
-
-def _batch_fields(result: BatchResult) -> dict[str, object]:
-    return {
-        "kind": "put",
-        "topic": result.topic,
-        "queueId": result.queue_id,
-        "queueOffset": result.queue_offset,
-        "count": result.count,
-        "commitLogOffset": result.phy_offset,
-        "storeSize": result.size_bytes,
-        "storeTimestamp": result.store_timestamp_ms,
+        **({} if isinstance(result, BatchResult) else {"msgId": result.message_id}),
         "durability": result.durability.value,
     }
 

@@ -125,27 +125,21 @@ def unpark_(*, path: Path, groups: tuple[str, ...], apply: bool, as_json: bool) 
     """
     check_store(path)
     if not apply:
-        rows: list[tuple[str, ...]] = []
+        columns = ("file", "why", "group", "messages", "not back yet")
+        listing = render.Listing(columns, numbers=columns[3:], none="nothing is parked", as_json=as_json)
         for waiting in list_parked(options.reading(path), path, groups):
-            if as_json:
-                render.emit(
-                    {
-                        "kind": "parked",
-                        "file": waiting.file,
-                        "why": waiting.why,
-                        "group": waiting.group or None,
-                        "messages": waiting.messages,
-                        "waiting": waiting.waiting,
-                    }
-                )
-            name = render.printable(waiting.group) or "-"
-            rows.append((waiting.file, waiting.why, name, str(waiting.messages), str(waiting.waiting)))
-        if not as_json and rows:
-            columns = ("file", "why", "group", "messages", "not back yet")
-            render.table(columns, rows, numbers=("messages", "not back yet"))
+            fields = {
+                "kind": "parked",
+                "file": waiting.file,
+                "why": waiting.why,
+                "group": waiting.group or None,
+                "messages": waiting.messages,
+                "waiting": waiting.waiting,
+            }
+            name = waiting.group or None
+            listing.add(fields, waiting.file, waiting.why, name, waiting.messages, waiting.waiting)
+        if listing.end():
             render.say("nothing was changed; --apply brings them back")
-        elif not as_json:
-            render.say("nothing is parked")
         return
     count = 0
     for receipt in unpark(options.writing(path), path, SystemClock(), groups):
@@ -183,8 +177,8 @@ def _show(planned: RetentionPlan, rules: RetentionRules, *, as_json: bool) -> No
         (
             segment_file_name(doomed.segment.first_phy_offset),
             render.time_text(doomed.segment.newest_store_ms),
-            str(doomed.count),
-            str(sum(len(victim.offsets) for victim in doomed.victims)),
+            doomed.count,
+            sum(len(victim.offsets) for victim in doomed.victims),
             "stays" if doomed is planned.held else "goes",
         )
         for doomed in shown
@@ -209,14 +203,10 @@ def _joined(victims: Iterable[Victim]) -> list[Victim]:
     return sorted(found.values(), key=lambda one: (-len(one.offsets), one.group, one.topic, one.queue_id))
 
 
-def _cells(victim: Victim) -> tuple[str, ...]:
-    return (
-        render.printable(victim.group) or "-",
-        victim.why.value,
-        f"{render.printable(victim.topic)}/{victim.queue_id}",
-        f"{victim.offsets.start}..{victim.offsets.stop - 1}",
-        str(len(victim.offsets)),
-    )
+def _cells(victim: Victim) -> tuple[render.Cell, ...]:
+    queue = f"{victim.topic}/{victim.queue_id}"
+    offsets = f"{victim.offsets.start}..{victim.offsets.stop - 1}"
+    return victim.group or None, victim.why.value, queue, offsets, len(victim.offsets)
 
 
 def _fields(doomed: Doomed, *, goes: bool) -> dict[str, object]:

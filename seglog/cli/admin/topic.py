@@ -61,18 +61,15 @@ def list_(*, path: Path, as_json: bool) -> None:
     check_store(path)
     table = {topic.name: topic for topic in read_topics(options.reading(path), path, SystemClock()).all()}
     messages = _messages(path)
-    rows: list[tuple[str, ...]] = []
+    columns = ("topic", "read", "write", "perm", "attributes", "messages")
+    numbers = ("read", "write", "messages")
+    listing = render.Listing(columns, numbers=numbers, none="no topics", as_json=as_json)
     for name in sorted(table.keys() | messages.keys()):
         topic = table.get(name)
-        if as_json:
-            render.emit({"kind": "topic", **_fields(name, topic), "messages": messages[name]})
-        settings = ("-", "-", "-", "no settings") if topic is None else _cells(topic)
-        rows.append((render.printable(name), *settings, str(messages[name])))
-    if not as_json and rows:
-        columns = ("topic", "read", "write", "perm", "attributes", "messages")
-        render.table(columns, rows, numbers=("read", "write", "messages"))
-    elif not as_json:
-        render.say("no topics")
+        fields = {"kind": "topic", **_fields(name, topic), "messages": messages[name]}
+        settings = (None, None, None, "no settings") if topic is None else _cells(topic)
+        listing.add(fields, name, *settings, messages[name])
+    listing.end()
 
 
 @command.command
@@ -159,19 +156,16 @@ def _fields(name: str, topic: TopicConfig | None) -> dict[str, object]:
     }
 
 
-def _cells(topic: TopicConfig) -> tuple[str, str, str, str]:
+def _cells(topic: TopicConfig) -> tuple[int, int, str, str]:
     attributes = [f"{name}={value}" for name, value in topic.attributes.items()]
-    named = render.printable(", ".join(["order"] * topic.is_order + attributes))
-    return str(topic.read_queue_nums), str(topic.write_queue_nums), perm_text(topic.perm), named
+    named = ", ".join(["order"] * topic.is_order + attributes)
+    return topic.read_queue_nums, topic.write_queue_nums, perm_text(topic.perm), named
 
 
 def _show(topic: TopicConfig, done: str, *, as_json: bool) -> None:
     if as_json:
         render.emit({"kind": f"topic-{done}", **_fields(topic.name, topic)})
         return
-    _read, _write, perm, attributes = _cells(topic)
-    queues = render.count_text(topic.read_queue_nums, "queue")
-    render.say(
-        f"{render.printable(topic.name)} is {done}: {queues} to read, {topic.write_queue_nums} to write,"
-        f" {perm}{', ' if attributes else ''}{attributes}"
-    )
+    to_read, to_write, perm, attributes = _cells(topic)
+    queues = f"{render.count_text(to_read, 'queue')} to read, {to_write} to write"
+    render.say(f"{topic.name} is {done}: {', '.join(filter(None, (queues, perm, attributes)))}")

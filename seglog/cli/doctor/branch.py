@@ -12,6 +12,8 @@ from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
 from seglog.doctor.copies import (
     BranchDiff,
+    OffsetChange,
+    QueueChange,
     branch_path,
     create_branch,
     diff_branch,
@@ -68,39 +70,21 @@ def create(*, path: Path, name: str, rewind: str | None, groups: tuple[str, ...]
 def list_(*, path: Path, as_json: bool) -> None:
     """List the branches of STORE, and what they take beside it."""
     check_store(path)
-    found = [
-        (name, point, _own_bytes(options.reading(path), branch_path(path, name)))
-        for name, point in list_branches(options.reading(path), path)
-    ]
-    if as_json:
-        for name, point, own in found:
-            render.emit(
-                {
-                    "kind": "branch",
-                    "name": name,
-                    "path": str(branch_path(path, name)),
-                    "created": None if point is None else point.created_ms,
-                    "maxPhyOffset": None if point is None else point.end_phy_offset,
-                    "ownBytes": own,
-                }
-            )
-        return
-    if not found:
-        render.say("no branches")
-        return
-    render.table(
-        ("branch", "made", "log end", "own bytes"),
-        [
-            (
-                name,
-                "?" if point is None else render.time_text(point.created_ms),
-                "?" if point is None else str(point.end_phy_offset),
-                render.size_text(own),
-            )
-            for name, point, own in found
-        ],
-        numbers=("log end", "own bytes"),
-    )
+    columns = ("branch", "made", "log end", "own bytes")
+    listing = render.Listing(columns, numbers=columns[2:], none="no branches", as_json=as_json)
+    for name, point in list_branches(options.reading(path), path):
+        own = _own_bytes(options.reading(path), branch_path(path, name))
+        fields = {
+            "kind": "branch",
+            "name": name,
+            "path": str(branch_path(path, name)),
+            "created": None if point is None else point.created_ms,
+            "maxPhyOffset": None if point is None else point.end_phy_offset,
+            "ownBytes": own,
+        }
+        known = ("?", "?") if point is None else (render.time_text(point.created_ms), point.end_phy_offset)
+        listing.add(fields, name, *known, render.size_text(own))
+    listing.end()
 
 
 @command.command
@@ -112,28 +96,9 @@ def diff(*, path: Path, name: str, as_json: bool) -> None:
     found = diff_branch(options.reading(path), path, name)
     if as_json:
         for queue in found.queues:
-            render.emit(
-                {
-                    "kind": queue.kind,
-                    "topic": queue.topic,
-                    "queueId": queue.queue_id,
-                    "atBranch": queue.at_branch,
-                    "inStore": queue.in_store,
-                    "inBranch": queue.in_branch,
-                }
-            )
+            render.emit({"kind": queue.kind, **_fields(queue)})
         for one in found.offsets:
-            render.emit(
-                {
-                    "kind": "offset",
-                    "group": one.group,
-                    "topic": one.topic,
-                    "queueId": one.queue_id,
-                    "atBranch": one.at_branch,
-                    "inStore": one.in_store,
-                    "inBranch": one.in_branch,
-                }
-            )
+            render.emit({"kind": "offset", "group": one.group, **_fields(one)})
         return
     _show(found)
 
@@ -164,13 +129,7 @@ def _show(found: BranchDiff) -> None:
         render.table(
             ("topic", "queue", "at branch", "in store", "in branch"),
             [
-                (
-                    render.printable(one.topic),
-                    str(one.queue_id),
-                    str(one.at_branch),
-                    f"+{one.in_store}",
-                    f"+{one.in_branch}",
-                )
+                (one.topic, one.queue_id, one.at_branch, f"+{one.in_store}", f"+{one.in_branch}")
                 for one in found.queues
             ],
             numbers=("queue", "at branch", "in store", "in branch"),
@@ -180,16 +139,21 @@ def _show(found: BranchDiff) -> None:
         render.table(
             ("group", "topic", "queue", "at branch", "store next", "branch next"),
             [
-                (
-                    render.printable(one.group),
-                    render.printable(one.topic),
-                    str(one.queue_id),
-                    *("-" if at is None else str(at) for at in (one.at_branch, one.in_store, one.in_branch)),
-                )
+                (one.group, one.topic, one.queue_id, one.at_branch, one.in_store, one.in_branch)
                 for one in found.offsets
             ],
             numbers=("queue", "at branch", "store next", "branch next"),
         )
+
+
+def _fields(one: QueueChange | OffsetChange) -> dict[str, object]:
+    return {
+        "topic": one.topic,
+        "queueId": one.queue_id,
+        "atBranch": one.at_branch,
+        "inStore": one.in_store,
+        "inBranch": one.in_branch,
+    }
 
 
 def _own_bytes(files: StoreRoot, path: Path) -> int:

@@ -1,6 +1,6 @@
 """``seglog check``: looks at everything in a store, says what is wrong, what that means, and what to type.
 
-With ``--records-only`` it looks at the records of the log and their checksums, as ``seglog verify`` does.
+With ``--records-only`` it reads the log and the last units of queues, as ``seglog verify`` does.
 
 Reads only, and takes no lock: it works on a store that was not closed, and beside a running writer. Ends
 with 0 if nothing was found but notes, as ``git fsck`` does; with 1 after a finding; with 3 or more if it
@@ -44,7 +44,8 @@ from seglog.storage.directory import FileSizes
 @click.option(
     "--records-only",
     is_flag=True,
-    help="Read the records of the log and their checksums, and nothing else.",
+    help="Read the records of the log and the last units of queues; all else only if the log is damaged."
+    " Not with --max-duration or --resume.",
 )
 @options.file_sizes
 @options.as_json
@@ -66,7 +67,9 @@ def command(
     goes on.
 
     With --records-only sealed segments are held against their seals and others read record by record: how
-    many records have a checksum of their body alone is said. Queues, index and tables are not looked at.
+    many records have a checksum of their body alone is said. Of queues only the last units are read, for
+    records that the log does not have; index and tables are not. If anything about the log is other than it
+    was written, the whole store is checked, and what that says of the log is shown.
     """
     if records_only:
         if max_ms is not None or resume_file is not None:

@@ -56,7 +56,7 @@ def show_check(report: CheckReport, path: Path) -> None:
             "store": render.printable(str(path)),
             "state": _state_text(report),
             "log": _log_text(report),
-            "records": f"{render.count_text(report.records)}, {_crc_text(report)}",
+            "records": f"{render.count_text(report.records)}{_crc_text(report)}",
             "queues": _queues_text(report),
             "index": render.count_text(report.keys, "key") + " in the log",
             "result": "clean" if report.is_clean else f"NOT clean: {counts_text(report.findings)}",
@@ -103,10 +103,12 @@ def _log_text(report: CheckReport) -> str:
 
 def _crc_text(report: CheckReport) -> str:
     by_seal = f"; {render.count_text(report.sealed, 'segment')} held against seals" if report.sealed else ""
+    if not report.records:
+        return by_seal
     if report.with_record_crc == report.records:
-        return "all with record CRC" + by_seal
+        return ", all with record CRC" + by_seal
     count = render.count_text(report.with_record_crc) if report.with_record_crc else "none"
-    return f"{count} with record CRC" + by_seal
+    return f", {count} with record CRC" + by_seal
 
 
 def _queues_text(report: CheckReport) -> str:

@@ -41,7 +41,12 @@ _MAX_LOST_SHOWN: Final = 20
 @click.option("--key", help="Only messages that have this key, or unique key.")
 @click.option("--group-lag", "lag_of", metavar="GROUP", help="Only what GROUP has not consumed yet.")
 @click.option("--inflate", is_flag=True, help="Inflate zlib bodies; without it bodies are as stored.")
-@click.option("--format", "form", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "parquet"]),
+    help="Format of the file.  [default: parquet if its name ends with .parquet, else jsonl]",
+)
 @click.option("--allow-lost", is_flag=True, help="End with 0 although messages are lost.")
 @click.option(
     "-o",
@@ -66,7 +71,7 @@ def command(
     key: str | None,
     lag_of: str | None,
     inflate: bool,
-    form: str,
+    form: str | None,
     allow_lost: bool,
     target: Path,
     force: bool,
@@ -93,6 +98,7 @@ def command(
         inflate,
     )
     is_stdout = str(target) == "-"
+    form = form or ("parquet" if target.suffix.lower() == ".parquet" else "jsonl")
     if is_stdout and form == "parquet":
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()

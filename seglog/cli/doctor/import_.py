@@ -69,18 +69,17 @@ def command(*, path: Path, source: Path, as_json: bool) -> None:
         render.table(
             ("topic", "queue", "offsets", "are now"),
             [
-                (
-                    render.printable(run.topic),
-                    str(run.queue_id),
-                    f"{run.first}..{run.first + run.count - 1}",
-                    f"{run.new_first}..{run.new_first + run.count - 1}",
-                )
+                (run.topic, run.queue_id, *(_range(start, run.count) for start in (run.first, run.new_first)))
                 for run in done.moved[:_MAX_RUNS_SHOWN]
             ],
             numbers=("queue",),
         )
     if len(done.moved) > _MAX_RUNS_SHOWN:
         render.say(f"… and {len(done.moved) - _MAX_RUNS_SHOWN} more runs; --json prints all")
+
+
+def _range(first: int, count: int) -> str:
+    return f"{first}..{first + count - 1}"
 
 
 def _demand_batch_queues(topics: set[str], store: MessageStore) -> None:

@@ -109,7 +109,10 @@ def _dry_run(path: Path, sizes: FileSizes) -> Plan:
     if holder is not None:
         who = f"process {holder}" if holder > 0 else "another process"
         raise StoreLockedError(f"{who} has {path} open for writing", help="stop it, then run this again")
-    return plan_repair(options.reading(path), path, SystemClock(), sizes)
+    # Not the files of a reader, to which a link or a folder in place of a file is absent: --apply refuses it.
+    files = options.writing(path)
+    files.demand_kinds(path)
+    return plan_repair(files, path, SystemClock(), sizes)
 
 
 def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:

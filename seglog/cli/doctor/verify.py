@@ -1,8 +1,9 @@
 """``seglog verify``: whether the log is as it was written, as far as checksums and seals show.
 
-Sealed segments are held against the checksums of their blocks at the speed of the disk, others are
-walked record by record. Works beside a process that has the store open; writes only with ``--seal``.
-``seglog check --records-only`` and ``seglog seal`` do the same under names of their own.
+Sealed segments are held against the checksums of their blocks at the speed of the disk, others are walked
+record by record; what a difference means is stated by a check of the whole store. Works beside a process
+that has the store open; writes only with ``--seal``. ``seglog check --records-only`` and ``seglog seal`` do
+the same under names of their own.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
+from seglog.doctor.check import VerifyReport, verify_store
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes
 from seglog.storage.findings import finding_fields
 from seglog.storage.seals import Concerned
-from seglog.storage.survey import VerifyReport, verify_store
 
 _MAX_MESSAGES_SHOWN: Final = 20
 
@@ -31,8 +32,10 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
     """Verify the commit log of STORE.
 
     The exit code is 1 if anything is found that is not as it was written. Records without __CRC32# have a
-    checksum of their body alone until their segment is sealed: how many there are is said. Queues, index and
-    tables are for `seglog check`. A segment that is damaged is never sealed.
+    checksum of their body alone until their segment is sealed: how many there are is said. Of queues only
+    the last units are read, for records that the log does not have; index and tables are not. If anything is
+    other than it was written, the whole store is checked, and what `seglog check` says of the log is shown. A
+    segment that is damaged is never sealed.
     """
     show_verified(path, seal=seal, as_json=as_json)
 
@@ -50,9 +53,8 @@ def show_verified(path: Path, *, seal: bool, as_json: bool, given: FileSizes = N
         click.exceptions.Exit: With 1, if anything is not as it was written.
         SeglogError: There is no log, or none that can be read.
     """
-    files = options.writing(path) if seal else options.reading(path)
     with render.progress("verifying the log") as tell:
-        report = verify_store(path, files, progress=tell, seal=seal, given=given)
+        report = verify_store(path, progress=tell, seal=seal, given=given, follow=options.followed())
     if as_json:
         render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:

@@ -118,7 +118,8 @@ def _decode(name: str, data: bytes) -> ConfigValue:
 
 def _show_all(path: Path, known: dict[str, str], *, as_json: bool) -> bool:
     """Lists the files; returns whether all can be read themselves."""
-    rows: list[tuple[str, ...]] = []
+    columns = ("file", "bytes", "holds", "state")
+    listing = render.Listing(columns, numbers=("bytes",), none="no config files", as_json=as_json)
     is_whole = True
     files = options.reading(path)
     sizes = {
@@ -139,15 +140,9 @@ def _show_all(path: Path, known: dict[str, str], *, as_json: bool) -> bool:
             entries = _entries(loaded.value)
             state = f"{loaded.damage}; read from the backup" if loaded.is_backup else "whole"
         is_whole &= state == "whole"
-        if as_json:
-            render.emit(
-                {"kind": "config-file", "file": file, "size": size, "state": state, "entries": entries}
-            )
-        rows.append((render.printable(file), str(size), entries, render.printable(state)))
-    if not as_json and rows:
-        render.table(("file", "bytes", "holds", "state"), rows, numbers=("bytes",))
-    elif not as_json:
-        render.say("no config files")
+        fields = {"kind": "config-file", "file": file, "size": size, "state": state, "entries": entries}
+        listing.add(fields, file, size, entries, state)
+    listing.end()
     return is_whole
 
 
@@ -178,14 +173,10 @@ def _show_one(loaded: Loaded, *, as_json: bool) -> None:
         render.say(f"{loaded.file}: the file itself is damaged ({render.printable(loaded.damage)})")
     if Path(loaded.file).name.removesuffix(_BACKUP) == TIMER_FILE and isinstance(loaded.value, dict):
         values = loaded.value
-        render.table(
-            ("field", "value", "unit", "meaning"),
-            [
-                (item.name, str(values[item.name]), item.unit, item.meaning)
-                for item in TIMER_CHECKPOINT.fields
-            ],
-            numbers=("value",),
-        )
+        rows = [
+            (item.name, str(values[item.name]), item.unit, item.meaning) for item in TIMER_CHECKPOINT.fields
+        ]
+        render.table(("field", "value", "unit", "meaning"), rows, numbers=("value",))
         return
     for line in json.dumps(loaded.value, indent=2, ensure_ascii=False).split("\n"):
         render.say(render.printable(line))

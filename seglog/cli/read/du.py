@@ -60,12 +60,11 @@ def command(*, path: Path, as_json: bool) -> None:
         for topic, size in shares:
             render.emit({"kind": "topic", "topic": topic, "logBytes": size})
         return
+    totals = [sum(column) for column in zip(*parts.values(), strict=True)] or [0, 0, 0]
     rows = [
-        (name, str(files), render.size_text(apparent), render.size_text(allocated))
-        for name, (files, apparent, allocated) in parts.items()
+        (name, files, render.size_text(apparent), render.size_text(allocated))
+        for name, (files, apparent, allocated) in (*parts.items(), ("all", totals))
     ]
-    totals = [sum(part[column] for part in parts.values()) for column in range(3)]
-    rows.append(("all", str(totals[0]), render.size_text(totals[1]), render.size_text(totals[2])))
     render.table(("part", "files", "length", "on disk"), rows, numbers=("files", "length", "on disk"))
     if shares:
         render.say()

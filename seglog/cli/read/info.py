@@ -18,6 +18,7 @@ from seglog.cli.read import java_lines
 from seglog.cli.read.reading import file_sizes, log_as_stated, survey_store
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
+from seglog.doctor.plans import unfinished_findings
 from seglog.errors import CorruptError
 from seglog.storage.directory import (
     BATCH_FILE,
@@ -48,7 +49,7 @@ _DERIVED: Final = (
     "queue-unit-wrong",
     "queue-unit-stray",
 )
-_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown"})
+_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown", "undo-unfinished"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
         SeglogError: There is none, or none that can be read.
     """
     found = survey_store(path, verify=verify, given=given)
+    found.findings += unfinished_findings(options.reading(path), path)
     holder = options.reading(path).lock_holder()
     state = "clean" if found.mode == "normal" else "crashed"
     with closing(LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)) as reader:

@@ -60,14 +60,16 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
             tell(done, min(total, allocated_bytes(files, path / COMMIT_LOG)))
 
         placed = look_again(lambda: as_stated(files, path))
-        found = survey_moving(
-            lambda: survey(path, placed, verify=verify, progress=tell_of_data, given=given), path, placed
-        )
-    if verify:
-        is_live = files.lock_holder() is not None
-        found.findings += look_again(lambda: check_index(found, placed, is_live=is_live))
-    with suppress(FileNotFoundError):  # a writer wrote meanwhile: then nothing is damaged
-        withhold(found, certain_mends(found, placed))
+
+        def look(seen: Files) -> Survey:
+            found = survey(path, seen, verify=verify, progress=tell_of_data, given=given)
+            if verify:
+                found.findings += check_index(found, seen, is_live=files.lock_holder() is not None)
+            return found
+
+        found = survey_moving(lambda: look(placed), path, placed)
+        with suppress(FileNotFoundError):  # a writer wrote meanwhile: then nothing is damaged
+            found = withhold(found, certain_mends(found, placed), placed, look)
     leave_front(found, start_now(found, path, placed))
     found.findings += files.findings
     return found

@@ -180,16 +180,7 @@ def _show(plan: CompactionPlan) -> None:
         render.say(f"{word} a group has not read them:")
         render.table(
             ("group", "topic", "queue", "at", "messages"),
-            [
-                (
-                    render.printable(one.group),
-                    render.printable(one.topic),
-                    str(one.queue_id),
-                    str(one.offset),
-                    str(one.messages),
-                )
-                for one in plan.undelivered
-            ],
+            [(one.group, one.topic, one.queue_id, one.offset, one.messages) for one in plan.undelivered],
             numbers=("queue", "at", "messages"),
         )
 

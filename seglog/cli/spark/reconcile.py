@@ -147,9 +147,9 @@ def _show_counts(counts: MessageCounts) -> None:
             ("topic", "group", *used),
             [
                 (
-                    render.printable(topic) or "?",
-                    render.printable(group) or "-",
-                    *(str(counts.verdicts.get((group, topic or None, verdict), 0)) for verdict in used),
+                    topic or "?",
+                    group or None,
+                    *(counts.verdicts.get((group, topic or None, verdict), 0) for verdict in used),
                 )
                 for topic, group in pairs
             ],

@@ -10,6 +10,7 @@ from typing import Final
 
 from seglog.cli.ui import render
 from seglog.storage.findings import Finding, Severity, place_text
+from seglog.storage.format.names import OURS
 
 _MAX_PLACES: Final = 8
 _COLOURS: Final = {Severity.LOSS: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
@@ -45,8 +46,12 @@ def show_findings(findings: Sequence[Finding], store: Path) -> None:
 def next_command(findings: Sequence[Finding], store: Path) -> str:
     """Returns the command that puts most right, empty if there is nothing to type."""
     serious = [finding for finding in findings if finding.severity is not Severity.NOTE and finding.command]
-    if not serious or any(finding.code == "file-unreadable" for finding in findings):
-        return ""  # first everything must be readable: a repair would take for lost what it cannot read
+    if not serious or any(map(_blocks_repair, findings)):
+        return ""
+    # Without the option the same command is refused, or does less.
+    for finding in serious:
+        if finding.command.startswith("seglog repair --"):
+            return finding.command_for(_quoted(store))
     worst = max(list(Severity).index(finding.severity) for finding in serious)
     commands = Counter(
         finding.command_for(_quoted(store))
@@ -54,6 +59,12 @@ def next_command(findings: Sequence[Finding], store: Path) -> str:
         if list(Severity).index(finding.severity) == worst
     )
     return commands.most_common(1)[0][0]
+
+
+def _blocks_repair(finding: Finding) -> bool:
+    """Returns whether a person must put this right first: a repair takes for lost what it cannot read."""
+    is_other = finding.code == "file-kind" and not finding.file.startswith(f"{OURS}/")
+    return is_other or finding.code == "file-unreadable"
 
 
 def _quoted(store: Path) -> str:

@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +24,9 @@ from seglog import text as words
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
+
+Cell = str | int | None
+"""What a table shows in a cell; ``-`` for None."""
 
 Tell = Callable[[int, int], None]
 """Called with how much of a step is done and how much there is in all; 0 in all if that is unknown."""
@@ -91,7 +94,7 @@ def _shown(part: str | Styled) -> str:
     return printable(part)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
+def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, numbers: Sequence[str] = ()) -> None:
     """Prints a table without frames; on a terminal the last column gives way, in a pipe nothing is cut.
 
     rich's own table lets the first columns go where the last one is long, so only its measures are used.
@@ -103,7 +106,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Seq
     """
     from rich.cells import cell_len
 
-    shown = [columns, *([printable(cell) for cell in row] for row in rows)]
+    shown = [columns, *([_cell_text(cell) for cell in row] for row in rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)]
     for row in shown:
         cells: list[str] = []
@@ -112,6 +115,48 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Seq
             cells.append(room + cell if column in numbers else cell + room)
         line = fitted("  ".join(cells).rstrip())
         say(Styled(line) if row is columns else line)
+
+
+def _cell_text(cell: Cell) -> str:
+    return "-" if cell is None else printable(str(cell))
+
+
+class Listing:
+    """Rows that are shown as they come, as lines of JSON, or at the end, as one table.
+
+    Args:
+        columns: Headings of the table.
+        numbers: The headings whose cells are set flush right.
+        none: What is said in place of a table without rows.
+        as_json: Whether rows are lines of JSON.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], *, numbers: Sequence[str] = (), none: str, as_json: bool
+    ) -> None:
+        self._columns, self._numbers, self._none = columns, numbers, none
+        self._as_json = as_json
+        self._rows: list[Sequence[Cell]] = []
+
+    def add(self, fields: Mapping[str, object], *cells: Cell) -> None:
+        """Shows one row.
+
+        Args:
+            fields: The row as JSON.
+            cells: The row in the table.
+        """
+        if self._as_json:
+            emit(fields)
+        else:
+            self._rows.append(cells)
+
+    def end(self) -> bool:
+        """Prints the table, or that there is nothing; returns whether there was a table."""
+        if self._rows:
+            table(self._columns, self._rows, numbers=self._numbers)
+        elif not self._as_json:
+            say(self._none)
+        return bool(self._rows)
 
 
 def fitted(line: str) -> str:

@@ -1,9 +1,11 @@
 """Checks: a walk over the log and a look at every other file, and what is not as it should be.
 
-Holds the check, its progress file (a check can be stopped and resumed), and what it cannot tell.
+Holds the check, its progress file (a check can be stopped and resumed), what it cannot see, and the
+verification of the log alone, which runs a check as soon as anything is other than it was written.
 
-Called by ``seglog check`` and ``seglog report``; the Spark audit shares its records' observer.
-Truth: the log. A check writes nothing.
+Called by ``seglog check``, ``seglog verify`` and ``seglog report``; the Spark audit shares its records'
+observer.
+Truth: the log. A check writes nothing; a verification writes seals where it is asked to.
 """
 
 from seglog.doctor.check.check import SPLIT_BYTES as SPLIT_BYTES
@@ -14,3 +16,5 @@ from seglog.doctor.check.check_report import CheckReport as CheckReport
 from seglog.doctor.check.log_walk import SplitOutcome as SplitOutcome
 from seglog.doctor.check.log_walk import walk_split as walk_split
 from seglog.doctor.check.record_observer import Seen as Seen
+from seglog.doctor.check.verify import VerifyReport as VerifyReport
+from seglog.doctor.check.verify import verify_store as verify_store

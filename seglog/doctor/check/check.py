@@ -1,7 +1,7 @@
 """Looks at everything that a store directory holds, and says what is not as it should be; writes nothing.
 
-The log is walked in splits (:mod:`seglog.doctor.check.log_walk`), which may be stopped and gone on with; all
-else follows from what they saw, and takes little beside it. Works on a store that was not closed, and
+The log is walked in splits (:mod:`seglog.doctor.check.log_walk`), which may be stopped and resumed; all else
+follows from what they saw, and takes little time. Works on a store that was not closed, and
 beside a process that writes to it: no lock is taken.
 """
 
@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ from seglog.doctor.plans.unfinished import unfinished_findings
 from seglog.doctor.tables.config_tables import load_tables
 from seglog.errors import StoppedError
 from seglog.storage.audit import AuditPlan, AuditReport, Stitched, conclude_log, plan_audit, report_on
-from seglog.storage.directory import NOTHING_KNOWN, FileSizes, as_stated
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.index_check import NO_DIFF, chain_finding, index_findings, load_index
 from seglog.storage.seals import Concerned
@@ -100,8 +101,8 @@ class _Log:
 class StoreCheck:
     """A check in its parts: what must be known before the log is walked, and what follows from the walk.
 
-    Whoever walks the splits of :attr:`plan` elsewhere (:mod:`seglog.spark.audit`) hands what they saw to
-    :meth:`conclude`; :meth:`run` walks them here.
+    :meth:`run` walks the splits of :attr:`plan` here. A caller that walks them elsewhere
+    (:mod:`seglog.spark.audit`) passes what they saw to :meth:`conclude`.
 
     Args:
         root: The store directory.
@@ -145,7 +146,9 @@ class StoreCheck:
         self._tables = load_tables(self._files, self._root)
         is_live = self._holder is not None
         self._of_tree, self._has_rocksdb = tree_findings(self._forgiving, self._root, is_live=is_live)
-        self.seals = load_seals(self.plan, self._files)
+        self.seals = load_seals(
+            self._files, self._root, self.plan.log_files, self.plan.geometry.segment_size_bytes
+        )
         self.index = load_index(self.plan, self._files, is_live=is_live)
         self._resumed_bytes = 0
 
@@ -239,7 +242,7 @@ class StoreCheck:
         )
 
     def _keep(self, path: Path | None, stamps: ResumeStamps, *, must: bool) -> ResumeFile | None:
-        """Returns the resume file, None where nobody asked for one and none can be written.
+        """Returns the resume file, None where none was asked for or none can be written.
 
         Raises:
             InvalidArgumentError: It would lie in the store.
@@ -302,13 +305,14 @@ class StoreCheck:
         watch = walk.watch()
         stretches = [stretch for outcome in outcomes for stretch in outcome.stretches]
         stitched = conclude_log(plan, stretches, self._files, watch)
+        report = report_on(stitched, self._files, watch)
         seen = {
             stretch.start: one
             for outcome in outcomes
             for stretch, one in zip(outcome.stretches, outcome.seen, strict=True)
         } | watch.seen
         together = _sum(seen[stretch.start] for stretch in stitched.log.stretches)
-        return _Log(stitched, report_on(stitched, self._files), together)
+        return _Log(stitched, report, together)
 
     def _seal_findings(
         self, seals: Seals, outcomes: list[SplitOutcome], log: _Log
@@ -321,7 +325,9 @@ class StoreCheck:
         queues = {(queue.topic, queue.queue_id): queue for queue in log.report.queues}
         findings: list[Finding] = []
         if self._holder is None and log.stitched.log.tail is None:
-            findings += behind_end_findings(self._files, plan, end)
+            segment = plan.geometry.segment_size_bytes
+            with closing(LogReader(self._files, plan.root, segment)) as reader:
+                findings += behind_end_findings(reader, plan.log_files, segment, end)
         return findings + check_parts(plan, self._files, self._tables, queues, end)
 
     def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome], end: int) -> list[Finding]:

@@ -38,7 +38,7 @@ _Json = Any  # what json.loads gives: every field is built anew from it, and a w
 
 
 def default_resume_file(root: Path) -> Path:
-    """Returns where the resume file of a store lies if nobody names one: in the user's state folder."""
+    """Returns the default place of the resume file of a store, in the user's state folder."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     digest = hashlib.sha256(str(root.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return base / "seglog" / "check" / f"{root.absolute().name}-{digest}.jsonl"

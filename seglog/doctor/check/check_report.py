@@ -23,7 +23,7 @@ class CheckReport:
         root: The store directory.
         geometry: Lengths of its files.
         state: ``clean`` (closed), ``crashed``, or ``open``: a process writes to it.
-        holder: That process, -1 if the system does not tell, None if nobody.
+        holder: That process, -1 if the system does not name it, None without one.
         log_files: Its commit-log files in order.
         holes: Stretches of the log that cannot be read.
         min_phy_offset: Where the log starts; -1 without any segment.

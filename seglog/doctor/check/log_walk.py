@@ -1,7 +1,7 @@
 """Walks all splits of a log in threads, holds sealed ones against their seals, and can be stopped.
 
 Of a segment with a seal each split is summed first: if every block is as it was sealed, its records need no
-checksums any more. What a split saw is told at once, so that whoever stops the walk can go on later.
+checksums any more. What a split saw is yielded at once, so that a walk that is stopped can be resumed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def walk_split(
     index: IndexFacts,
     units: UnitFiles | None = None,
 ) -> SplitOutcome:
-    """Walks one split, in whatever process.
+    """Walks one split, in any process.
 
     Args:
         plan: The store; what it has of files and splits does not matter here.
@@ -149,15 +149,12 @@ def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, 
     end = min(split.end, seal.first_phy_offset + seal.segment_bytes)
     wanted = -(-(end - split.start) // SEAL_BLOCK_BYTES)
     segment_bytes = plan.geometry.segment_size_bytes
-    reader = LogReader(files, plan.root, segment_bytes)
     found: list[int] = []
-    try:
+    with closing(LogReader(files, plan.root, segment_bytes)) as reader:
         for start in range(split.start, end, _SUMMED_BYTES):
             size = min(_SUMMED_BYTES, end - start)
             of_map = _sums_of_map(reader, segment_bytes, start, size)
             found += sums.block_checksums(reader.read(start, size)) if of_map is None else of_map
-    finally:
-        reader.close()
     return tuple(found) + (-1,) * (wanted - len(found))
 
 

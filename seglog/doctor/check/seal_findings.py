@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 from seglog.doctor.check.log_walk import SplitOutcome
 from seglog.errors import CorruptError
 from seglog.storage.audit import AuditPlan
-from seglog.storage.directory import LogReader
+from seglog.storage.directory import LogFile, LogReader
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.ours import Seal
@@ -36,14 +36,20 @@ class Seals:
     findings: list[Finding]
 
 
-def load_seals(plan: AuditPlan, files: Files) -> Seals:
-    """Returns the seals of a store."""
-    segment = plan.geometry.segment_size_bytes
-    listed = {file.first_offset for file in plan.log_files}
+def load_seals(files: Files, root: Path, log_files: Sequence[LogFile], segment: int) -> Seals:
+    """Returns the seals of a store.
+
+    Args:
+        files: Where it is.
+        root: The store directory.
+        log_files: The files of its log.
+        segment: Their length, in bytes.
+    """
+    listed = {file.first_offset for file in log_files}
     seals = Seals({}, [], [])
-    for first in list_seals(files, plan.root):
+    for first in list_seals(files, root):
         try:
-            seal = read_seal(files, plan.root, first)
+            seal = read_seal(files, root, first)
             if seal.segment_bytes != segment:
                 raise CorruptError("seal-lengths", expected=segment, found=seal.segment_bytes)
         except CorruptError as error:

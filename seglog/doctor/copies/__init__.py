@@ -10,6 +10,8 @@ from seglog.doctor.copies.branch import create_branch as create_branch
 from seglog.doctor.copies.branch import drop_branch as drop_branch
 from seglog.doctor.copies.branch import list_branches as list_branches
 from seglog.doctor.copies.branch_diff import BranchDiff as BranchDiff
+from seglog.doctor.copies.branch_diff import OffsetChange as OffsetChange
+from seglog.doctor.copies.branch_diff import QueueChange as QueueChange
 from seglog.doctor.copies.branch_diff import diff_branch as diff_branch
-from seglog.doctor.copies.branch_names import branch_names as branch_names
-from seglog.doctor.copies.branch_names import branch_path as branch_path
+from seglog.doctor.copies.branch_places import branch_names as branch_names
+from seglog.doctor.copies.branch_places import branch_path as branch_path

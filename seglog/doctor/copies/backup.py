@@ -1,7 +1,7 @@
 """Copies a store while it is in use: links for files that are full, copies for files that are written.
 
-The log is the truth, so it comes last: whatever queues, index and tables say was in the log before, and the
-log has everything that was acknowledged before the backup began. Of a store that is open, its last file is
+The log is the truth, so it comes last: what queues, index and tables say was in the log before, and the log
+has everything that was acknowledged before the backup began. Of a store that is open, its last file is
 copied up to the end of the last record that is whole when it is looked at; queues that know less than that
 are put right when the backup is opened. Tables come first: a group that is a little behind is delivered a
 message again, one that is ahead would miss some.
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.copies.branch_names import UNFINISHED
+from seglog.doctor.copies.branch_places import UNFINISHED
 from seglog.doctor.message.log_access import LogView
 from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, StoreLockedError
 from seglog.storage.directory import LogReader, as_stated, check_is_store, demand_log
@@ -116,9 +116,9 @@ def _check_target(root: Path, target: Path) -> None:
 
 
 def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
-    """Returns the store's lock, so that nobody opens it meanwhile, and whether somebody has it open.
+    """Returns the store's lock, which keeps others from opening it, and whether a process has it open.
 
-    There is no lock for a store that somebody has open, nor for one that must not be written here: on a file
+    There is no lock for a store that a process has open, nor for one that must not be written here: on a file
     system mounted for reading, or another user's.
     """
     try:

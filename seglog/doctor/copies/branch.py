@@ -1,8 +1,8 @@
 """Branches of a store: ``<store>/seglog/branches/NAME``, each a store of its own that shares what is full.
 
-A branch is made as a backup is, so it may be made while the store is in use. Whoever opens it appends to it,
-consumes it with its own offsets, and may even recover it: files that it shares are broken apart before they
-are written, so no byte of the store changes. RocketMQ ignores the folder that branches are in.
+A branch is made as a backup is, so it may be made while the store is in use. A process that opens it
+appends to it, consumes it with its own offsets, and may even recover it: files that it shares are broken
+apart before they are written, so no byte of the store changes. RocketMQ ignores the folder of branches.
 
 ``<branch>/seglog/branch`` says how the store was when the branch was made: that is what both are compared
 with later. It is derived and may be lost; then there is nothing to compare with.
@@ -18,10 +18,10 @@ from typing import Final
 from seglog.broker.tables import as_int, as_object, as_text
 from seglog.clock import Clock
 from seglog.doctor.copies.backup import Copied, make_backup
-from seglog.doctor.copies.branch_names import BRANCHES, DROPPED, branch_names, branch_path
+from seglog.doctor.copies.branch_places import BRANCHES, DROPPED, branch_names, branch_path
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import ConfigError, CorruptError, NotFoundError
-from seglog.storage.files import Files, StoreRoot
+from seglog.storage.files import Files, StoreRoot, lock_held
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import OURS
 from seglog.storage.small_files import ConfigFile
@@ -122,14 +122,11 @@ def drop_branch(files: StoreRoot, root: Path, name: str) -> Path:
         StoreLockedError: A process has it open.
     """
     path = existing_branch(files, root, name)
-    lock = files.lock(path)
-    try:
+    with lock_held(files, path):
         # Out of sight first: what a killed drop leaves is no branch any more.
         gone = path.with_name(f"{name}{DROPPED}")
         files.remove_tree(gone)
         files.rename(path, gone)
-    finally:
-        lock.release()
     files.remove_tree(gone)
     return path
 

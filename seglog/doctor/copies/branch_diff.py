@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seglog.doctor.copies.branch import BranchPoint, QueueKey, existing_branch, read_point
-from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
+from seglog.doctor.tables.offset_table import OffsetTable, by_queue
 from seglog.storage.files import Files
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.store import MessageStore
@@ -73,8 +73,8 @@ def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
         )
         for topic, queue_id in sorted({*store, *branch, *point.queues})
     ]
-    before = _by_queue(point.offsets)
-    in_store, in_branch = _by_queue(OffsetTable(files, root).all()), _by_queue(OffsetTable(files, path).all())
+    before = by_queue(point.offsets)
+    in_store, in_branch = by_queue(OffsetTable(files, root).all()), by_queue(OffsetTable(files, path).all())
     offsets = [
         OffsetChange(*key, before.get(key), in_store.get(key), in_branch.get(key))
         for key in sorted({*before, *in_store, *in_branch})
@@ -95,7 +95,3 @@ def _kind(topic: str) -> str:
     if topic.startswith(DLQ_PREFIX):
         return "dead"
     return "retry" if topic.startswith(RETRY_PREFIX) else "new"
-
-
-def _by_queue(offsets: tuple[GroupOffset, ...] | list[GroupOffset]) -> dict[tuple[str, str, int], int]:
-    return {(one.group, one.topic, one.queue_id): one.queue_offset for one in offsets if not one.is_broadcast}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.draft.draft_file import DraftFile, DraftNode
+from seglog.doctor.draft.draft_file import DraftNode
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.draft.draft_pages import PAGE_BYTES
-from seglog.storage.files import OpenFile
+from seglog.storage.files import OpenFile, read_part
 
 CREATED: Final = "created"
 REMOVED: Final = "removed"
@@ -72,13 +72,6 @@ def changes_of(draft: DraftFiles) -> list[Change]:
     return made + moved + others
 
 
-@contextmanager
-def opened(draft: DraftFiles, path: Path) -> Iterator[DraftFile]:
-    """Opens a file of a draft for as long as the block lasts."""
-    with closing(draft.open(path, writable=False)) as handle:
-        yield handle
-
-
 def _is_move(draft: DraftFiles, path: Path, node: DraftNode) -> bool:
     """Returns whether a real file merely got another name, one that was free, and left its own."""
     is_free = node.base != path and not draft.files.exists(path)
@@ -89,14 +82,14 @@ def _change(draft: DraftFiles, path: Path, node: DraftNode | None) -> Change | N
     if not draft.files.exists(path):
         if node is None:
             return None
-        with opened(draft, path) as new:
+        with closing(draft.open(path, writable=False)) as new:
             return Change(CREATED, path, 0, node.size_bytes, tuple(_data(new)))
     with closing(draft.files.open(path, writable=False)) as old:
         if node is None:
             return Change(REMOVED, path, old.size_bytes)
         if node.base == path and not node.is_touched and old.size_bytes == node.size_bytes:
             return None
-        with opened(draft, path) as new:
+        with closing(draft.open(path, writable=False)) as new:
             stretches = tuple(_joined(_differing(node, path, old, new)))
         if not stretches and old.size_bytes == node.size_bytes:
             return None
@@ -107,7 +100,7 @@ def _data(new: OpenFile) -> Iterator[Stretch]:
     def pages() -> Iterator[Stretch]:
         at = new.next_data(0)
         while at is not None and at < new.size_bytes:
-            page = _read(new, at, PAGE_BYTES)
+            page = bytes(read_part(new, at, PAGE_BYTES))
             if page.strip(b"\0"):
                 yield at, len(page.rstrip(b"\0"))
             at = new.next_data(at + len(page))
@@ -138,8 +131,8 @@ def _with_data(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[S
 
 def _differing_pages(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
     """Yields what differs in a piece, page by page."""
-    is_now = _read(new, start, end - start)
-    was = _read(old, start, end - start).ljust(len(is_now), b"\0")[: len(is_now)]
+    is_now = bytes(read_part(new, start, end - start))
+    was = bytes(read_part(old, start, end - start)).ljust(len(is_now), b"\0")[: len(is_now)]
     if is_now == was:
         return
     for at in range(0, len(is_now), PAGE_BYTES):
@@ -164,8 +157,3 @@ def _joined(stretches: Iterator[Stretch]) -> Iterator[Stretch]:
         held = position, size
     if held is not None:
         yield held
-
-
-def _read(file: OpenFile, position: int, size_bytes: int) -> bytes:
-    buffer = memoryview(bytearray(size_bytes))
-    return bytes(buffer[: file.read_into(buffer, position)])

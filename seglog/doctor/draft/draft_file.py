@@ -28,7 +28,7 @@ _MAX_LAID_PAGES: Final = 1024
 
 
 class DraftNode:
-    """The content of a file, whatever it is called by now.
+    """The content of a file, independent of its name.
 
     Attributes:
         base: The real file that it began as, None for one that the draft made.
@@ -126,7 +126,7 @@ class DraftFile:
 
     @property
     def descriptor(self) -> int:
-        """None: nobody writes beside the draft."""
+        """None: a draft has no file of its own that others could write."""
         return -1
 
     def read_into(self, buffer: memoryview, position: int) -> int:

@@ -111,7 +111,7 @@ class DraftFiles:
         self._put(target, node)
 
     def remove_dir(self, path: Path) -> None:
-        """Keeps a folder of the real files, which nobody looks at in a draft; one of the draft's own goes."""
+        """Removes a folder that the draft made; one of the real files stays, as no draft is asked for it."""
         self.folders.discard(path)
 
     def remove(self, path: Path) -> None:

@@ -6,12 +6,12 @@ Called by ``seglog erase``, and by ``plans`` to finish an interrupted one.
 Truth: the bytes on disk after the erase; the certificate names what was not searched.
 """
 
-from seglog.doctor.erase.certificate import certificate as certificate
-from seglog.doctor.erase.certificate import copy_fields as copy_fields
-from seglog.doctor.erase.certificate import is_complete as is_complete
-from seglog.doctor.erase.certificate import not_looked_at as not_looked_at
 from seglog.doctor.erase.erase import Erased as Erased
 from seglog.doctor.erase.erase import ErasePlan as ErasePlan
 from seglog.doctor.erase.erase import apply_erase as apply_erase
 from seglog.doctor.erase.erase import finish_erase as finish_erase
 from seglog.doctor.erase.erase import plan_erase as plan_erase
+from seglog.doctor.erase.erase_certificate import certificate as certificate
+from seglog.doctor.erase.erase_certificate import copy_fields as copy_fields
+from seglog.doctor.erase.erase_certificate import is_complete as is_complete
+from seglog.doctor.erase.erase_certificate import not_looked_at as not_looked_at

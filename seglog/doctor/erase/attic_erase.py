@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from seglog.doctor.erase.erased_bytes import ErasedRecords
 from seglog.storage.certain_mends import log_place
-from seglog.storage.files import Files
+from seglog.storage.files import Files, write_over
 from seglog.storage.format.ours import ATTIC_HEAD_BYTES, encode_entry
 from seglog.storage.small_files import ATTIC, iter_kept, note_erased
 
@@ -32,9 +31,7 @@ def erase_in_attic(files: Files, root: Path, records: ErasedRecords) -> None:
             name = kept.name.encode("utf-8", "surrogateescape")
             at -= ATTIC_HEAD_BYTES + len(name)
             entry = encode_entry(name, kept.position_bytes, data)
-        with closing(files.open(root / kept.attic_file, writable=True)) as handle:
-            handle.write_at(entry, at)
-            handle.sync()
+        write_over(files, root / kept.attic_file, at, entry)
     for item in files.list_dir(root / ATTIC):
         if not item.is_dir and f"{ATTIC}/{item.name}" not in read:
             records.zero_in_file(files, root / ATTIC / item.name)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock
-from seglog.doctor.copies.branch_names import stores_of
+from seglog.doctor.copies.branch_places import stores_of
 from seglog.doctor.erase.attic_erase import erase_in_attic
 from seglog.doctor.erase.erase_journal import (
     JOURNAL,
@@ -39,7 +39,7 @@ from seglog.doctor.erase.residue_search import Leftovers, find_leftovers
 from seglog.doctor.message import LogView, Scan, Search, find_families
 from seglog.doctor.message.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
-from seglog.storage.files import Files, RestoringFiles
+from seglog.storage.files import Files, RestoringFiles, lock_held, read_part
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.ours import Seal
 from seglog.storage.format.record import Message
@@ -183,7 +183,7 @@ def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
     with ExitStack() as locks:
         names = list(dict.fromkeys(copy.store for copy in plan.copies))
         for name in names:
-            locks.callback(files.lock(plan.root / name).release)
+            locks.enter_context(lock_held(files, plan.root / name))
         for copy in plan.copies:
             _check_same(files, plan.root / copy.store, copy)
         for name in names:
@@ -206,13 +206,9 @@ def finish_erase(files: Files, root: Path) -> int:
     """
     count = 0
     for store in stores_of(files, root):
-        if not files.exists(root / store / JOURNAL):
-            continue
-        lock = files.lock(root / store)
-        try:
-            count += finish_in(files, root / store)
-        finally:
-            lock.release()
+        if files.exists(root / store / JOURNAL):
+            with lock_held(files, root / store):
+                count += finish_in(files, root / store)
     return count
 
 
@@ -231,7 +227,7 @@ def finish_in(files: Files, root: Path) -> int:
     _erase_kept(files, root, ErasedRecords.of(rewrites), ErasedPacks())
     for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
         if first in list_seals(files, root):
-            remove_seal(files, root, first)  # nobody knows whether it matched before
+            remove_seal(files, root, first)  # whether it matched before is unknown
     remove_journal(files, root)
     return len(rewrites)
 
@@ -279,19 +275,10 @@ def _other_names(files: Files, path: Path) -> int:
         return os.fstat(handle.descriptor).st_nlink - 1 if handle.descriptor >= 0 else 0
 
 
-@contextmanager
-def _kept_stamp(files: RestoringFiles, path: Path) -> Iterator[None]:
-    """Gives a file the rights and the time of change back that it had before the block."""
-    stamp = files.stamp(path)
-    yield
-    files.set_stamp(path, stamp)
-
-
 def _check_same(files: Files, root: Path, copy: ErasedCopy) -> None:
     with closing(files.open(root / copy.file, writable=False)) as handle:
-        buffer = bytearray(copy.message.size_bytes)
-        handle.read_into(memoryview(buffer), copy.position_bytes)
-    if hashlib.sha256(buffer).hexdigest() != copy.before:
+        record = read_part(handle, copy.position_bytes, copy.message.size_bytes)
+    if hashlib.sha256(record).hexdigest() != copy.before:
         raise StoreError(
             f"{copy.file} +{copy.position_bytes} changed since it was looked at; nothing was written",
             help="run the command again",
@@ -313,7 +300,8 @@ def _erase_in(
     """
     root = plan.root / store
     first = copies[0]
-    segment = _segment_bytes(files, root)
+    with LogView(files, root) as view:
+        segment = view.segment_size_bytes
     segments = sorted({copy.message.phy_offset - copy.message.phy_offset % segment for copy in copies})
     matching, others = _seals(files, root, segments)
     rewrites = [Rewrite(copy.message.phy_offset, copy.data) for copy in copies]
@@ -321,18 +309,19 @@ def _erase_in(
     note_erased(files, root, {_place(copy.message) for copy in copies})
     remove_recovery_point(files, root)
     bodies: set[bytes] = set()
-    with ExitStack() as times:
-        for start in segments:
-            times.enter_context(_kept_stamp(files, root / COMMIT_LOG / segment_file_name(start)))
-        for group in _groups(rewrites):
-            write_journal(files, root, segment, group)
-            for start in set(matching) & set(list_seals(files, root)):
-                remove_seal(files, root, start)  # a stop in here must leave none that does not match
-            apply_rewrites(files, root, segment, group)
-            records = ErasedRecords.of(group, plan.wanted)
-            _erase_kept(files, root, records, packs)
-            bodies |= records.bodies
-            remove_journal(files, root)
+    paths = [root / COMMIT_LOG / segment_file_name(start) for start in segments]
+    stamps = [(path, files.stamp(path)) for path in paths]
+    for group in _groups(rewrites):
+        write_journal(files, root, segment, group)
+        for start in set(matching) & set(list_seals(files, root)):
+            remove_seal(files, root, start)  # a stop in here must leave none that does not match
+        apply_rewrites(files, root, segment, group)
+        records = ErasedRecords.of(group, plan.wanted)
+        _erase_kept(files, root, records, packs)
+        bodies |= records.bodies
+        remove_journal(files, root)
+    for path, stamp in stamps:
+        files.set_stamp(path, stamp)
     for start in matching:
         made = make_seal(files, root, start, segment, clock.now_ms(), lambda: True)
         if isinstance(made, Seal):
@@ -363,11 +352,6 @@ def _groups(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
         group.append(one)
         size_bytes += len(one.data)
     yield group
-
-
-def _segment_bytes(files: Files, root: Path) -> int:
-    with LogView(files, root) as view:
-        return view.segment_size_bytes
 
 
 def _seals(files: Files, root: Path, segments: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from seglog.broker.tables import as_int, as_object, as_text
 from seglog.errors import CorruptError
-from seglog.storage.files import FILE, FOLDER, Files, kind_error
+from seglog.storage.files import FILE, FOLDER, Files, kind_error, read_part
 from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import COMMIT_LOG, OURS, segment_file_name
 from seglog.storage.small_files import ConfigFile
@@ -60,10 +60,9 @@ def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
             raise CorruptError(
                 "erasing", file=JOURNAL, expected=f"at most {MAX_JOURNAL_BYTES} bytes", found=size_bytes
             )
-        data = bytearray(size_bytes)
-        handle.read_into(memoryview(data), 0)
+        data = bytes(read_part(handle, 0, size_bytes))
     try:
-        return _parse(decode_config(bytes(data)))
+        return _parse(decode_config(data))
     except CorruptError as error:
         raise CorruptError(
             error.kind,

@@ -16,7 +16,7 @@ from seglog.doctor.erase.erase_journal import JOURNAL, Rewrite, read_journal
 from seglog.doctor.erase.erased_record import erase_record
 from seglog.errors import CorruptError
 from seglog.storage.directory import list_store
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_part
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine, head_layout
 
@@ -69,9 +69,7 @@ def _prove(files: Files, root: Path, one: Rewrite, segment_bytes: int, sizes: Ma
     if erase_record(one.data, one.phy_offset).data != one.data:
         raise _wrong("erasing-record", one, "an erased record", "another one")
     with closing(files.open(root / COMMIT_LOG / segment_file_name(first), writable=False)) as handle:
-        buffer = bytearray(len(one.data))
-        handle.read_into(memoryview(buffer), position)
-    there = bytes(buffer)
+        there = bytes(read_part(handle, position, len(one.data)))
     if there == one.data:
         return
     if isinstance(examine(memoryview(there), 0, one.phy_offset), Damage):

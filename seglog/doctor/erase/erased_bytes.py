@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from seglog.doctor.erase.erase_journal import Rewrite
 from seglog.doctor.erase.residue_search import MAX_NEEDLE_BYTES
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_part, write_over
 from seglog.storage.format.index import record_keys
 from seglog.storage.format.layout import I64, U32
 from seglog.storage.format.record import (
@@ -98,12 +98,11 @@ class ErasedRecords:
         with closing(files.open(path, writable=False)) as handle:
             at = handle.next_data(0)
             while at is not None and at < handle.size_bytes:
-                buffer = bytearray(min(_WINDOW_BYTES + _MAX_RECORD_BYTES, handle.size_bytes - at))
-                data = bytes(buffer[: handle.read_into(memoryview(buffer), at)])
+                data = bytes(read_part(handle, at, _WINDOW_BYTES + _MAX_RECORD_BYTES))
                 made = self.zeroed(data, None if phy_offset is None else phy_offset + at)
                 if made != data:
                     count += changed_bytes(data, made)
-                    _write(files, path, made, at)
+                    write_over(files, path, at, made)
                 at = handle.next_data(at + _WINDOW_BYTES)
         return count
 
@@ -149,9 +148,3 @@ def _keys(view: memoryview, row: RecordRow) -> set[str]:
     topic = row.topic.decode("utf-8", "replace")
     keys = record_keys(topic, properties, row.sys_flag, tags=False)
     return {key.partition("#")[2] if key.startswith(f"{topic}#") else key for key in keys}
-
-
-def _write(files: Files, path: Path, data: bytes, at: int) -> None:
-    with closing(files.open(path, writable=True)) as handle:
-        handle.write_at(data, at)
-        handle.sync()

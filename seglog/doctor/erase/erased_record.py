@@ -2,7 +2,7 @@
 
 RocketMQ serves such a record as a message like any other; queue unit and index entries stay right. The
 compression bits go, because zeros are no compressed body. ``SEGLOG_ERASED=1`` is added to the properties
-where the body leaves room for it: its bytes are taken from the body's. Checksums are made again.
+where the body leaves room for it: its bytes are taken from the body's. Checksums are computed anew.
 
 Source: tried on the real store (5.3.3, 5.4.0, 5.5.0); ``MessageExtEncoder.java``.
 """

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from seglog.doctor.erase.pack_erase import pack_folders
 from seglog.doctor.message.log_access import LogView
-from seglog.doctor.undo.undo_pack import JOURNAL
 from seglog.doctor.undo.undo_reading import read_entries
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.certain_mends import log_place
@@ -21,7 +20,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.layout import I32
 from seglog.storage.format.ours import UndoKind
 from seglog.storage.format.record import LOST_FLAG, Message
-from seglog.storage.small_files import iter_kept
+from seglog.storage.small_files import JOURNAL, iter_kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ keeps stays for people.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seglog.doctor.erase.erased_bytes import ErasedRecords, changed_bytes
-from seglog.doctor.undo.undo_pack import JOURNAL, KEPT, pack_folder, pack_numbers
+from seglog.doctor.erase.residue_search import iter_files
+from seglog.doctor.undo.undo_pack import KEPT, pack_folder
 from seglog.doctor.undo.undo_reading import read_entries
 from seglog.doctor.undo.undo_writing import DISCARDED, remove_leftovers, write_entries
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
@@ -20,7 +20,7 @@ from seglog.storage.certain_mends import log_place
 from seglog.storage.files import Files
 from seglog.storage.format.names import STRAY
 from seglog.storage.format.ours import UndoEntry, UndoKind
-from seglog.storage.small_files import note_erased
+from seglog.storage.small_files import JOURNAL, note_erased, pack_numbers
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ def erase_in_packs(files: Files, root: Path, records: ErasedRecords, done: Erase
             continue
         if count:
             done.zeroed[name] = done.zeroed.get(name, 0) + count
-    for path in _stray_files(files, root / STRAY, root / DISCARDED):
+    for path in iter_files(files, root / STRAY, root / DISCARDED):
         records.zero_in_file(files, path)
     note_erased(files, root, records.places)
 
@@ -91,12 +91,3 @@ def _zeroed(entry: UndoEntry, records: ErasedRecords) -> UndoEntry:
     if entry.kind is not UndoKind.BYTES:
         return entry
     return replace(entry, data=records.zeroed(entry.data, log_place(entry.path, entry.position_bytes)))
-
-
-def _stray_files(files: Files, folder: Path, left_out: Path) -> Iterator[Path]:
-    for item in files.list_dir(folder):
-        path = folder / item.name
-        if not item.is_dir:
-            yield path
-        elif path != left_out:
-            yield from _stray_files(files, path, left_out)

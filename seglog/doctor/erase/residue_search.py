@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.files import Files
+from seglog.storage.files import Files, read_part
 
 MIN_BODY_BYTES: Final = 16
 """Shorter bodies occur by chance."""
@@ -54,7 +54,7 @@ def find_leftovers(files: Files, root: Path, bodies: Sequence[bytes]) -> Leftove
     too_short = {body for body in bodies if 0 < len(body) < MIN_BODY_BYTES}
     found: list[Leftover] = []
     searched = 0
-    for path in _iter_files(files, root) if needles else ():
+    for path in iter_files(files, root) if needles else ():
         for at, window, fresh in _windows(files, path):
             searched += fresh
             for needle in needles:
@@ -66,12 +66,14 @@ def find_leftovers(files: Files, root: Path, bodies: Sequence[bytes]) -> Leftove
     return Leftovers(searched, len(needles), len(too_short), tuple(found))
 
 
-def _iter_files(files: Files, folder: Path) -> Iterator[Path]:
+def iter_files(files: Files, folder: Path, left_out: Path | None = None) -> Iterator[Path]:
+    """Yields every file below a folder, but for those below ``left_out``."""
     for entry in files.list_dir(folder):
-        if entry.is_dir:
-            yield from _iter_files(files, folder / entry.name)
-        else:
-            yield folder / entry.name
+        path = folder / entry.name
+        if not entry.is_dir:
+            yield path
+        elif path != left_out:
+            yield from iter_files(files, path, left_out)
 
 
 def _windows(files: Files, path: Path) -> Iterator[tuple[int, bytes, int]]:
@@ -79,10 +81,9 @@ def _windows(files: Files, path: Path) -> Iterator[tuple[int, bytes, int]]:
     with closing(files.open(path, writable=False)) as handle:
         at = handle.next_data(0)
         while at is not None:
-            buffer = bytearray(min(_WINDOW_BYTES + MAX_NEEDLE_BYTES, max(0, handle.size_bytes - at)))
-            count = handle.read_into(memoryview(buffer), at)
-            if not count:
+            window = bytes(read_part(handle, at, _WINDOW_BYTES + MAX_NEEDLE_BYTES))
+            if not window:
                 return
-            fresh = min(count, _WINDOW_BYTES)
-            yield at, bytes(buffer[:count]), fresh
+            fresh = min(len(window), _WINDOW_BYTES)
+            yield at, window, fresh
             at = handle.next_data(at + fresh)

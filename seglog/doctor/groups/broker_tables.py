@@ -1,4 +1,4 @@
-"""The tables of topics and groups of a store that nobody has open, to be read and changed as a broker does.
+"""The tables of topics and groups of a store that is not open, to be read and changed as a broker does.
 
 Which cluster and broker the store belongs to is not in it, so the topics that bear their names, and the
 system's, are not added here: a broker adds its own when it starts.
@@ -16,7 +16,7 @@ from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.clock import Clock
 from seglog.doctor.groups.offset_moves import open_offsets
-from seglog.storage.files import Files
+from seglog.storage.files import Files, lock_held
 from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.small_files import ConfigFile
 
@@ -39,7 +39,7 @@ def read_topics(files: Files, root: Path, clock: Clock, *, evidence: Path | None
         ConfigError: The file and its backup cannot be read.
     """
     file = ConfigFile(files, root / TOPICS_FILE, evidence)
-    return TopicTable(file, BrokerConfig(), clock, _tell_nobody, with_system=False)
+    return TopicTable(file, BrokerConfig(), clock, lambda: None, with_system=False)
 
 
 def read_groups(files: Files, root: Path, clock: Clock, *, evidence: Path | None = None) -> GroupTable:
@@ -62,8 +62,7 @@ def hold_tables(files: Files, root: Path, clock: Clock) -> Iterator[HeldTables]:
         ConfigError: A file and its backup cannot be read.
     """
     evidence = root / OURS / "evidence"
-    lock = files.lock(root)
-    try:
+    with lock_held(files, root):
         tables = HeldTables(
             read_topics(files, root, clock, evidence=evidence),
             read_groups(files, root, clock, evidence=evidence),
@@ -71,9 +70,3 @@ def hold_tables(files: Files, root: Path, clock: Clock) -> Iterator[HeldTables]:
         )
         yield tables
         tables.offsets.persist()
-    finally:
-        lock.release()
-
-
-def _tell_nobody() -> None:
-    pass

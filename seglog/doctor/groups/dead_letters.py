@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock
-from seglog.doctor.groups.park import add_topic
-from seglog.doctor.groups.resend import Parcel, Receipt, ReceiptFile, Resender
+from seglog.doctor.groups.parking import add_topic
+from seglog.doctor.groups.receipts import Parcel, Receipt, ReceiptFile, Resender
 from seglog.doctor.groups.resend_copy import for_everybody, for_group, origin_of
 from seglog.doctor.message.predicates import Condition
 from seglog.doctor.message.queue_messages import iter_queue

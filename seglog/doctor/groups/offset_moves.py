@@ -1,4 +1,4 @@
-"""Moves groups in a store that nobody has open: to offsets, times and ends, and back to where they were.
+"""Moves groups in a store that no process has open: to offsets, times and ends, and back to where they were.
 
 Every move is planned first, and the plan can be looked at without the store's lock. Carrying it out plans
 it again under the lock, changes ``config/consumerOffset.json`` and writes the moves into the history.
@@ -7,15 +7,16 @@ it again under the lock, changes ``config/consumerOffset.json`` and writes the m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast
 from seglog.clock import Clock
-from seglog.doctor.tables.offset_table import OFFSETS_FILE, OffsetTable
+from seglog.doctor.tables.offset_table import OFFSETS_FILE, OffsetTable, by_queue
 from seglog.errors import NotFoundError, OffsetRangeError
-from seglog.storage.files import Files
+from seglog.storage.files import Files, lock_held
 from seglog.storage.format.names import OURS, check_group, check_topic
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
@@ -206,20 +207,12 @@ def _moved(
     *,
     apply: bool,
 ) -> list[Move]:
-    lock = files.lock(root) if apply else None
-    try:
-        now = {
-            (one.group, one.topic, one.queue_id): one.queue_offset
-            for one in OffsetTable(files, root).all()
-            if not one.is_broadcast
-        }
+    with lock_held(files, root) if apply else nullcontext():
+        now = by_queue(OffsetTable(files, root).all())
         with MessageStore.open(root, read_only=True, files=files) as store:
             moves = plan(store, now)
         if apply and moves:
             offsets = open_offsets(files, root, clock)
             carry_out(offsets, moves)
             offsets.persist()
-    finally:
-        if lock is not None:
-            lock.release()
     return moves

@@ -12,7 +12,7 @@ from seglog.broker.retention import Doomed, Standing, park_victims, parked_file,
 from seglog.broker.settings import GuardPolicy
 from seglog.clock import Clock
 from seglog.doctor.message.pending import DELAY_FILE
-from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.doctor.tables.offset_table import OffsetTable, by_queue
 from seglog.storage.files import Files
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
@@ -74,7 +74,7 @@ class RetentionRules:
 
 
 def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules) -> RetentionPlan:
-    """Returns what retention would do now; looks beside whoever has the store open.
+    """Returns what retention would do now; the store may be open for writing.
 
     Raises:
         StoreError: There is no store, or it cannot be read.
@@ -113,11 +113,7 @@ def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> Retention
     if rules.idle_ms:
         ignored |= idle_groups(OffsetPast(store.files, store.path), clock.now_ms() - rules.idle_ms)
     standing = Standing(
-        {
-            (one.group, one.topic, one.queue_id): one.queue_offset
-            for one in OffsetTable(store.files, store.path).all()
-            if not one.is_broadcast
-        },
+        by_queue(OffsetTable(store.files, store.path).all()),
         DelayOffsets(ConfigFile(store.files, store.path / DELAY_FILE), clock).all(),
         ignored,
     )

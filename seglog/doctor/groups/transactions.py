@@ -1,4 +1,4 @@
-"""Transactions that nobody ended: which half messages wait, and an end for one of them by hand.
+"""Transactions without an end: which half messages wait, and an end for one of them by hand.
 
 A commit is what a broker's is: a record in the message's own topic that names the place of its half, then
 an op record that settles the half, so that a broker asks its producer no more. Both are on the disk before
@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from seglog.clock import Clock
-from seglog.doctor.message.queue_messages import iter_queue
+from seglog.doctor.message.queue_messages import iter_from
 from seglog.doctor.parts.transaction_check import named_offsets
 from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
@@ -131,11 +131,11 @@ def _open_in(store: MessageStore, offsets: OffsetTable) -> Iterator[OpenHalf]:
         first_op = offsets.of(TRANSACTION_GROUP, OP_TOPIC, queue.queue_id) or 0
         settled = {
             offset
-            for op in _messages(store, OP_TOPIC, queue.queue_id, first_op)
+            for op in iter_from(store, OP_TOPIC, queue.queue_id, first_op)
             for offset in named_offsets(op.body)
         }
         first = offsets.of(TRANSACTION_GROUP, HALF_TOPIC, queue.queue_id) or 0
-        for message in _messages(store, HALF_TOPIC, queue.queue_id, first):
+        for message in iter_from(store, HALF_TOPIC, queue.queue_id, first):
             if message.queue_offset not in settled:
                 yield _half_of(message)
 
@@ -186,7 +186,7 @@ def _committed(store: MessageStore, half: OpenHalf) -> Message | None:
     places = view.units()["phy_offset"]
     start = view.min_offset + int(np.searchsorted(places, half.message.phy_offset))
     del places  # shares memory with the store
-    for message in _messages(store, half.topic, half.queue_id, start):
+    for message in iter_from(store, half.topic, half.queue_id, start):
         is_commit = message.sys_flag & flags.TRANSACTION_MASK == flags.TRANSACTION_COMMIT
         if is_commit and message.prepared_transaction_offset == half.message.phy_offset:
             return message
@@ -223,9 +223,3 @@ def _check_target(half: OpenHalf) -> None:
             f" (REAL_TOPIC {half.topic!r}, REAL_QID {half.queue_id})",
             help="it can only be rolled back",
         ) from error
-
-
-def _messages(store: MessageStore, topic: str, queue_id: int, start: int) -> Iterator[Message]:
-    """Yields the messages of a queue from an offset on; one that cannot be read must not go unnoticed."""
-    first = max(start, store.min_offset(topic, queue_id))
-    return iter_queue(store, topic, queue_id, first, store.max_offset(topic, queue_id))

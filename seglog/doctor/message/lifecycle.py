@@ -170,8 +170,7 @@ def _index_entries(view: LogView, message: Message) -> list[IndexEntry]:
                 found.append(IndexEntry(file, name))
             elif phy_offset < message.phy_offset:
                 break  # chains lead back in the log
-    if message.tags:
-        tag = message.tags
+    if tag := message.tags:
         files = view.tag_entries(message.topic, tag, message.phy_offset)
         found += [IndexEntry(file, tag, is_tag=True) for file in files]
     return found

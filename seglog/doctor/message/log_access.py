@@ -9,6 +9,7 @@ so that only records that hold one of the texts are decoded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -191,13 +192,12 @@ class LogView:
         """
         segment = self.segment_size_bytes
         reader = LogReader(self.files, self.root, segment)
-        scan = LogScan(reader, self.listing.log_files, segment, verify=False)
         begun = self.start if start is None else max(start, self.start)
-        if begun > self.start:
-            scan.resume(begun, (begun, 0), {})
         found: set[int] = set()
         records = 0
-        try:
+        with closing(LogScan(reader, self.listing.log_files, segment, verify=False)) as scan:
+            if begun > self.start:
+                scan.resume(begun, (begun, 0), {})
             for window in scan.iter_rows(progress):
                 rows = window if end is None else window[window["phy_offset"] < end]
                 if len(rows):
@@ -205,8 +205,6 @@ class LogView:
                     found.update(self._holding(rows["phy_offset"], int(rows["size_bytes"][-1]), texts))
                 if end is not None and scan.end_phy_offset >= end:
                     break
-        finally:
-            scan.close()
         ended = scan.end_phy_offset if end is None else min(end, scan.end_phy_offset)
         holes = tuple(hole for hole in scan.holes if hole.phy_offset < ended)
         return Scanned(tuple(sorted(found)), begun, ended, holes, records)

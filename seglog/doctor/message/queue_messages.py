@@ -48,3 +48,9 @@ def iter_queue(
         if result.next_offset <= start:
             return
         start = result.next_offset
+
+
+def iter_from(store: MessageStore, topic: str, queue_id: int, start: int) -> Iterator[Message]:
+    """Yields the messages of a queue from a queue offset to its end."""
+    first = max(start, store.min_offset(topic, queue_id))
+    return iter_queue(store, topic, queue_id, first, store.max_offset(topic, queue_id))

@@ -23,7 +23,6 @@ from seglog.storage.format.record import Message, decode_message_id
 from seglog.storage.format.record import properties as props
 from seglog.storage.walk import Progress
 
-_MIN_TEXT_BYTES: Final = 1
 _OF_IDS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 """Bytes that ids and keys are usually made of: next to one of these a text is part of a longer one."""
 
@@ -59,7 +58,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Families:
     """The messages that were asked for.
 
     Attributes:
@@ -89,7 +88,7 @@ def find_families(
     scan: Scan = Scan.WHERE_NEEDED,
     limit: int | None = None,
     progress: Progress | None = None,
-) -> Found:
+) -> Families:
     """Finds messages by id or key, and all copies of each.
 
     Args:
@@ -104,7 +103,7 @@ def find_families(
         InvalidArgumentError: ``wanted`` is empty.
         NotFoundError: There is no such message, as far as was looked.
     """
-    if len(wanted) < _MIN_TEXT_BYTES:
+    if not wanted:
         raise InvalidArgumentError("an empty key names no message")
     if topic is not None:
         check_topic(topic)
@@ -127,8 +126,9 @@ class _Finder:
         self._asked: set[str] = set()
         self._walked: set[bytes] = set()
 
-    def run(self, limit: int | None) -> Found:
-        seeds = {message.phy_offset: message for message in self._seeds()}
+    def run(self, limit: int | None) -> Families:
+        found = self._by_message_id(self._wanted) or self._by_index(self._wanted, any_key=True)
+        seeds = {message.phy_offset: message for message in found}
         if not seeds:
             self._walk({self._wanted}, whole=not self._view.index or self._scan is Scan.ALWAYS)
             seeds = {at: message for at, message in self._seen.items() if self._has_key(message)}
@@ -153,22 +153,16 @@ class _Finder:
             and not (names_of(message) & self._asked and at in seeds)
             and _mentions(message, self._walked)
         ]
-        return Found(families, self._search)
+        return Families(families, self._search)
 
-    def _seeds(self) -> Iterator[Message]:
-        by_id = self._by_message_id()
-        if by_id is not None:
-            yield by_id
-            return
-        yield from self._by_index(self._wanted, any_key=True)
-
-    def _by_message_id(self) -> Message | None:
+    def _by_message_id(self, message_id: str) -> list[Message]:
+        """Returns the message that an id names, if there is one."""
         try:
-            host, phy_offset = decode_message_id(self._wanted)
+            host, phy_offset = decode_message_id(message_id)
         except InvalidArgumentError:
-            return None
+            return []
         message = self._view.message_at(phy_offset)
-        return message if message is not None and message.store_host == host else None
+        return [message] if message is not None and message.store_host == host else []
 
     def _by_index(self, key: str, *, any_key: bool) -> Iterator[Message]:
         """Yields the messages that the index leads to: those with a key, or only with that unique key."""
@@ -193,19 +187,10 @@ class _Finder:
         while left:
             for name in names_of(left.pop()) - self._asked:
                 self._asked.add(name)
-                for message in (*self._by_index(name, any_key=False), *self._origin(name)):
+                for message in (*self._by_index(name, any_key=False), *self._by_message_id(name)):
                     if message.phy_offset not in self._seen:
                         self._seen[message.phy_offset] = message
                         left.append(message)
-
-    def _origin(self, message_id: str) -> Iterator[Message]:
-        try:
-            host, phy_offset = decode_message_id(message_id)
-        except InvalidArgumentError:
-            return
-        message = self._view.message_at(phy_offset)
-        if message is not None and message.store_host == host:
-            yield message
 
     def _close_by_scan(self, seeds: Iterable[Message]) -> None:
         has_unique = all(message.unique_key for message in seeds)
@@ -213,7 +198,7 @@ class _Finder:
         before = set(self._seen)
         while True:
             known = len(self._seen)
-            names = {self._wanted} if self._has_any_key() else set()
+            names = {self._wanted} if any(map(self._has_key, self._seen.values())) else set()
             for at, message in self._seen.items():
                 if names_of(message) & self._asked:
                     # What a scan found is known by what it was found by: nothing names it alone.
@@ -227,9 +212,6 @@ class _Finder:
         roles = Counter(map(role_of, self._seen.values()))
         ends = roles[Role.COMMITTED] + roles[Role.ROLLED_BACK]
         return roles[Role.PREPARED] > ends
-
-    def _has_any_key(self) -> bool:
-        return any(self._has_key(message) for message in self._seen.values())
 
     def _walk(self, names: set[str], *, whole: bool) -> bool:
         """Walks for names that no walk has looked for; returns whether there were any."""

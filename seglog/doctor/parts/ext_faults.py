@@ -6,6 +6,7 @@ own. The bitmap is repeated nowhere.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,10 +54,9 @@ def ext_faults(
     if not addressed:
         return ExtFaults(0, (), (), "", "")
     ext = ExtFiles(files, root, *queue)
-    reader = LogReader(files, root, segment_size_bytes)
     lost: dict[int, str] = {}
     wrong: dict[int, str] = {}
-    try:
+    with closing(LogReader(files, root, segment_size_bytes)) as reader:
         for row in addressed:
             unit = units[row]
             found = ext.find(int(unit["tags_code"]))
@@ -73,8 +73,6 @@ def ext_faults(
                 record.tags_code,
             ):
                 wrong[row] = found.file
-    finally:
-        reader.close()
     return ExtFaults(
         len(addressed),
         tuple(lost),

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor.parts.queue_ends import Queues
 from seglog.doctor.tables.config_tables import DELAY_FILE, OFFSETS_FILE, ConfigTables
 from seglog.storage.directory import queue_directory
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.scan import Queues
 
 _OFFSETS: Final = f"{CONFIG}/{OFFSETS_FILE}"
 _DELAYS: Final = f"{CONFIG}/{DELAY_FILE}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from seglog.doctor.parts.ext_faults import ext_faults
-from seglog.doctor.parts.queue_ends import Queues
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.certain_mends import mends_from_attic
 from seglog.storage.compaction import (
@@ -53,7 +53,7 @@ from seglog.storage.format.queue import (
     Units,
 )
 from seglog.storage.overlay import is_message
-from seglog.storage.scan import HOLES_FILE, parse_holes
+from seglog.storage.scan import HOLES_FILE, Queues, parse_holes
 from seglog.storage.small_files import RECOVERY_POINT_FILE_NAME, ConfigFile, read_recovery_point
 from seglog.text import count_text
 
@@ -181,7 +181,7 @@ def _units_of(files: Files, path: Path) -> Iterator[tuple[int, Units]]:
         handle = files.open(path, writable=False)
     except FileNotFoundError:
         return
-    try:
+    with closing(handle):
         at = handle.next_data(0)
         while at is not None:
             start = at // CQ_UNIT_BYTES * CQ_UNIT_BYTES
@@ -189,8 +189,6 @@ def _units_of(files: Files, path: Path) -> Iterator[tuple[int, Units]]:
             count = handle.read_into(buffer, start) // CQ_UNIT_BYTES
             yield start, np.frombuffer(buffer, CQ_UNIT.dtype, count)
             at = handle.next_data(start + len(buffer))
-    finally:
-        handle.close()
 
 
 def compaction_findings(

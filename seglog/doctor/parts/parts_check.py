@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from seglog.doctor.parts.offset_check import offset_findings, topic_findings
 from seglog.doctor.parts.other_files import compaction_findings, ext_findings, own_findings
-from seglog.doctor.parts.queue_ends import Queues
 from seglog.doctor.parts.timer_check import timer_findings
 from seglog.doctor.parts.transaction_check import half_findings
 from seglog.doctor.tables.config_tables import ConfigTables
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
-from seglog.storage.scan import ListedStore
+from seglog.storage.scan import ListedStore, Queues
 
 
 def check_parts(

@@ -10,9 +10,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.doctor.parts.queue_ends import QueueEnds, Queues
 from seglog.doctor.parts.timer_messages import TIMER_LOG
-from seglog.storage.directory import QueueFiles, infer_file_size, list_queue, queue_directory, read_units_left
+from seglog.storage.directory import (
+    QueueFiles,
+    infer_file_size,
+    list_queue,
+    numbered_files,
+    queue_directory,
+    read_units_left,
+)
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
@@ -32,7 +38,7 @@ from seglog.storage.format.timer import (
     read_timer_log,
     view_timer_slots,
 )
-from seglog.storage.scan import ListedStore
+from seglog.storage.scan import ListedStore, QueueEnds, Queues
 
 TIMER_WHEEL: Final = "timerwheel"
 TIMER_CHECK: Final = f"{CONFIG}/timercheck"
@@ -115,18 +121,15 @@ def _check_findings(
 
 def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _TimerLog:
     log = _TimerLog()
-    listed: dict[int, int] = {}
     for entry in files.list_dir(root / TIMER_LOG):
-        first = parse_segment_file_name(entry.name)
-        if first is None and not entry.is_dir:
+        if not entry.is_dir and parse_segment_file_name(entry.name) is None:
             words = ("a name of twenty digits", entry.name)
             log.findings.append(Finding("timer-log-file", f"{TIMER_LOG}/{entry.name}", 0, 0, *words))
-        elif first is not None and not entry.is_dir:
-            listed[first] = entry.size_bytes
-    size = infer_file_size(sorted(listed.items()), DEFAULT_TIMER_LOG_FILE_BYTES)
+    listed = numbered_files(files, root / TIMER_LOG)
+    size = infer_file_size(listed.items(), DEFAULT_TIMER_LOG_FILE_BYTES)
     log.start = min(listed, default=0)
     places = _places(units["phy_offset"], units["size_bytes"])
-    for first, length in sorted(listed.items()):
+    for first, length in listed.items():
         name = f"{TIMER_LOG}/{segment_file_name(first)}"
         if length != size:
             log.findings.append(Finding("timer-log-file", name, 0, 0, str(size), str(length)))
@@ -192,7 +195,7 @@ def _wheel_findings(
     last = chosen["last_position"].astype(np.int64)
     at = np.searchsorted(positions, last).clip(max=max(len(positions) - 1, 0))
     if len(positions):
-        # Whoever takes files of the log away leaves those that a waiting slot begins in.
+        # The timer removes no file of its log that a waiting slot begins in.
         leads = (positions[at] == last) & np.isin(chosen["first_position"].astype(np.int64), positions)
         leads &= times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"]
     else:

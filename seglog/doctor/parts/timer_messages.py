@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.doctor.message import copy_names
-from seglog.storage.directory import LogReader
+from seglog.storage.directory import LogReader, numbered_files
 from seglog.storage.files import Files
-from seglog.storage.format.names import parse_segment_file_name
+from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue import Units
 from seglog.storage.format.record import Damage, examine, tags_code
 from seglog.storage.format.record import properties as props
@@ -80,14 +80,12 @@ def iter_timer_messages(reader: LogReader, units: Units) -> Iterator[TimerMessag
 def stored_timer_units(files: Files, root: Path) -> tuple[TimerUnits, npt.NDArray[np.int64]]:
     """Returns everything in the timer log that can be a unit, also behind damage, and where each lies."""
     parts, places = [np.empty(0, TIMER_UNIT.dtype)], [np.empty(0, np.int64)]
-    for entry in files.list_dir(root / TIMER_LOG):
-        first = parse_segment_file_name(entry.name)
-        if first is not None and not entry.is_dir:
-            data = files.read_file(root / TIMER_LOG / entry.name)
-            units = np.frombuffer(data, TIMER_UNIT.dtype, len(data) // TIMER_UNIT_BYTES)
-            numbers = np.flatnonzero(is_timer_unit(units))
-            parts.append(units[numbers])
-            places.append(first + numbers * TIMER_UNIT_BYTES)
+    for first in numbered_files(files, root / TIMER_LOG):
+        data = files.read_file(root / TIMER_LOG / segment_file_name(first))
+        units = np.frombuffer(data, TIMER_UNIT.dtype, len(data) // TIMER_UNIT_BYTES)
+        numbers = np.flatnonzero(is_timer_unit(units))
+        parts.append(units[numbers])
+        places.append(first + numbers * TIMER_UNIT_BYTES)
     return np.concatenate(parts), np.concatenate(places)
 
 

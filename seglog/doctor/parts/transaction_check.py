@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.parts.queue_ends import Queues
 from seglog.doctor.tables.config_tables import ConfigTables
 from seglog.errors import CorruptError
 from seglog.storage.directory import (
@@ -29,6 +28,7 @@ from seglog.storage.format.names import HALF_TOPIC, OP_TOPIC
 from seglog.storage.format.record import decode_message
 from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.overlay import is_message
+from seglog.storage.scan import Queues
 
 """A broker's own group, which goes through both topics."""
 _OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")

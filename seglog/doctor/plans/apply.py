@@ -1,22 +1,27 @@
 """Makes the changes of a draft for good, once the undo pack has everything that they write over.
 
-The ``abort`` file is there from the first change to the last, so that whoever opens the store after a crash
-in here walks all of its log. What such a crash leaves is half changed; the pack has what it was before.
+``seglog/holes`` comes before the tombstones that it describes: a tombstone that it does not name counts as a
+message, and so it would for good if the repair were stopped in between and its pack were then moved aside.
+The ``abort`` file exists from the first change to the last, so that the next open after a crash in here walks
+the whole log. Such a crash leaves the store half changed; the pack holds what it was before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+import errno
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change, opened
+from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.doctor.undo.undo_writing import finish_pack, write_pack
+from seglog.errors import FullError
 from seglog.storage.files import OpenFile, RestoringFiles
-from seglog.storage.format.names import ABORT_FILE
+from seglog.storage.format.names import ABORT_FILE, OURS
+from seglog.storage.scan import HOLES_FILE, load_holes
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -43,25 +48,46 @@ def apply_changes(
     Raises:
         FullError: No space; the store is as it was, or half changed, and the pack undoes that.
     """
-    pack = write_pack(files, root, changes, now_ms, had_lock=had_lock)
-    abort = root / ABORT_FILE
-    stays = draft.exists(abort)
-    if not files.exists(abort):
-        files.write_file(abort, b"")
+    with _names_way_back(root):
+        pack = write_pack(files, root, changes, now_ms, had_lock=had_lock)
+        abort = root / ABORT_FILE
+        stays = draft.exists(abort)
+        if not files.exists(abort):
+            files.write_file(abort, b"")
+            files.sync_dir(root)
+        _rename(files, root, pack)
+        holes = root / OURS / HOLES_FILE
+        described = {hole.phy_offset for hole in load_holes(files, root)}
+        is_first = any(hole.phy_offset not in described for hole in load_holes(draft, root))
+        ordered = sorted(changes, key=lambda change: change.path != holes) if is_first else changes
+        for change in ordered:
+            if change.path != abort:
+                _apply(draft, files, root, change, pack)
+            if change.path == holes and is_first:
+                files.sync_dir(holes.parent)
+        _sync_folders(files, changes)
+        for change in changes:
+            if change.path == abort and change.kind != CREATED:
+                _apply(draft, files, root, change, pack)
+        if files.exists(abort) and not stays:
+            files.remove(abort)
         files.sync_dir(root)
-    _rename(files, root, pack)
-    for change in changes:
-        if change.path != abort:
-            _apply(draft, files, root, change, pack)
-    _sync_folders(files, changes)
-    for change in changes:
-        if change.path == abort and change.kind != CREATED:
-            _apply(draft, files, root, change, pack)
-    if files.exists(abort) and not stays:
-        files.remove(abort)
-    files.sync_dir(root)
-    finish_pack(files, root, pack)
-    return pack
+        finish_pack(files, root, pack)
+        return pack
+
+
+@contextmanager
+def _names_way_back(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except (FullError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        raise FullError(
+            str(error),
+            help=f"free space, then run `seglog repair --apply {root}` again, or take back what was done:"
+            f" `seglog undo {root}`",
+        ) from error
 
 
 def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change, pack: UndoPack) -> None:
@@ -79,7 +105,7 @@ def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change,
             with closing(files.open(path, writable=True)) as handle:
                 if handle.size_bytes != change.new_bytes:
                     handle.set_size(change.new_bytes)
-                with opened(draft, path) as new:
+                with closing(draft.open(path, writable=False)) as new:
                     _copy(new, handle, change)
                 handle.sync()
 

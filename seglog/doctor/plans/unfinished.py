@@ -17,13 +17,14 @@ from seglog.doctor.erase.erase_journal import JOURNAL as ERASING
 from seglog.doctor.erase.erase_proof import sound_journal
 from seglog.doctor.plans.actions import Action, move_away
 from seglog.doctor.undo.undo import check_undo, restore, undo_repair
-from seglog.doctor.undo.undo_pack import JOURNAL, UndoPack, list_packs, pack_folder
+from seglog.doctor.undo.undo_pack import UndoPack, list_packs, pack_folder
 from seglog.doctor.undo.undo_reading import read_whole
 from seglog.doctor.undo.undo_writing import DISCARDED, discard_pack, remove_leftovers
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.files import Files, RestoringFiles, StampingFiles, explain_os_error
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import STRAY
+from seglog.storage.small_files import JOURNAL
 from seglog.text import count_text
 
 _UNSOUND: Final = (CorruptError, UnsafePathError, FileKindError)

@@ -1,7 +1,7 @@
-"""Logs of compaction topics that were compacted and are damaged: made again as if they never had been.
+"""Logs of compaction topics that were compacted and are damaged: rebuilt as if never compacted.
 
 Messages of a gap cannot be put back one by one: a later one with an empty body, which took their key out, may
-have been compacted away itself. So all of a queue is made again, where the commit log still has all of it;
+have been compacted away itself. So the whole queue is rebuilt where the commit log still has all of it;
 RocketMQ compacts it again in time. Where retention took its beginning, what is whole stays as it is.
 """
 
@@ -45,7 +45,7 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         if state is None or rows is None or not len(rows) or int(rows["queue_offset"][0]) > 0:
             continue
         if not state.damaged and not (state.files.logs | state.files.queues).keys() - state.kept:
-            continue  # a queue file is made again from its log file
+            continue  # a queue file is rebuilt from its log file
         sizes = state.units.sizes
         for folder, names, size_bytes in (
             (state.files.log_directory, state.files.logs, sizes.log_bytes),

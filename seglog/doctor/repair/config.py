@@ -1,4 +1,4 @@
-"""Config files: made again from their backup, or the backup from them.
+"""Config files: rebuilt from their backup, or the backup from them.
 
 A file that neither itself nor its backup tells is moved away: RocketMQ deletes it without a backup, and does
 not start with a damaged one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 from seglog.clock import Clock
 from seglog.doctor.plans.actions import Action
@@ -41,14 +42,12 @@ def mend_compaction(found: Survey, files: Files) -> None:
     """Adds to the logs of compaction topics what the commit log has more."""
     if not found.compaction:
         return
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
-    writer = CompactionWriter(files, found.root, MapPool(), _Records(reader), None, {})
-    try:
+    with (
+        closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader,
+        closing(CompactionWriter(files, found.root, MapPool(), _Records(reader), None, {})) as writer,
+    ):
         writer.open(found)
         writer.sync()
-    finally:
-        writer.close()
-        reader.close()
 
 
 def mend_index(
@@ -112,8 +111,6 @@ def _catch_up(found: Survey, files: Files, clock: Clock, geometry: IndexGeometry
         lambda: (found.max_phy_offset, found.max_phy_offset),
         geometry,
     )
-    try:
+    with closing(index):
         index.catch_up()
         index.sync()
-    finally:
-        index.close()

@@ -1,7 +1,7 @@
 """ConsumeQueueExt: files that RocketMQ would not start with, and units that lead to filter data no more.
 
 Filter data is no truth: the tag's hash follows from the record, and a unit that holds that needs no other.
-Only a file's own place and length can be put right; what it held is not made again.
+A file gets its place and length back; what it held is not rebuilt.
 
 Source: ``store/.../ConsumeQueueExt.java recover, truncateByMaxAddress``, ``ConsumeQueue.java getExt``.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from seglog.doctor.parts.ext_faults import ext_faults
 from seglog.doctor.plans.actions import Action, move_away
-from seglog.storage.directory import QueueFiles, infer_file_size, queue_directory, read_units
+from seglog.storage.directory import QueueFiles, infer_file_size, numbered_files, queue_directory, read_units
 from seglog.storage.files import Files, resize, write_over
 from seglog.storage.format.layout import I64
 from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
@@ -37,15 +37,12 @@ def mend_ext(found: Survey, files: Files) -> Iterator[Action]:
 
 def _mend_files(found: Survey, files: Files, key: tuple[str, int]) -> Iterator[Action]:
     directory = queue_directory(*key, CONSUME_QUEUE_EXT)
-    sizes: dict[int, int] = {}
     for entry in files.list_dir(found.root / directory):
-        first = parse_segment_file_name(entry.name)
-        if first is not None:
-            sizes[first] = entry.size_bytes
-        elif not entry.is_dir:
+        if not entry.is_dir and parse_segment_file_name(entry.name) is None:
             yield move_away(files, found.root, f"{directory}/{entry.name}")
-    size = infer_file_size(sorted(sizes.items()), 0)
-    for first, has in sorted(sizes.items()):
+    sizes = numbered_files(files, found.root / directory)
+    size = infer_file_size(sizes.items(), 0)
+    for first, has in sizes.items():
         if has == size:
             continue
         name = f"{directory}/{segment_file_name(first)}"

@@ -30,7 +30,7 @@ from seglog.storage.files import Files, rewrite_record
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONSUME_QUEUE
 from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.format.record import Bit, flipped
+from seglog.storage.format.record import flipped
 from seglog.storage.index import as_found, is_of_log, removed_files
 from seglog.storage.index_check import (
     FileOutline,
@@ -66,10 +66,9 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
     if not doubted:
         return
     overwritten = _overwritten_units(found, files, doubted)
-    reader = LogReader(files, found.root, found.geometry.segment_size_bytes)
     older: list[IndexEntries] = []
     by_copy = partial(record_by_copy, found, files)
-    try:
+    with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
         for facts, places in witnesses:
             entries = IndexEntries(files, facts.outlines)
             for place in places:
@@ -83,12 +82,12 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
                 tags_codes = _tags_codes(found, files, row[0], overwritten)
                 bits = list(property_bits(record, place, known, tags_codes, tags=facts.has_tags))
                 if len(bits) == 1:
-                    yield _flip(found, files, place, record, bits[0])
+                    proof = "for the keys that the index knows"
+                    yield _rewrite(found, files, place, record, flipped(record, bits[0]), "bit", proof)
                 elif not bits and (right := by_copy(record, place, known, tags_codes, tags=facts.has_tags)):
-                    yield _take(found, files, place, record, right)
+                    proof = "as the copy in the compaction log has it, and the index knows its keys"
+                    yield _rewrite(found, files, place, record, right, "head", proof)
             older.append(entries)
-    finally:
-        reader.close()
 
 
 def _witnesses(
@@ -160,14 +159,9 @@ def _tags_codes(
     return set(units["tags_code"][same & ~has_own_tags_code(topic, units)].tolist())
 
 
-def _flip(found: Survey, files: Files, place: int, record: bytes, bit: Bit) -> Action:
-    segment = found.geometry.segment_size_bytes
-    done = rewrite_record(files, found.root, segment, place, record, flipped(record, bit))
-    return Action("bit", *done[:3], f"{done.words} in a property, for the keys that the index knows", saved=1)
-
-
-def _take(found: Survey, files: Files, place: int, record: bytes, right: bytes) -> Action:
+def _rewrite(
+    found: Survey, files: Files, place: int, record: bytes, right: bytes, kind: str, proof: str
+) -> Action:
     segment = found.geometry.segment_size_bytes
     done = rewrite_record(files, found.root, segment, place, record, right)
-    proof = "as the copy in the compaction log has it, and the index knows its keys"
-    return Action("head", *done[:3], f"{done.words} in a property, {proof}", saved=1)
+    return Action(kind, *done[:3], f"{done.words} in a property, {proof}", saved=1)

@@ -70,6 +70,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     holes = _whole_holes(found)
     actions = list(_told(found))
     was_behind = _compaction_is_behind(found)
+    torn_at = found.max_phy_offset  # recovery moves it behind the tombstones of the lost end
     known = {key: known_offsets(files, state) for key, state in found.compaction.items()}
     report = recover(found, files, 0, clock.now_ms(), thorough=True)
     remove_recovery_point(files, found.root)
@@ -78,8 +79,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     after = survey(found.root, files)
     told = list(_of_holes(holes, after, found.geometry.segment_size_bytes))
     if report.cut_bytes:
-        end = report.end_phy_offset
-        told.append(Action("tail-cut", *_place(end, found), size_bytes=report.cut_bytes))
+        told.append(Action("tail-cut", *_place(torn_at, found), size_bytes=report.cut_bytes))
     lost = tuple(_lost_of_compaction(known, after))
     rebuilt = list(_of_rebuilt(found))
     if was_behind:

@@ -1,8 +1,8 @@
 """Repairs a store, first on a draft of it: from a survey to what would be changed, byte by byte.
 
 The draft is changed by recovery's own code, made thorough, after what recovery leaves alone: foreign files,
-config, records that are as good as whole. Then comes what is made from the log, and offsets. Whatever the
-draft then has other than the store is the plan; :mod:`seglog.doctor.plans.apply` makes it come true.
+config, records that are as good as whole. Then comes what is made from the log, and offsets. The plan is how
+the draft then differs from the store; :mod:`seglog.doctor.plans.apply` carries it out.
 """
 
 from __future__ import annotations

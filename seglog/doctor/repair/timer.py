@@ -1,4 +1,4 @@
-"""The timer's files: its log and wheel made again from the timer topic, and how far it came said anew.
+"""The timer's files: log and wheel rebuilt from the timer topic, and a checkpoint of how far it came.
 
 RocketMQ makes up for little of this by itself: it refuses to start with a wheel or a file of a wrong length,
 and without ``timercheck`` it delivers again all that the commit log still has. What the timer took from its
@@ -29,7 +29,7 @@ from seglog.doctor.parts.timer_messages import (
 )
 from seglog.doctor.plans.actions import Action, move_away
 from seglog.doctor.repair.delays import MARGIN_MS
-from seglog.storage.directory import LogReader, infer_file_size
+from seglog.storage.directory import LogReader, infer_file_size, numbered_files
 from seglog.storage.files import Files, read_start
 from seglog.storage.format.names import parse_segment_file_name, segment_file_name
 from seglog.storage.format.system_names import TIMER_TOPIC
@@ -116,13 +116,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
 
 def _geometry(files: Files, root: Path) -> tuple[int, int]:
     """Returns the first offset of the timer log, and how long its files are."""
-    sizes = [
-        (first, entry.size_bytes)
-        for entry in files.list_dir(root / TIMER_LOG)
-        if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
-    ]
-    size_bytes = infer_file_size(sizes, DEFAULT_TIMER_LOG_FILE_BYTES)
-    return min((first for first, _size in sizes), default=0), size_bytes
+    sizes = numbered_files(files, root / TIMER_LOG)
+    return min(sizes, default=0), infer_file_size(sizes.items(), DEFAULT_TIMER_LOG_FILE_BYTES)
 
 
 def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_bytes: int) -> _Timer:

@@ -147,10 +147,12 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
     messages = messages_text(report.messages.messages, report.messages.lost)
     topics = len({queue.topic for queue in report.queues})
     start = max(0, report.min_phy_offset)
-    if report.with_record_crc == report.records:
-        crc = "all with record CRC"
+    if not report.records:
+        crc = ""
+    elif report.with_record_crc == report.records:
+        crc = ", all with record CRC"
     else:
-        crc = f"{report.with_record_crc:,} with record CRC"
+        crc = f", {report.with_record_crc:,} with record CRC"
     rows = [
         ("state", text(states[report.state])),
         (
@@ -160,7 +162,7 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
                 f" {len(report.log_files)} files of {size_text(report.geometry.segment_size_bytes)}"
             ),
         ),
-        ("records", f"{report.records:,}, {crc}"),
+        ("records", f"{report.records:,}{crc}"),
         (
             "queues",
             f"{len(report.queues):,} of {topics:,} topics, {messages}",

@@ -7,7 +7,7 @@ Source: ``ConsumerOffsetManager.java``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,10 +64,7 @@ class OffsetTable:
 
     def of(self, group: str, topic: str, queue_id: int) -> int | None:
         """Returns where a group goes on in a queue, None if it never said so."""
-        for one in self.all():
-            if (one.group, one.topic, one.queue_id, one.is_broadcast) == (group, topic, queue_id, False):
-                return one.queue_offset
-        return None
+        return by_queue(self.all()).get((group, topic, queue_id))
 
     def set(self, group: str, topic: str, queue_id: int, queue_offset: int | None, now_ms: int) -> None:
         """Makes a group go on elsewhere, durably; the file before becomes the ``.bak``.
@@ -108,6 +105,11 @@ class OffsetTable:
         topics = [name for name in named if name != topic] if isinstance(named, list) else []
         groups[group] = [*topics, topic] if is_used else topics
         return groups
+
+
+def by_queue(offsets: Iterable[GroupOffset]) -> dict[tuple[str, str, int], int]:
+    """Returns where groups go on, by group, topic and queue; without broadcast consumers."""
+    return {(one.group, one.topic, one.queue_id): one.queue_offset for one in offsets if not one.is_broadcast}
 
 
 def _fields(value: ConfigValue) -> Mapping[str | int, ConfigValue]:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from seglog.storage.files import Entry, Files, OpenFile
-from seglog.storage.format.names import OURS
 from seglog.storage.format.ours import checksum, crc_of_zeros
+from seglog.storage.small_files import UNDO
 
-UNDO: Final = f"{OURS}/undo"
-"""Folder of the undo packs; what lies in it is no part of a store's state."""
 _CHUNK_BYTES: Final = 4 << 20
 
 

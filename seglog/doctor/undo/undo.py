@@ -7,23 +7,23 @@ had. It can be stopped at any moment and begun again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from seglog.doctor.undo.store_fingerprint import FileState, differences, state_of, walk_store
-from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, journal_file, list_packs
+from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, list_packs
 from seglog.doctor.undo.undo_reading import read_old, read_whole
 from seglog.doctor.undo.undo_writing import mark_undoing, remove_pack
 from seglog.errors import NotFoundError, UndoError
 from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
+from seglog.storage.small_files import JOURNAL
 
 _MAX_TOLD: Final = 5
 _ZEROS_BYTES: Final = 64 << 10
-_T = TypeVar("_T")
 
 
 def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) -> UndoPack:
@@ -77,7 +77,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     # What a finished repair left alone was held against `after`, where it is as before.
     is_finished = pack.after is not None and not pack.is_undoing
     changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
-    with closing(files.open(journal_file(pack), writable=False)) as journal:
+    with closing(files.open(pack.folder / JOURNAL, writable=False)) as journal:
         for name, state in pack.before.items():
             if is_finished and name not in changed:
                 continue
@@ -188,10 +188,11 @@ def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
         # As while repairing: a store that is half undone must not look as if it had been closed.
         files.write_file(abort, b"")
         files.sync_dir(root)
-    with closing(files.open(journal_file(pack), writable=False)) as journal:
+    with closing(files.open(pack.folder / JOURNAL, writable=False)) as journal:
         _restore_names(files, root, pack)
-        for name, old in _but_abort(pack.old.items()):
-            _put_back(files, root / name, pack, old, journal)
+        for name, old in pack.old.items():
+            if name != ABORT_FILE:
+                _put_back(files, root / name, pack, old, journal)
         for name in (*pack.kept, *pack.moved, *pack.renamed, *pack.old):
             if name != ABORT_FILE:
                 files.set_stamp(root / name, pack.stamps[name])
@@ -203,16 +204,12 @@ def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
     files.sync_dir(root)
 
 
-def _but_abort(named: Iterable[tuple[str, _T]]) -> list[tuple[str, _T]]:
-    return [(name, value) for name, value in named if name != ABORT_FILE]
-
-
 def _restore_names(files: Files, root: Path, pack: UndoPack) -> None:
     folders: set[Path] = set()
     _restore_renamed(files, root, pack)
-    for name, _place_now in _but_abort((*pack.kept.items(), *pack.moved.items())):
+    for name in (*pack.kept, *pack.moved):
         place = _place(files, root, pack, name)
-        if place != root / name:
+        if name != ABORT_FILE and place != root / name:
             files.rename(place, root / name)
             folders |= {place.parent, (root / name).parent}
     for name in pack.created:

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.undo.store_fingerprint import UNDO, FileState
+from seglog.doctor.undo.store_fingerprint import FileState
 from seglog.storage.files import PACK_NAME, Files, Stamp
+from seglog.storage.small_files import JOURNAL, UNDO, pack_numbers
 
-JOURNAL: Final = "journal"
-AFTER: Final = "after"
-UNDOING: Final = "undoing"
 KEPT: Final = "kept"
 MAX_NUMBER: Final = 10**9 - 1
 
@@ -111,22 +109,8 @@ def pack_folder(root: Path, number: int) -> Path:
     return root / UNDO / str(number)
 
 
-def journal_file(pack: UndoPack) -> Path:
-    """Returns the journal of a pack."""
-    return pack.folder / JOURNAL
-
-
-def pack_numbers(files: Files, root: Path) -> list[int]:
-    """Returns the numbers of the folders of packs, in order; other names in the folder are none of ours."""
-    return sorted(
-        int(entry.name)
-        for entry in files.list_dir(root / UNDO)
-        if entry.is_dir and PACK_NAME.fullmatch(entry.name)
-    )
-
-
 def next_number(files: Files, root: Path) -> int:
-    """Returns the number of the next pack: behind everything called like one, whatever it is."""
+    """Returns the number of the next pack: one more than the highest name that is a number."""
     numbers = (int(entry.name) for entry in files.list_dir(root / UNDO) if PACK_NAME.fullmatch(entry.name))
     return max(numbers, default=0) + 1
 

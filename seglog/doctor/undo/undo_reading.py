@@ -9,11 +9,12 @@ store that it lies in is asked by :func:`~seglog.doctor.undo.undo.check_undo`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from seglog.doctor.undo.store_fingerprint import UNDO, FileState
-from seglog.doctor.undo.undo_pack import AFTER, JOURNAL, KEPT, UNDOING, OldBytes, Renamed, UndoPack
+from seglog.doctor.undo.store_fingerprint import FileState
+from seglog.doctor.undo.undo_pack import KEPT, OldBytes, Renamed, UndoPack
 from seglog.errors import CorruptError, NotFoundError, TruncatedError, UnsafePathError
 from seglog.storage.files import FILE, FOLDER, Files, OpenFile, Stamp, kind_error, parts_of, untrusted
 from seglog.storage.format.names import LOCK_FILE
@@ -25,6 +26,7 @@ from seglog.storage.format.ours import (
     decode_undo_entry,
     undo_entry_bytes,
 )
+from seglog.storage.small_files import AFTER, JOURNAL, UNDO, UNDOING
 
 _MAX_FILE_BYTES: Final = (1 << 63) - 1
 _RIGHTS: Final = 0o777
@@ -72,7 +74,7 @@ def read_old(journal: OpenFile, old: OldBytes) -> bytes:
         journal: The journal of a pack that was read whole.
         old: The stretch.
     """
-    return _read_entry(journal, old.entry_at).data[: old.data_bytes]
+    return _read_sized(journal, old.entry_at)[0].data[: old.data_bytes]
 
 
 def _take_up(pack: UndoPack, at: int, entry: UndoEntry) -> None:
@@ -259,9 +261,8 @@ def read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:
     Raises:
         CorruptError: It is not whole, or goes on behind its end.
     """
-    handle = files.open(path, writable=False)
     at = count = 0
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         while True:
             entry, size_bytes = _read_sized(handle, at)
             if entry.kind is UndoKind.END:
@@ -273,12 +274,6 @@ def read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:
             raise CorruptError("undo-count", expected=entry.position_bytes, found=count)
         if handle.size_bytes != at + size_bytes:
             raise CorruptError("undo-end", expected=at + size_bytes, found=handle.size_bytes)
-    finally:
-        handle.close()
-
-
-def _read_entry(handle: OpenFile, at: int) -> UndoEntry:
-    return _read_sized(handle, at)[0]
 
 
 def _read_sized(handle: OpenFile, at: int) -> tuple[UndoEntry, int]:

@@ -8,23 +8,20 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, RENAMED, Change
-from seglog.doctor.undo.store_fingerprint import UNDO, FileState, state_of, walk_store
+from seglog.doctor.undo.store_fingerprint import FileState, state_of, walk_store
 from seglog.doctor.undo.undo_pack import (
-    AFTER,
-    JOURNAL,
     KEPT,
     MAX_NUMBER,
-    UNDOING,
     UndoPack,
     next_number,
     pack_folder,
-    pack_numbers,
 )
 from seglog.doctor.undo.undo_reading import read_whole
 from seglog.errors import NotFoundError, UndoError
 from seglog.storage.files import Files, OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
 from seglog.storage.format.ours import MAX_DATA_BYTES, UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
+from seglog.storage.small_files import AFTER, JOURNAL, UNDO, UNDOING, pack_numbers
 
 DISCARDED: Final = f"{OURS}/stray/undo"
 """Folder of packs that were moved aside."""
@@ -38,7 +35,7 @@ def write_pack(
     """Writes the pack of a repair that is about to be made, durably, and returns it.
 
     Args:
-        files: Where the store is, which nobody else may change meanwhile.
+        files: Where the store is, which no other process may change meanwhile.
         root: The store directory.
         changes: All that will be done.
         now_ms: When.
@@ -116,7 +113,7 @@ def remove_leftovers(files: Files, root: Path, folders: Iterable[str]) -> None:
 
 
 def discard_pack(files: Files, root: Path, number: int) -> Path:
-    """Moves a pack aside, durably, whatever is in it, and returns where it lies then.
+    """Moves a pack aside durably, without reading it, and returns its new place.
 
     Nothing else of the store is changed: what a repair did stays done, and a repair that was stopped half-way
     stays half done.
@@ -174,18 +171,17 @@ def _change_entries(files: Files, root: Path, changes: Iterable[Change]) -> Iter
     number = 0
     for change in changes:
         name = change.path.relative_to(root).as_posix()
+        target = "" if change.target is None else change.target.relative_to(root).as_posix()
+        data = target.encode("utf-8", "surrogateescape")
         match change.kind:
             case kind if kind == CREATED:
                 yield UndoEntry(UndoKind.CREATED, name)
             case kind if kind == MADE:
                 yield UndoEntry(UndoKind.MADE, name)
-            case kind if kind == MOVED and change.target is not None:
-                target = change.target.relative_to(root).as_posix()
-                yield UndoEntry(UndoKind.MOVED, name, target.encode("utf-8", "surrogateescape"))
-            case kind if kind == RENAMED and change.target is not None:
+            case kind if kind == MOVED and data:
+                yield UndoEntry(UndoKind.MOVED, name, data)
+            case kind if kind == RENAMED and data:
                 number += 1
-                target = change.target.relative_to(root).as_posix()
-                data = target.encode("utf-8", "surrogateescape")
                 yield UndoEntry(UndoKind.RENAMED, name, data, position_bytes=number)
             case kind if kind == REMOVED:
                 number += 1

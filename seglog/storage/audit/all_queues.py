@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from seglog.storage.audit.batch_audit import overlay_batch
 from seglog.storage.audit.intact_queue import NO_UNITS, is_intact
+from seglog.storage.audit.log_excerpt import LogExcerpt, excerpt
 from seglog.storage.audit.log_lookup import LogLookup
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.queue_audit import LogExtent, audit_queue, overlay
@@ -69,6 +70,10 @@ class IntervalQueues:
             audited = self._audited[key]
             found.append(replace(audited, min_offset=batch.min_offset, max_offset=batch.max_offset))
         return sorted(found, key=lambda queue: (queue.topic, queue.queue_id))
+
+    def excerpt(self, plan: AuditPlan, queues: Overlays, end_phy_offset: int) -> LogExcerpt:
+        """Returns the records that mends of readable records ask for."""
+        return excerpt(plan, queues.plain, self._intervals, self._lookup, end_phy_offset, self._files)
 
     def close(self) -> None:
         """Closes the file that was read last."""

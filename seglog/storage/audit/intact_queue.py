@@ -1,4 +1,4 @@
-"""Tells a queue that is as it should be from what the splits saw of it, without holding its units.
+"""Recognizes a queue that is as it should be by what the splits saw of it, without holding its units.
 
 The splits compared every record with its unit. If all agreed and their queue offsets follow each other, only
 the units in front of the first and behind the last are left to look at. Almost all queues of almost all
@@ -29,7 +29,7 @@ _CHUNK_UNITS: Final = 50_000
 def is_intact(
     queue: QueueFiles, intervals: Sequence[Interval], log: LogExtent, files: Files, file_size_bytes: int
 ) -> bool:
-    """Returns whether there is nothing to say about a queue; False where only a closer look can tell.
+    """Returns whether there is nothing to say about a queue; False where only a closer look can decide.
 
     Args:
         queue: Its files, possibly none.

@@ -16,8 +16,9 @@ from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.consume_queue import Units
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine
+from seglog.storage.format.record.record import Damage, RecordRow, examine
 from seglog.storage.splits.stretches import Stretch
+from seglog.storage.walk.log_records import record_at
 
 
 class LogLookup:
@@ -47,21 +48,22 @@ class LogLookup:
         starts = np.array([phy for phy, _size in found], np.int64)
         return starts, np.array([size for _phy, size in found], np.int32)
 
+    def is_in_log(self, phy_offset: int) -> bool:
+        """Returns whether a place is in a stretch of the log."""
+        at = bisect.bisect_right(self._stretches, phy_offset, key=lambda stretch: stretch.start) - 1
+        return at >= 0 and phy_offset < self._stretches[at].end
+
     def row_at(self, phy_offset: int) -> RecordRow | None:
         """Returns what a record says of itself, None where there is none any more."""
-        head = self._reader.read(phy_offset, FILLER_BYTES)
-        size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
-        window = self._reader.read(phy_offset, min(max(size, 0), MOST_RECORD_BYTES))
-        row = examine(window, 0, phy_offset, verify=False)
-        return None if isinstance(row, Damage) else row
+        found = record_at(self._reader, phy_offset, verify=False, most_bytes=MOST_RECORD_BYTES)
+        return None if found is None else found[1]
 
     def close(self) -> None:
         """Closes the file that was read last."""
         self._reader.close()
 
     def _size_at(self, phy_offset: int, at_most_bytes: int) -> int | None:
-        at = bisect.bisect_right(self._stretches, phy_offset, key=lambda stretch: stretch.start) - 1
-        if at < 0 or phy_offset >= self._stretches[at].end or not 0 < at_most_bytes <= MOST_RECORD_BYTES:
+        if not self.is_in_log(phy_offset) or not 0 < at_most_bytes <= MOST_RECORD_BYTES:
             return None
         window = self._reader.read(phy_offset, at_most_bytes)
         row = examine(window, 0, phy_offset, verify=False)

@@ -18,7 +18,7 @@ class AuditPlan(ListedStore):
     """A store before its records are read; its root is absolute, for tasks have folders of their own.
 
     Attributes:
-        batch_topics: Topics with batch queues, as far as directories and attributes tell.
+        batch_topics: Topics with batch queues, as far as directories and attributes say.
         splits: What the tasks read.
         verify: Whether to compute checksums.
     """

@@ -20,13 +20,24 @@ from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
 from seglog.storage.certain_mends.mend import Mend as Mend
 from seglog.storage.certain_mends.properties import mends_of_tags
 from seglog.storage.certain_mends.properties import property_bits as property_bits
+from seglog.storage.certain_mends.seen_log import SeenLog
 from seglog.storage.certain_mends.withheld import withhold as withhold
 from seglog.storage.files.files import Files
 from seglog.storage.files.rewrite import rewrite_record
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 MAX_ROUNDS: Final = 3
 """A record that is whole again may let a second look see more; a third has never been needed."""
+
+
+def mends_of_places(found: SeenLog, files: Files) -> list[Mend]:
+    """Returns the mends of records that can be read and do not belong where they say; none of them made.
+
+    Args:
+        found: The log.
+        files: Where the store is.
+    """
+    return [*mends_of_identities(found, files), *mends_of_lmq_offsets(found, files)]
 
 
 def certain_mends(found: Survey, files: Files) -> list[Mend]:
@@ -38,8 +49,7 @@ def certain_mends(found: Survey, files: Files) -> list[Mend]:
     """
     return [
         *mends_of_records(damaged_log(found), files),
-        *mends_of_identities(found, files),
-        *mends_of_lmq_offsets(found, files),
+        *mends_of_places(found, files),
         *mends_of_tags(found, files),
     ]
 
@@ -74,7 +84,7 @@ def mended_survey(
         found: A survey; returned as it is if there is nothing to mend.
         files: Where the store is; the caller may write there.
         survey_again: Looks at the store once more.
-        note: Told about mends before they are made: keeps what they write over.
+        note: Called with mends before they are made: keeps what they write over.
     """
     for _round in range(MAX_ROUNDS):
         mends = certain_mends(found, files)

@@ -49,7 +49,7 @@ class DamagedLog:
         root: The store directory.
         segment_size_bytes: Length of its files.
         holes: Its unreadable stretches.
-        torn_at: Where it ends, if a torn write is there.
+        torn_at: Where it ends, if that is a torn write.
         queues: What each plain queue must hold; those of which no unit leads into a hole may be left out.
         batch_queues: The same of batch queues.
     """

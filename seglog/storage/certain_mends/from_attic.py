@@ -8,7 +8,7 @@ over, with the tombstone as the witness that a queue unit was. So nothing of an 
 behind the log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one
 of before the erase, :mod:`~seglog.storage.small_files.erased_places` names the record.
 
-A record that lies in the attic at another place than it states, as under the name of another file, is found
+A record that is in the attic at another place than it states, as under the name of another file, is found
 by its magic; so are those of log files that a repair moved aside, because they were copies of others.
 """
 
@@ -97,7 +97,7 @@ def mends_from_attic(
             if mend is not None:
                 found[place] = replace(mend, proof=where)
 
-    try:
+    with closing(reader):
         # What lay elsewhere was not hit by what damaged the place: no checksum may cover its properties.
         take_up(_of_copies(files, copies, segment_size_bytes))
         take_up(_of_attic(files, root, segment_size_bytes, in_place=False))
@@ -108,8 +108,6 @@ def mends_from_attic(
                     if (mend := _fitting(stone, window, place)) is not None:
                         found[place] = mend
         take_up(_of_attic(files, root, segment_size_bytes, in_place=True))
-    finally:
-        reader.close()
     gone = erased_places(files, root) if found else set()
     return [found[place] for place in sorted(found) if _place_of(found[place]) not in gone]
 

@@ -19,21 +19,21 @@ import numpy.typing as npt
 
 from seglog.storage.certain_mends.log_neighbours import neighbours
 from seglog.storage.certain_mends.mend import BIT, HEAD, MAX_DOUBTED, Mend
-from seglog.storage.directory import LogReader, read_units
+from seglog.storage.certain_mends.seen_log import SeenLog
+from seglog.storage.directory import LogReader, QueueFiles, read_units
 from seglog.storage.files.files import Files
 from seglog.storage.format.layout import I32, I64
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.record.flipped_bit import bits_between
 from seglog.storage.format.record.record import HEAD_V4, Damage, examine
-from seglog.storage.kernels.walk import ROW
-from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.survey.survey import Survey
+from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.walk.log_records import has_record_crc
 
 _OTHERWISE: Final = frozenset({"queue-unit-wrong", "queue-unit-stray", "queue-beyond-log"})
 _Mask = npt.NDArray[np.bool_]
-Key = tuple[str, int]
 
 
 class _Identity(NamedTuple):
@@ -48,7 +48,7 @@ class _Doubted(NamedTuple):
     """A record that names one queue, and that a unit of another one leads to.
 
     Attributes:
-        place: Where it lies.
+        place: Where it is.
         stated: The number of the queue that it names.
         right_queue: The number of the other one.
         right: What it would be there.
@@ -63,7 +63,7 @@ class _Doubted(NamedTuple):
 class _Stored:
     """Units as the files of queues hold them, read once."""
 
-    def __init__(self, found: Survey, files: Files) -> None:
+    def __init__(self, found: SeenLog, files: Files) -> None:
         self._found = found
         self._files = files
         self._units: dict[Key, tuple[int, Units]] = {}
@@ -99,7 +99,7 @@ class _Stored:
         return 0 <= at < len(units) and bool(units[at]["phy_offset"] == unit["phy_offset"])
 
 
-def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
+def mends_of_identities(found: SeenLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of topics, queues and offsets, in log order."""
     segment = found.geometry.segment_size_bytes
     by_neighbours = _by_neighbours(found)
@@ -108,30 +108,30 @@ def mends_of_identities(found: Survey, files: Files) -> Iterator[Mend]:
         return
     with closing(LogReader(files, found.root, segment)) as reader:
         for place, identity in sorted(wanted.items()):
-            row = found.rows[int(np.searchsorted(found.rows["phy_offset"], place))]
-            if int(row["phy_offset"]) != place or has_record_crc(reader, row):
+            row = row_at(found.rows, place)
+            if row is None or has_record_crc(reader, row):
                 continue
             record = bytes(reader.read(place, int(row["size_bytes"])))
             right = _rewritten(record, place, identity)
             if right is None or right == record:
                 continue
             bits = bits_between(record, right)
-            # More than a bit is believed of an offset that cannot be, and of a topic that nobody else names.
+            # More than a bit is believed of an offset that cannot be, and of a topic that nothing else names.
             if place in by_neighbours or bits == 1 or _is_unknown(found, row, identity):
                 kind = BIT if bits == 1 else HEAD
                 yield Mend(kind, place, record, right, *identity, ", whose queue leads here")
 
 
-def _is_unknown(found: Survey, row: np.void, identity: _Identity) -> bool:
+def _is_unknown(found: SeenLog, row: np.void, identity: _Identity) -> bool:
     """Returns whether a record names a topic that nothing else of the store has, and its queue's number."""
-    topic, queue_id = found.scan.queues.names[int(row["queue"])]
+    topic, queue_id = found.numbers.names[int(row["queue"])]
     if queue_id != identity.queue_id or any(name == topic for name, _queue_id in found.queue_files):
         return False
-    of_topic = [number for number, (name, _id) in enumerate(found.scan.queues.names) if name == topic]
+    of_topic = [number for number, (name, _id) in enumerate(found.numbers.names) if name == topic]
     return int(np.isin(found.rows["queue"], of_topic).sum()) == 1
 
 
-def _by_neighbours(found: Survey) -> dict[int, _Identity]:
+def _by_neighbours(found: SeenLog) -> dict[int, _Identity]:
     """Returns the records whose offset cannot be, with the one that can, by place."""
     return {
         place: _Identity(topic, queue_id, slot)
@@ -141,18 +141,20 @@ def _by_neighbours(found: Survey) -> dict[int, _Identity]:
     }
 
 
-def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
+def _by_units(found: SeenLog, files: Files) -> dict[int, _Identity]:
     """Returns the records that a queue's files know as its own and that name another one, by place."""
-    doubtful = [key for key in found.queue_files if _may_know_others(found, key)]
+    doubtful = [
+        key for key, queue in found.queue_files.items() if may_know_others(found.queues.get(key), queue)
+    ]
     if not doubtful or not len(found.rows):
         return {}
     stored = _Stored(found, files)
-    names = found.scan.queues.names
+    names = found.numbers.names
     doubted: list[_Doubted] = []
     for topic, queue_id in doubtful:
         first, units = stored.units(topic, queue_id)
         rows, leads = rows_led_to(found, units)
-        number = found.scan.queues.find(topic.encode("utf-8", "surrogateescape"), queue_id)
+        number = found.numbers.find(topic.encode("utf-8", "surrogateescape"), queue_id)
         if number is None:
             continue  # the log has nothing of this queue around it
         is_own: _Mask = leads & (rows["queue"] == number)
@@ -160,7 +162,7 @@ def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
         # Units that lead below a recovery point were held against its checksums.
         is_own |= is_message(units) & (units["phy_offset"] < found.walked_from)
         is_other = leads & ~is_own & (rows["queue_offset"] == first + np.arange(len(units)))
-        is_other &= _are_between(is_own, units, found.max_phy_offset)
+        is_other &= are_between(is_own, units, found.max_phy_offset)
         for at in np.flatnonzero(is_other)[: MAX_DOUBTED + 1].tolist():
             stated = _Identity(*names[int(rows["queue"][at])], int(rows["queue_offset"][at]))
             if not stored.leads(stated, units[at]):
@@ -169,7 +171,7 @@ def _by_units(found: Survey, files: Files) -> dict[int, _Identity]:
     return _proven_by_log(found, stored, doubted) if 0 < len(doubted) <= MAX_DOUBTED else {}
 
 
-def _are_between(is_own: _Mask, units: Units, end_phy_offset: int) -> _Mask:
+def are_between(is_own: _Mask, units: Units, end_phy_offset: int) -> _Mask:
     """Returns which units have right ones on both sides, as far as the queue has any there."""
     is_none = ~is_message(units) | (units["phy_offset"] >= end_phy_offset)
     before = np.append(False, is_own[:-1])
@@ -180,13 +182,13 @@ def _are_between(is_own: _Mask, units: Units, end_phy_offset: int) -> _Mask:
     return mask
 
 
-def _proven_by_log(found: Survey, stored: _Stored, doubted: Sequence[_Doubted]) -> dict[int, _Identity]:
+def _proven_by_log(found: SeenLog, stored: _Stored, doubted: Sequence[_Doubted]) -> dict[int, _Identity]:
     """Returns the records of which the log itself shows that they do not belong where they say."""
     wanted = {(number, one.place) for one in doubted for number in (one.stated, one.right_queue)}
     around = neighbours(found.rows, wanted)
     for (number, _place), near in around.items():
         if near.before is None:
-            near.before = stored.last_below(*found.scan.queues.names[number])
+            near.before = stored.last_below(*found.numbers.names[number])
     proven: dict[int, _Identity] = {}
     for one in doubted:
         left, named = around[one.right_queue, one.place], around[one.stated, one.place]
@@ -196,20 +198,31 @@ def _proven_by_log(found: Survey, stored: _Stored, doubted: Sequence[_Doubted]) 
     return proven
 
 
-def _may_know_others(found: Survey, key: Key) -> bool:
+def may_know_others(state: QueueState | None, queue: QueueFiles) -> bool:
     """Returns whether the files of a queue have units that the log says otherwise.
 
     Only they can lead to a record that names another queue; a queue that is merely short has none.
+
+    Args:
+        state: What the queue must hold; None if it is none.
+        queue: Its files.
     """
-    state = found.queues.get(key)
-    if key[0].startswith(LMQ_PREFIX) or not found.queue_files[key].sizes:
+    if queue.topic.startswith(LMQ_PREFIX) or not queue.sizes:
         return False
     if state is None or any(finding.code in _OTHERWISE for finding in state.findings):
         return True
-    return min(found.queue_files[key].sizes) // CQ_UNIT_BYTES < state.file_slot
+    # A queue that was found to be as it must be may be without its units.
+    is_intact = state.agrees and not len(state.units)
+    return not is_intact and min(queue.sizes) // CQ_UNIT_BYTES < state.file_slot
 
 
-def rows_led_to(found: Survey, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
+def row_at(rows: Rows, place: int) -> np.void | None:
+    """Returns the record at a place of the log, None if there is none."""
+    at = int(np.searchsorted(rows["phy_offset"], place))
+    return rows[at] if at < len(rows) and int(rows["phy_offset"][at]) == place else None
+
+
+def rows_led_to(found: SeenLog, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
     """Returns for each unit a record of the log, and whether it is the one that the unit leads to."""
     starts = found.rows["phy_offset"]
     if not len(units) or not len(found.rows):

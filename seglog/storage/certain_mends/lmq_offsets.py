@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
-import numpy as np
-
+from seglog.storage.certain_mends.heads import row_at
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
+from seglog.storage.certain_mends.seen_log import SeenLog
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
@@ -22,14 +22,13 @@ from seglog.storage.format.queue.lmq import multi_queues
 from seglog.storage.format.record import RecordRow, examine
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.flipped_bit import bits_between
-from seglog.storage.survey.survey import Survey
 from seglog.storage.walk.log_records import has_record_crc
 
 _ENTRY = props.INNER_MULTI_QUEUE_OFFSET.encode() + b"\x01"
 _END = b"\x02"
 
 
-def mends_of_lmq_offsets(found: Survey, files: Files) -> Iterator[Mend]:
+def mends_of_lmq_offsets(found: SeenLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of offsets in further queues, in log order."""
     wanted: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for (topic, _queue_id), state in found.queues.items():
@@ -40,8 +39,8 @@ def mends_of_lmq_offsets(found: Survey, files: Files) -> Iterator[Mend]:
         return
     with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
         for place, slots in sorted(wanted.items()):
-            row = found.rows[int(np.searchsorted(found.rows["phy_offset"], place))]
-            if int(row["phy_offset"]) != place or has_record_crc(reader, row):
+            row = row_at(found.rows, place)
+            if row is None or has_record_crc(reader, row):
                 continue
             record = bytes(reader.read(place, int(row["size_bytes"])))
             head = examine(memoryview(record), 0, place)

@@ -3,7 +3,7 @@
 A queue file that leads to a record of another queue is wrong itself, or the record is. Records of a queue
 follow each other in the log without gaps, so where both the queue that the file is of has its gap just there
 and the queue that the record names has no room for it, the log is damaged. Nothing of this reads queue files:
-whatever becomes of them, a sound log is never written over for their sake.
+however those are mended, a sound log is never written over for their sake.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from seglog.storage.walk.growable_rows import parts
 
 @dataclass(slots=True)
 class Neighbours:
-    """The records of a queue around a place of the log; one that lies there itself is left out.
+    """The records of a queue around a place of the log; one at the place itself is left out.
 
     Attributes:
-        before: Queue offset of the last one in front of it, -1 if there never was one; None if nobody knows.
+        before: Queue offset of the last one in front of it, -1 if there never was one; None if not known.
         after: Queue offset of the first one behind it; None if there is none, or the queue begins anew there.
     """
 
@@ -41,7 +41,7 @@ class Neighbours:
         return self.before is not None and self.after is not None
 
     def have_no_room_for(self, queue_offset: int) -> bool:
-        """Returns whether no record of that offset can lie between them, or follow one of them."""
+        """Returns whether no record of that offset can stand between them, or follow one of them."""
         before, after = self.before, self.after
         if queue_offset > 0 and before is not None and before >= queue_offset:
             return True
@@ -73,6 +73,6 @@ def neighbours(rows: Rows, wanted: Collection[tuple[int, int]]) -> Mapping[tuple
                     if high < len(own) and around.after is None:
                         around.after = int(own["queue_offset"][high])
     for around in found.values():
-        # Its topic was deleted and made again.
+        # Its topic was deleted and created anew.
         around.after = around.after or None
     return found

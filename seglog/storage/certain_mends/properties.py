@@ -21,12 +21,13 @@ from seglog.storage.directory import LogReader, read_units
 from seglog.storage.directory.index_files import known_hashes, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.record import Bit, Damage, ends_with_record_crc, examine, flipped, unit_tags_code
+from seglog.storage.format.record import Damage, ends_with_record_crc, examine, flipped, unit_tags_code
+from seglog.storage.format.record.flipped_bit import Bit
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.index.index_times import is_of_log
 from seglog.storage.kernels.index_keys import index_keys
 from seglog.storage.overlay.queue_overlay import QueueState, has_own_tags_code
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 _MAX_PROPERTIES_BYTES: Final = 4096
 
@@ -65,7 +66,7 @@ def property_bits(
 
     Args:
         record: The record; with a record CRC, none is yielded.
-        place: Where it lies.
+        place: Where it is.
         known: The hashes that the index has of it, each once.
         tags_codes: What codes its tag may have; any if there are none.
         tags: Whether tags are among the keys.

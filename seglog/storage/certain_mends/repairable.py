@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -19,9 +19,8 @@ from seglog.storage.overlay.lost_tail import lost_findings
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.scan.listed import ListedStore
+from seglog.storage.scan.queue_overlays import Key
 
-Key: TypeAlias = tuple[str, int]
-"""Topic and number of a queue."""
 _OF_LOST: Final = frozenset({"log-hole", "log-tail-lost", "messages-lost"})
 
 
@@ -33,7 +32,7 @@ def name_repairable(
     Args:
         store: The store as it was listed.
         log: Its log.
-        found: What was concluded before anybody asked for mends.
+        found: What was concluded before mends were asked for.
         mends: What can be mended.
         back: The queue offsets of these, as :func:`repairable_offsets` has them.
     """
@@ -51,7 +50,7 @@ def _as_repairable(
     """Returns the findings about a store that do not call lost what a mend brings back.
 
     Args:
-        findings: What was found, before anybody asked for mends.
+        findings: What was found, before mends were asked for.
         told: What to say of lost messages of the log, without those that mends bring back.
         mends: What can be mended.
         segment_size_bytes: Length of the log's files.

@@ -2,41 +2,63 @@
 
 A reader writes nothing, so it serves no record that a certain mend would change, wherever a queue, a place or
 a key leads to it. Records of which a queue offset alone is wrong are restated when they are read, and served.
+
+A record that can be read but names a wrong queue makes two queues look wrong. So the store is surveyed once
+more as it is with the mend (:mod:`seglog.storage.certain_mends.mended_files`): what the mend explains is not
+named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
 
 from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.certain_mends.mended_files import MendedFiles
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.files.files import Files
+from seglog.storage.overlay import QueueState
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
-from seglog.storage.survey.survey import Survey
+from seglog.storage.scan.queue_overlays import Key
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.queue_offsets import with_queue_offset
 
+SurveyAgain = Callable[[Files], Survey]
+"""Surveys the same store once more, in files that show it otherwise."""
 
-def withhold(found: Survey, mends: Sequence[Mend]) -> None:
-    """Takes what mends would change out of a survey, and says so in its findings.
+
+def withhold(found: Survey, mends: Sequence[Mend], files: Files, survey_again: SurveyAgain) -> Survey:
+    """Returns a survey without what mends would change; its findings name that repairable.
 
     Args:
-        found: The survey, which is changed.
+        found: A survey; returned as it is if there is nothing to mend.
         mends: Its certain mends, none of which is made.
+        files: Where the store is.
+        survey_again: Called where records that can be read have mends.
     """
     if not mends:
-        return
+        return found
     restated = found.mended
     left_out = [mend for mend in mends if not _is_served_so(restated.get(mend.phy_offset), mend)]
+    readable = [mend for mend in left_out if _is_readable(found, mend)]
+    moved = not_restated(readable, found.queues)
+    if moved:
+        found = survey_again(MendedFiles(files, found.root, found.geometry.segment_size_bytes, moved))
     found.withheld = frozenset(mend.phy_offset for mend in left_out)
-    for mend in left_out:
-        _leave_out(found, mend)
     found.repairable = repairable_offsets(left_out, found.queues, found.batch_queues)
     log = WalkedLog(found.holes, None, found.max_phy_offset, None, found.scan.last_store_ms)
     seen = Conclusion(found.findings, found.lost_in_holes, found.lost_tail, found.standing)
     seen = name_repairable(found, log, seen, mends, found.repairable)
     found.findings, found.lost_in_holes, found.lost_tail = seen.findings, seen.lost_in_holes, seen.lost_tail
+    return found
+
+
+def not_restated(mends: Sequence[Mend], queues: Mapping[Key, QueueState]) -> list[Mend]:
+    """Returns the mends of records that no queue puts in the right place already.
+
+    Those that one does make no queue look wrong, and their wrong offsets stay named.
+    """
+    restated = {place for state in queues.values() for place in state.mended}
+    return [mend for mend in mends if mend.phy_offset not in restated]
 
 
 def _is_served_so(slot: int | None, mend: Mend) -> bool:
@@ -44,16 +66,7 @@ def _is_served_so(slot: int | None, mend: Mend) -> bool:
     return slot is not None and with_queue_offset(memoryview(mend.before), slot) == mend.after
 
 
-def _leave_out(found: Survey, mend: Mend) -> None:
-    """Takes a record out of the queue that it names, where that is not the one that it belongs to."""
-    at = int(np.searchsorted(found.rows["phy_offset"], mend.phy_offset))
-    if at == len(found.rows) or int(found.rows["phy_offset"][at]) != mend.phy_offset:
-        return
-    key = found.scan.queues.names[int(found.rows["queue"][at])]
-    state = found.queues.get(key)
-    if state is None or key == (mend.topic, mend.queue_id):
-        return
-    state.units = state.units.copy()
-    state.units[state.units["phy_offset"] == mend.phy_offset] = 0
-    if not is_message(state.units).any():
-        del found.queues[key]
+def _is_readable(found: Survey, mend: Mend) -> bool:
+    """Returns whether the walk found a record where a mend is; those in holes it did not."""
+    in_hole = any(hole.phy_offset <= mend.phy_offset < hole.end for hole in found.holes)
+    return not in_hole and mend.phy_offset < found.max_phy_offset

@@ -1,8 +1,8 @@
-"""The files of compaction topics as they lie there, and what of them counts.
+"""The files of compaction topics as found, and what of them counts.
 
-Truth: the compaction log, once a compaction dropped records; before, the commit log. So whatever the
+Truth: the compaction log, once a compaction dropped records; before, the commit log. So what the
 commit log has behind the last unit of a queue is added to it, and a queue that was never compacted and
-whose logs are not whole is made again. A queue file follows from its log file, and is made again from that.
+whose logs are not whole is rebuilt. A queue file follows from its log file, and is rebuilt from that.
 
 Source: ``store/.../kv/CompactionLog.java recover, sanityCheck``.
 """
@@ -214,7 +214,7 @@ def load_state(
         sizes: Their lengths.
         compacted: Whether a compaction dropped messages, so that names may have gaps.
         end_offset: Queue offset behind the last message of the queue in the commit log, None if not known:
-            no unit that is made again goes beyond.
+            no unit that is rebuilt goes beyond.
         records: What the commit log has of the queue; None to believe the files.
     """
     held = HeldCopies(records)
@@ -326,7 +326,7 @@ def _sound_units(
             is_within = 0 <= phy_offset - first <= found.logs[first] - size
             record = memoryview(bytearray(size if is_within else 0))
             log.read_into(record, max(0, phy_offset - first))
-            # With another count a reader would go on at another offset.
+            # With another count a reader would continue at another offset.
             is_next = base >= max_offset and count == 1 and not (unread and phy_offset != end)
             is_sound = is_next and _is_sound(record, unit)
             there = None if is_sound or not is_next else sound_record_at(log, record, phy_offset, first)

@@ -108,7 +108,7 @@ class CompactionQueue:
         pair = self._pairs[at.first]
         moved = compaction_record(record, at.first + at.log_bytes)
         pair.log.view[at.log_bytes : at.log_bytes + len(moved)] = moved
-        # The units in memory go on last, for readers without a lock; the file's unit is for the next open.
+        # The units in memory come last, for readers without a lock; the file's unit is for the next open.
         place_bytes = slice(at.queue_bytes, at.queue_bytes + BATCH_UNIT_BYTES)
         self._unsynced.add(at.first)
         pair.queue.view[place_bytes] = self.units.add(

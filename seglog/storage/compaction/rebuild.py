@@ -1,4 +1,4 @@
-"""The queue file of a compaction log's file, made again from the records of that file.
+"""The queue file of a compaction log's file, rebuilt from the records of that file.
 
 A queue file follows from its log file record by record. It ends with an end unit, if it has room for one,
 where the log file has a filler: a file that a compaction wrote last has neither.

@@ -49,7 +49,7 @@ def place(at: Position, size_bytes: int, sizes: CompactionSizes) -> Position:
 
 
 class CompactionUnits:
-    """The units of one queue, all files together; a :class:`~seglog.storage.reads.batch_get.BatchUnitSource`.
+    """The units of one queue, all files together, read as those of a batch queue are.
 
     Attributes:
         end: Where the last record ends.
@@ -86,7 +86,7 @@ class CompactionUnits:
         return next((start for start in self._file_starts if start > index), self.end_index)
 
     def begin_file(self, first: int, units: BatchUnits) -> None:
-        """Adds a file that is there; the one before it is full."""
+        """Adds a file that exists; the one before it is full."""
         self._file_starts.append(self.end_index)
         self._grow(len(units))
         self._units[self.end_index : self.end_index + len(units)] = units

@@ -16,11 +16,13 @@ from seglog.storage.directory.broker_conf import SEGMENT as SEGMENT
 from seglog.storage.directory.broker_conf import load_lengths as load_lengths
 from seglog.storage.directory.broker_conf import read_broker_conf as read_broker_conf
 from seglog.storage.directory.broker_conf import write_lengths as write_lengths
+from seglog.storage.directory.broker_topics import TOPICS_FILE as TOPICS_FILE
+from seglog.storage.directory.broker_topics import configured_kinds as configured_kinds
+from seglog.storage.directory.broker_topics import known_topics as known_topics
 from seglog.storage.directory.directory_listing import Listing as Listing
 from seglog.storage.directory.directory_listing import check_is_store as check_is_store
 from seglog.storage.directory.directory_listing import list_store as list_store
 from seglog.storage.directory.directory_listing import no_queue_length as no_queue_length
-from seglog.storage.directory.disproved_lengths import disproved_lengths as disproved_lengths
 from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES as DEFAULT_SEGMENT_BYTES
 from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES as MAX_SEGMENT_BYTES
 from seglog.storage.directory.geometry import NOTHING_KNOWN as NOTHING_KNOWN
@@ -32,9 +34,8 @@ from seglog.storage.directory.index_files import checked_division as checked_div
 from seglog.storage.directory.index_files import hashes_at as hashes_at
 from seglog.storage.directory.index_files import list_index_files as list_index_files
 from seglog.storage.directory.index_files import load_index_file as load_index_file
-from seglog.storage.directory.known_topics import TOPICS_FILE as TOPICS_FILE
-from seglog.storage.directory.known_topics import configured_kinds as configured_kinds
-from seglog.storage.directory.known_topics import known_topics as known_topics
+from seglog.storage.directory.lengths import last_records as last_records
+from seglog.storage.directory.lengths_check import disproved_lengths as disproved_lengths
 from seglog.storage.directory.log_files import LogFile as LogFile
 from seglog.storage.directory.log_files import LogReader as LogReader
 from seglog.storage.directory.log_files import last_data_end as last_data_end
@@ -45,6 +46,7 @@ from seglog.storage.directory.misnamed import find_misnamed as find_misnamed
 from seglog.storage.directory.queue_files import QueueFiles as QueueFiles
 from seglog.storage.directory.queue_files import list_queue as list_queue
 from seglog.storage.directory.queue_files import list_queues as list_queues
+from seglog.storage.directory.queue_files import numbered_files as numbered_files
 from seglog.storage.directory.queue_files import queue_directory as queue_directory
 from seglog.storage.directory.queue_files import read_units as read_units
 from seglog.storage.directory.queue_files import read_units_left as read_units_left

@@ -20,6 +20,8 @@ from typing import Final, TypeAlias
 PAGE_BYTES: Final = 4096
 """RocketMQ's lengths of log files are multiples of it wherever somebody chose them as usual."""
 
+_WITNESSES: Final = 2
+"""One file alone may be damaged."""
 _Fits: TypeAlias = Callable[[int, AbstractSet[int]], bool]
 """Whether a length can be that of files which begin at places."""
 
@@ -117,10 +119,10 @@ def infer_length(
             files are one sequence if empty.
     """
     least, most = range_bytes
-    needed = max((fact.needed_bytes for fact in facts), default=0)
     proven = {fact.first_offset for fact in facts if fact.is_proven}
     named = {fact.first_offset for fact in facts}
     rows = sequences or [sorted(named)]
+    needed = _needed(facts, rows, known_bytes)
 
     def fits(size: int, places: AbstractSet[int]) -> bool:
         in_range = max(least, needed) <= size <= most and size % unit_bytes == 0
@@ -142,6 +144,29 @@ def infer_length(
     return _by_votes(facts, rows, (named, proven), fits, sole_unit_bytes or unit_bytes, needed)
 
 
+def _gaps(rows: Sequence[Sequence[int]]) -> Counter[int]:
+    return Counter(later - first for row in rows for first, later in pairwise(row))
+
+
+def _needed(facts: Sequence[FileFacts], rows: Sequence[Sequence[int]], known_bytes: int | None) -> int:
+    """Returns the length below which contents say that files cannot be.
+
+    A foreign file copied over one of the sequence may be longer than all others, and hold what looks like
+    contents up to its end. It says nothing where more files have a length that was written down, or that
+    their names have too, or that several have and no name contradicts, than have contents behind that length.
+    """
+    needs = [fact.needed_bytes for fact in facts if fact.needed_bytes]
+    if not needs:
+        return 0
+    gaps = _gaps(rows)
+    for size, count in Counter(fact.size_bytes for fact in facts).most_common():
+        is_stated = count >= _WITNESSES and (size == known_bytes or gaps[size])
+        is_backed = is_stated or (count > _WITNESSES and size and not gaps)
+        if is_backed and count > sum(need > size for need in needs):
+            return max((need for need in needs if need <= size), default=0)
+    return max(needs)
+
+
 def _by_votes(
     facts: Sequence[FileFacts],
     rows: Sequence[Sequence[int]],
@@ -152,7 +177,7 @@ def _by_votes(
 ) -> Inferred:
     """Returns the length for which most lengths of files and distances between them speak."""
     sizes = Counter(fact.size_bytes for fact in facts if fact.size_bytes)
-    gaps = Counter(later - first for row in rows for first, later in pairwise(row))
+    gaps = _gaps(rows)
     unknown = Inferred(None, Certainty.UNKNOWN, needed, max(sizes, default=0))
     # A foreign file may have a name that no file of the sequence can have.
     for places in choices:

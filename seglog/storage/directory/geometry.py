@@ -113,7 +113,7 @@ def check_geometry(geometry: StoreGeometry) -> StoreGeometry:
 def infer_file_size(files: Iterable[tuple[int, int]], default_bytes: int, *, multiple_of: int = 1) -> int:
     """Returns the length that the files of a sequence have, by their names and lengths only.
 
-    For kinds of files that are made again from the log if they are wrong: the log and its queues have more
+    For kinds of files that are rebuilt from the log if they are wrong: the log and its queues have more
     evidence, and :mod:`seglog.storage.directory.lengths` looks at it.
 
     Args:

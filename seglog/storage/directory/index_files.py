@@ -1,4 +1,4 @@
-"""The key-index files of a store as they lie there, and lookups in them through ``pread``.
+"""The key-index files of a store as they are on the disk, and lookups in them through ``pread``.
 
 Truth: none. A file that does not explain itself counts as absent; what it should have covered is looked up
 in the log instead.
@@ -7,7 +7,7 @@ in the log instead.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,19 +22,17 @@ from seglog.storage.files.files import Files, OpenFile
 from seglog.storage.format.index.index import (
     INDEX_ENTRY,
     INDEX_HEADER,
-    INDEX_SLOT,
     IndexGeometry,
     IndexHeader,
     decode_index_header,
     is_index_file_name,
 )
-from seglog.storage.format.index.index_geometry import infer_index_geometry
+from seglog.storage.format.index.index_geometry import infer_index_geometry, likely_geometries
 from seglog.storage.format.names import INDEX
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Entries: TypeAlias = npt.NDArray[np.void]
 _SECOND_MS = 1000
-_DEFAULT_RATIO = 4
 _CHUNK_BYTES = 4 << 20
 MAX_INDEX_FILE_BYTES = 1 << 30
 """More than twice RocketMQ's default division; a longer file is not read."""
@@ -126,7 +124,7 @@ def known_hashes(files: Files, index: Iterable[IndexFile], phy_offset: int, stor
 def hashes_at(files: Files, file: IndexFile, phy_offset: int, store_ms: int | None = None) -> set[int]:
     """Returns the key hashes of the entries that lead to a record, found by its place.
 
-    Entries lie in the order of the log; where damage broke that order, some may not be found.
+    Entries are in the order of the log; where damage broke that order, some may not be found.
 
     Args:
         files: Where the index is.
@@ -168,19 +166,10 @@ def _look(files: Files, path: Path, size_bytes: int, likely: IndexGeometry | Non
         raise CorruptError("index-size", expected=f"at most {MAX_INDEX_FILE_BYTES} bytes", found=size_bytes)
     with closing(files.open(path, writable=False)) as handle:
         header = decode_index_header(read_padded(handle, 0, INDEX_HEADER.size_bytes))
-        for geometry in _likely(size_bytes, likely):
+        for geometry in likely_geometries(size_bytes, likely):
             if _ends_fit(handle, IndexFile(path, header, geometry)):
                 return IndexFile(path, header, geometry)
     return IndexFile(path, header, infer_index_geometry(load_index_file(files, path), likely))
-
-
-def _likely(size_bytes: int, likely: IndexGeometry | None) -> Iterator[IndexGeometry]:
-    if likely is not None and likely.file_size_bytes == size_bytes:
-        yield likely
-    per_slot = INDEX_SLOT.size_bytes + _DEFAULT_RATIO * INDEX_ENTRY.size_bytes
-    slots, rest = divmod(size_bytes - INDEX_HEADER.size_bytes, per_slot)
-    if rest == 0 and slots > 0:
-        yield IndexGeometry(slots, _DEFAULT_RATIO * slots)
 
 
 def _ends_fit(handle: OpenFile, file: IndexFile) -> bool:
@@ -200,7 +189,7 @@ def read_entry(handle: OpenFile, file: IndexFile, entry: int) -> bytearray:
 
 
 def entry_at(file: IndexFile, entry: int) -> int:
-    """Returns where in a file an entry lies."""
+    """Returns where in a file an entry is."""
     return file.geometry.entries_at + INDEX_ENTRY.size_bytes * entry
 
 

@@ -9,6 +9,7 @@ unknown, and nothing may be written to the store.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -190,7 +191,7 @@ def _segment(
 
 
 def _of_names(firsts: Sequence[int], written: int | None) -> Inferred:
-    """Returns the length of files that are all empty: how far their names lie from each other.
+    """Returns the length of files that are all empty: how far their names are from each other.
 
     Two files may have lain further apart than one length, so what was written down goes over one distance.
     """
@@ -231,28 +232,28 @@ def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles
 
 def last_records(files: Files, queue: QueueFiles) -> npt.NDArray[np.int64]:
     """Returns where the records of the last units of a queue start and end: ``(n, 2)``, in no order."""
-    if not queue.sizes:
-        return np.empty((0, 2), np.int64)
-    _start, units = _last_units(files, queue, max(queue.sizes))
+    units: _AnyUnits = np.empty(0, queue.layout.dtype)
+    for first in sorted(queue.sizes, reverse=True):
+        _start, units = _last_units(files, queue, first)
+        if len(units):  # a file made ahead, or emptied, has none
+            break
     places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
     is_unit = (places >= 0) & (sizes >= MIN_RECORD_BYTES) & (sizes <= _MOST_RECORD_BYTES)
     return np.stack([places, places + sizes], axis=1)[is_unit]
 
 
 def _last_units(files: Files, queue: QueueFiles, first_offset: int) -> tuple[int, _AnyUnits]:
-    """Returns the last units of a queue file, and where in the file the first of them lies."""
+    """Returns the last units of a queue file, and where in the file the first of them is."""
     unit_bytes = queue.layout.size_bytes
     try:
         handle = files.open(queue.directory / segment_file_name(first_offset), writable=False)
     except OSError:
         return 0, np.empty(0, queue.layout.dtype)
-    try:
+    with closing(handle):
         end = data_end(handle, unit_bytes)
         start = max(0, end - _LAST_UNITS * unit_bytes)
         buffer = bytearray(end - start)
         count = handle.read_into(memoryview(buffer), start)
-    finally:
-        handle.close()
     return start, np.frombuffer(bytes(buffer[: count - count % unit_bytes]), queue.layout.dtype)
 
 

@@ -1,13 +1,14 @@
 """What a commit-log file says of itself: where it belongs in the log, and how long it was made.
 
 Each record states its own place, and a file that is full ends with a filler that states how many bytes are
-left. Both hold whatever the file is called and however much of it is left.
+left. Both hold under any name of the file, and for any part of it that is left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -52,12 +53,10 @@ def read_log_facts(files: Files, root: Path, file: LogFile) -> FileFacts:
     handle = _open(files, root, segment_file_name(file.first_offset))
     if handle is None:
         return FileFacts(file.first_offset, file.size_bytes)
-    try:
+    with closing(handle):
         place = _place(handle, file.first_offset)
         first = file.first_offset if place is None else place
         needed, exact = _tail(handle, first)
-    finally:
-        handle.close()
     return FileFacts(first, file.size_bytes, place is not None, needed, exact)
 
 
@@ -73,10 +72,8 @@ def stated_place(files: Files, root: Path, name: str) -> int | None:
     handle = _open(files, root, name)
     if handle is None:
         return None
-    try:
+    with closing(handle):
         return _place(handle, parse_segment_file_name(name))
-    finally:
-        handle.close()
 
 
 def record_times(files: Files, root: Path, name: str, place: int) -> tuple[int, int] | None:
@@ -91,15 +88,13 @@ def record_times(files: Files, root: Path, name: str, place: int) -> tuple[int, 
     handle = _open(files, root, name)
     if handle is None:
         return None
-    try:
+    with closing(handle):
         newest = _newest(handle, place)
         for position, window in _windows(handle):
             at = next_record(window, place + position, 0, len(window))
             row = None if at is None else examine(window, at, place + position + at)
             if isinstance(row, RecordRow) and newest is not None:
                 return row.store_timestamp_ms, newest[1]
-    finally:
-        handle.close()
     return None
 
 
@@ -159,7 +154,7 @@ def _vote(handle: OpenFile, named: int | None) -> int | None:
             row = examine(window, at, own)
             if not isinstance(row, Damage) and own >= position + at:
                 votes[own - position - at] += 1
-                behind = at + row.size_bytes  # what lies in a body says nothing
+                behind = at + row.size_bytes  # what is in a body says nothing
             if named is not None and votes[named]:
                 return named
             if votes.total() == _ENOUGH:

@@ -1,4 +1,4 @@
-"""The commit-log files of a store as they lie there: which are part of the log, and reads that cannot fault.
+"""The commit-log files of a store: which are part of the log, and reads that cannot fault.
 
 Reads go through ``pread``: the files may belong to a running broker, or be cut while we look, and a map
 would then end the process. Maps are for the native kernels, whose guard tells them of it.
@@ -128,7 +128,7 @@ class LogReader:
         return buffer[: handle.read_into(buffer, position)]
 
     def map(self, phy_offset: int) -> memoryview | None:
-        """Returns the file that ``phy_offset`` lies in as memory; None if it is gone or cannot be mapped.
+        """Returns the file that ``phy_offset`` is in as memory; None if it is gone or cannot be mapped.
 
         Only for native kernels, which survive it if the file is cut; valid while anybody has it.
         """
@@ -166,7 +166,7 @@ class LogReader:
         return max(0, min(handle.size_bytes, self._segment_size_bytes) - position)
 
     def next_data(self, phy_offset: int) -> int | None:
-        """Returns where the next bytes lie that were ever written, None if none follow in the segment."""
+        """Returns where the next bytes are that were ever written, None if none follow in the segment."""
         position = phy_offset % self._segment_size_bytes
         handle = self._open(phy_offset - position)
         found = None if handle is None else handle.next_data(position)

@@ -36,7 +36,7 @@ class Misnamed:
             another one that goes elsewhere.
         copies: Names of log files whose place a rightly named file holds.
         written_over: Those of the copies that have the name of a file of the log, which they took the place
-            of: one that files of the log lie around, or right before the first of them.
+            of: one between files of the log, or right before the first of them.
     """
 
     moves: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def _common(sizes: Sequence[int]) -> int:
 
 
 def _segment(log_files: Sequence[LogFile]) -> int:
-    """Returns how far from each other the files of a log lie, 0 where their names do not say."""
+    """Returns how far from each other the files of a log are, 0 where their names do not say."""
     step = gcd(*(file.first_offset for file in log_files))
     common = _common([file.size_bytes for file in log_files]) if step else 0
     return common if common and step % common == 0 else step
@@ -134,7 +134,7 @@ class _Folder(NamedTuple):
     Attributes:
         files: Where it is.
         root: The store directory.
-        segment: How far from each other log files lie, 0 where nothing says so.
+        segment: How far from each other log files are, 0 where nothing says so.
     """
 
     files: Files

@@ -1,4 +1,4 @@
-"""The consume-queue files of a store as they lie there.
+"""The consume-queue files of a store as they are on the disk.
 
 Truth: none. What they say is held against the log in :mod:`seglog.storage.overlay.queue_overlay`.
 """
@@ -103,6 +103,15 @@ def list_queue(files: Files, queue: QueueFiles) -> QueueFiles:
         else:
             queue.sizes[first] = entry.size_bytes
     return queue
+
+
+def numbered_files(files: Files, folder: Path) -> dict[int, int]:
+    """Returns the lengths of the files in a folder whose names are offsets, by these offsets, in order."""
+    return {
+        first: entry.size_bytes
+        for entry in files.list_dir(folder)
+        if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
+    }
 
 
 def remove_topic_folders(files: Files, root: Path, topic: str) -> None:
@@ -237,7 +246,7 @@ def _end_of_files(queue: QueueFiles, first: int, file_size_bytes: int) -> int:
 def _read_short(files: Files, path: Path, size_bytes: int, unit_bytes: int) -> npt.NDArray[np.uint8] | None:
     """Returns what the one file of a queue with few units holds, None for one that holds more.
 
-    Of most queues of a store with thousands, all of it lies in the first pages, and the rest is a hole.
+    Of most queues of a store with thousands, all of it is in the first pages, and the rest is a hole.
     """
     with closing(files.open(path, writable=False)) as handle:
         for length in _SHORT_BYTES:
@@ -268,9 +277,8 @@ def _read_data(
     Raises:
         FullError: There is no space for it.
     """
-    handle = files.open(path, writable=False)
     last = 0
-    try:
+    with closing(files.open(path, writable=False)) as handle:
         limit_bytes = min(len(target), handle.size_bytes)
         at = handle.next_data(0)
         while at is not None and at < limit_bytes:
@@ -282,8 +290,6 @@ def _read_data(
                 break
             last = _last_data_end(chunk[:count], at) or last
             at = handle.next_data(at + count)
-    finally:
-        handle.close()
     return last
 
 

@@ -29,7 +29,9 @@ from seglog.storage.files.files import RestoringFiles as RestoringFiles
 from seglog.storage.files.files import Stamp as Stamp
 from seglog.storage.files.files import StampingFiles as StampingFiles
 from seglog.storage.files.files import SwappingFiles as SwappingFiles
+from seglog.storage.files.files import lock_held as lock_held
 from seglog.storage.files.files import read_all as read_all
+from seglog.storage.files.files import read_part as read_part
 from seglog.storage.files.files import read_start as read_start
 from seglog.storage.files.files import read_whole as read_whole
 from seglog.storage.files.os_errors import explain_os_error as explain_os_error

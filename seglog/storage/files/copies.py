@@ -1,6 +1,6 @@
 """Files of one store in another: by a second name where the file system allows it, else by a copy.
 
-What is copied or linked is a regular file below the first store, and what is made lies below the second.
+What is copied or linked is a regular file below the first store, and what is made is below the second.
 """
 
 from __future__ import annotations

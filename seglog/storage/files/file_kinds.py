@@ -1,7 +1,7 @@
-"""What lies under a name of a store: a file, a folder, or something that no store has.
+"""What is under a name of a store: a file, a folder, or something that no store has.
 
-Only files and folders are a store's. A link leads elsewhere, a pipe may keep whoever opens it waiting, and to
-open a device may set something off.
+Only files and folders are a store's. A link leads elsewhere, a pipe may block the process that opens it, and
+opening a device may set something off.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _QUEUES: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_
 _FOLDERS: Final = frozenset({*_ROWS, *_QUEUES, names.CONFIG, names.OURS, "compaction"})
 _NUMBER: Final = re.compile(r"[0-9]{17,20}")
 UNDO_FOLDER: Final = (names.OURS, "undo")
-"""Of what lies in it only folders called like packs are used; whatever else is there is passed over."""
+"""Only folders in it that are called like packs are used; everything else is passed over."""
 PACK_NAME: Final = re.compile(r"[1-9][0-9]{0,8}")
 _TABLE: Final = re.compile(r".+\.json(\.bak|\.tmp)?")
 _QUEUE_DEPTH: Final = 3
@@ -50,7 +50,7 @@ def kind_of(mode: int) -> str:
 
 
 def wanted_kind(folder: Sequence[str], name: str, kind: str) -> str:
-    """Returns what must lie under a name, where something else does; empty if nothing is wrong.
+    """Returns what must be under a name that leads to something else; empty if nothing is wrong.
 
     Args:
         folder: Names of the folder that it is in, from the store down.

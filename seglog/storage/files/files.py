@@ -1,6 +1,6 @@
 """The file calls of the engine, as a seam: what touches a disk goes through :class:`Files`.
 
-Tests put file systems behind it that crash, lie or fill up. The real files of a store are those of a
+Tests put file systems behind it that crash, misreport or fill up. The real files of a store are those of a
 :class:`~seglog.storage.files.store_root.StoreRoot`. Paths are :class:`pathlib.Path`; errors are the operating
 system's ``OSError``, translated where their meaning is known (``ENOSPC`` at an allocation becomes
 :class:`~seglog.errors.FullError`).
@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from seglog.errors import CorruptError
 from seglog.storage.files.exchange import exchange
-from seglog.storage.files.hardlinks import break_link, unfinished_path
+from seglog.storage.files.hardlinks import break_link, sync_dir, unfinished_path
 from seglog.storage.files.os_errors import translate, with_path
-from seglog.storage.files.real_file import RealFile
+from seglog.storage.files.real_file import RealFile, write_fully
 from seglog.storage.files.store_lock import StoreLock
 
 MAX_WHOLE_BYTES = 128 << 20
@@ -51,6 +52,12 @@ class DiskUsage:
 
     used_bytes: int
     available_bytes: int
+
+    @classmethod
+    def of(cls, folder: Path | int) -> DiskUsage:
+        """Returns that of the file system that a folder, named or open, is on."""
+        found = os.statvfs(folder)
+        return cls((found.f_blocks - found.f_bfree) * found.f_frsize, found.f_bavail * found.f_frsize)
 
     @property
     def used_percent(self) -> int:
@@ -158,7 +165,7 @@ class Files(Protocol):
         """Returns once the names in the directory are on the disk."""
 
     def usage(self, path: Path) -> DiskUsage:
-        """Returns how full the file system is that a folder lies on."""
+        """Returns how full the file system is that a folder is on."""
 
     def lock(self, root: Path) -> HeldLock:
         """Takes the lock of a store directory, and creates its ``lock`` file where it is missing.
@@ -269,9 +276,7 @@ class RealFiles:
         except OSError as error:
             raise translate(error, path) from error
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            write_fully(descriptor, data, 0)
         except OSError as error:
             os.close(descriptor)
             if is_new:
@@ -310,19 +315,14 @@ class RealFiles:
 
     def sync_dir(self, path: Path) -> None:
         """Syncs the directory itself."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            sync_dir(path)
         except OSError as error:
             raise with_path(error, path) from error
-        finally:
-            os.close(descriptor)
 
     def usage(self, path: Path) -> DiskUsage:
         """Asks with ``statvfs``."""
-        found = os.statvfs(path)
-        used_bytes = (found.f_blocks - found.f_bfree) * found.f_frsize
-        return DiskUsage(used_bytes, found.f_bavail * found.f_frsize)
+        return DiskUsage.of(path)
 
     def lock(self, root: Path) -> StoreLock:
         """Takes the lock that RocketMQ honours too."""
@@ -375,7 +375,7 @@ def read_whole(handle: OpenFile, path: Path) -> bytes:
 
 
 def read_all(files: Files, path: Path) -> bytes:
-    """Returns the whole content of a file that this program made, whatever its length."""
+    """Returns the whole content of a file that this program made, of any length."""
     with closing(files.open(path, writable=False)) as handle:
         return bytes(read_part(handle, 0, handle.size_bytes))
 
@@ -386,7 +386,19 @@ def read_start(files: Files, path: Path, size_bytes: int) -> bytes:
         handle = files.open(path, writable=False)
     except (FileNotFoundError, IsADirectoryError):
         return b""
-    try:
+    with closing(handle):
         return bytes(read_part(handle, 0, size_bytes))
+
+
+@contextmanager
+def lock_held(files: Files, root: Path) -> Iterator[HeldLock]:
+    """Holds the lock of a store while the block runs.
+
+    Raises:
+        StoreLockedError: Another process writes to the store.
+    """
+    lock = files.lock(root)
+    try:
+        yield lock
     finally:
-        handle.close()
+        lock.release()

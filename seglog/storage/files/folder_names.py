@@ -1,7 +1,7 @@
 """Folders that are made without waiting for the disk, and whose names are synced together.
 
 Queues are many and short, and each has a folder of its own. Nothing in them is truth: after a power loss a
-queue whose names never reached the disk is made again from the log, which holds every message that was
+queue whose names never reached the disk is rebuilt from the log, which holds every message that was
 acknowledged. Only what claims that queues are on the disk must wait for the names: the checkpoint, recovery
 points, a clean stop. Each of them comes behind a flush, and a flush syncs every folder that got a name once.
 """

@@ -1,7 +1,7 @@
 """Files with several names: hard links for backups and branches, and copies in place of them.
 
-A link is a second name for the same bytes, so a file with several names must not be written: whoever wants
-to write breaks the link first, by a copy that takes the name over. Real files do so whenever one is opened
+A link is a second name for the same bytes, so a file with several names must not be written: a
+writer breaks the link first, by a copy that takes the name over. Real files do so whenever one is opened
 for writing. Times of change are kept: RocketMQ's retention goes by them.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
+from seglog.storage.files.real_file import write_fully
 
 Place = tuple[int | None, str]
 """Descriptor of a folder and a name in it; None and a path of the caller's own."""
@@ -29,7 +30,7 @@ _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
 def unfinished_path(path: Path) -> Path:
     """Returns what the copy of a file is called until it is finished.
 
-    It lies beside the folder of a file whose name is a number: in it, it would keep RocketMQ from starting.
+    It is beside the folder of a file whose name is a number: in it, it would keep RocketMQ from starting.
     """
     if path.name.isdecimal():
         return path.parent.with_name(f"{path.parent.name}-{path.name}{_UNFINISHED}")
@@ -109,10 +110,7 @@ def _copy_data(read: int, write: int, end: int) -> None:
     while at < end:
         start, data_end = _next_data(read, at, end)
         for position in range(start, data_end, _CHUNK_BYTES):
-            rest = memoryview(os.pread(read, min(_CHUNK_BYTES, data_end - position), position))
-            while rest:
-                count = os.pwrite(write, rest, position)
-                rest, position = rest[count:], position + count  # noqa: PLW2901 - a short write goes on
+            write_fully(write, os.pread(read, min(_CHUNK_BYTES, data_end - position), position), position)
         at = data_end
 
 

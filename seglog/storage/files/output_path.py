@@ -52,7 +52,7 @@ def new_file_outside(
 ) -> Iterator[BinaryIO]:
     """Makes a new file outside of a store, and opens it once.
 
-    What is written goes to the file that was made, whatever becomes of its path meanwhile. A block that ends
+    What is written goes to the file that was made, even if its path changes meanwhile. A block that ends
     with an error leaves no new file, and an old one as it was.
 
     Args:
@@ -129,7 +129,7 @@ def _replacement(target: Path) -> Path:
 
 
 def _check_made(files: StoreRoot, made: os.stat_result, target: Path) -> None:
-    """Refuses a file that is open and lies in a store: a folder of its path may have become a link."""
+    """Refuses a file that is open and is in a store: a folder of its path may have become a link."""
     if _name_in(files, made) is not None:
         raise InvalidArgumentError(f"{target} would be in the store {files.path}", help=_HELP)
 

@@ -42,7 +42,7 @@ class RealFile:
         Args:
             path: What it is called.
             flags: Of ``open``.
-            folder: Descriptor of the folder that it lies in; None to find that by the path.
+            folder: Descriptor of the folder that it is in; None to find that by the path.
             descriptor: Its own, where it was opened already.
         """
         self._path = path

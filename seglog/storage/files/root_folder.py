@@ -46,7 +46,7 @@ def _is_path(name: str) -> bool:
 
 
 class RootFolder:
-    """The open folder of one store, and those of its folders that the caller lets lie elsewhere.
+    """The open folder of one store, and those of its folders that the caller lets be elsewhere.
 
     Args:
         path: The store directory, which need not exist yet.

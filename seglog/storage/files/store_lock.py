@@ -117,7 +117,7 @@ class StoreLock:
     def _replace(self, root: Path, folder: int | None) -> None:
         """Puts a file of its own in place of one with other names, whose bytes must not change.
 
-        It is locked before it has the name, so nobody holds the lock of a file that is called so meanwhile.
+        It is locked before it has the name, so meanwhile no process holds the lock of a file of that name.
         """
         base = "" if folder is not None else f"{root}/"
         made = f"{base}{LOCK_FILE}.own"
@@ -159,7 +159,7 @@ class StoreLock:
 
 
 def lock_holder(root: Path, folder: int | None = None) -> int | None:
-    """Returns the id of the process that holds the store, -1 if the system does not tell, None if nobody.
+    """Returns the id of the process that holds the store, -1 if the system does not say, None if none does.
 
     Args:
         root: The store directory.

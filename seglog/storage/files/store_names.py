@@ -18,7 +18,7 @@ from seglog.storage.format.names import LOCK_FILE, OURS
 MAX_NAME_BYTES: Final = 255
 """Longest name of a file on the usual file systems (``NAME_MAX``)."""
 _MAX_PARTS: Final = 16
-"""No file of RocketMQ's or ours lies deeper than half of it."""
+"""No file of RocketMQ's or ours is deeper than half of it."""
 _UNDO: Final = (OURS, "undo")
 
 

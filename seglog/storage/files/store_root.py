@@ -12,7 +12,7 @@ remembers it.
 
 The store directory itself may be reached through links: that path is the caller's. Of its folders those may
 be links that the caller names (``follow``), as with RocketMQ's ``storePathCommitLog``; such a folder is held
-open too, and what lies in it is resolved below it in the same way.
+open too, and what is in it is resolved below it in the same way.
 
 No other descriptor is kept: a folder that is renamed or replaced is seen at the next call.
 """
@@ -105,7 +105,7 @@ class StoreRoot(RootFolder):
         return entries
 
     def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
-        """Returns each name in a directory, sorted, and what the system keeps of it, whatever its kind.
+        """Returns each name in a directory, sorted, of any kind, and what the system keeps of it.
 
         Links are not followed. An absent directory, or a file in place of one, has no names.
         """
@@ -179,14 +179,12 @@ class StoreRoot(RootFolder):
             return 0
 
     def usage(self, path: Path) -> DiskUsage:
-        """Asks with ``fstatvfs``."""
+        """Asks with ``statvfs``."""
         folder = self._open_folder(self._parts(path), os.O_RDONLY)
         try:
-            found = os.fstatvfs(folder)
+            return DiskUsage.of(folder)
         finally:
             os.close(folder)
-        used_bytes = (found.f_blocks - found.f_bfree) * found.f_frsize
-        return DiskUsage(used_bytes, found.f_bavail * found.f_frsize)
 
     def stamp(self, path: Path) -> Stamp:
         """Returns the rights and the time of a file."""
@@ -357,20 +355,28 @@ class StoreRoot(RootFolder):
     def lock(self, root: Path) -> StoreLock:
         """Takes the lock that RocketMQ honours too.
 
-        Nobody writes without it, so the folders that are written to are looked at here, before anything is.
+        Every writer takes it, so the folders for writing are checked here, before the first write.
 
         Raises:
             FileKindError: ``lock`` is no regular file, or there is something in the store that no store has.
         """
-        for name in ("", COMMIT_LOG, INDEX, CONFIG):
-            self.list_dir(root / name)
-        self._look_through(root / OURS)
+        self.demand_kinds(root)
         with self._at(root / LOCK_FILE) as (folder, name):
             try:
                 self._file_status(root / LOCK_FILE, folder, name)
             except FileNotFoundError:  # it will be made
                 return StoreLock(root, folder)
             return StoreLock(root, folder)
+
+    def demand_kinds(self, root: Path) -> None:
+        """Looks at the folders of a store that writers write to, as taking its lock does; changes nothing.
+
+        Raises:
+            FileKindError: There is something in the store that no store has.
+        """
+        for name in ("", COMMIT_LOG, INDEX, CONFIG):
+            self.list_dir(root / name)
+        self._look_through(root / OURS)
 
     def _look_through(self, folder: Path) -> None:
         """Lists a folder of ours and all in it, but for branches, which are stores of their own."""

@@ -11,3 +11,4 @@ from seglog.storage.findings.finding_text import MOST_QUOTED as MOST_QUOTED
 from seglog.storage.findings.finding_text import finding_fields as finding_fields
 from seglog.storage.findings.finding_text import place_text as place_text
 from seglog.storage.findings.findings import Finding as Finding
+from seglog.storage.findings.log_codes import LOG_CODES as LOG_CODES

@@ -38,12 +38,26 @@ class Code:
     command: str = ""
 
 
-NOTE: Final = Severity.NOTE
-WARNING: Final = Severity.WARNING
-LOSS: Final = Severity.LOSS
+BY_HAND: Final = ""
+"""The command of a fix that no command makes."""
 REPAIR: Final = "seglog repair STORE"
 SEAL: Final = "seglog verify --seal STORE"
 CONFIG: Final = "seglog config show STORE"
 INTACT: Final = "none is lost"
 KEYS_MISS: Final = "none is lost; queries by key miss some"
 REFUSES: Final = "none is lost, but RocketMQ does not start"
+
+
+def note(meaning: str, for_messages: str, fix: str = "", command: str = "") -> Code:
+    """Returns a code for what is normal; most of these need no fix."""
+    return Code(Severity.NOTE, meaning, for_messages, fix, command)
+
+
+def warning(meaning: str, for_messages: str, fix: str, command: str = REPAIR) -> Code:
+    """Returns a code for derived data that is wrong; most of these a repair puts right."""
+    return Code(Severity.WARNING, meaning, for_messages, fix, command)
+
+
+def loss(meaning: str, for_messages: str, fix: str, command: str = REPAIR) -> Code:
+    """Returns a code for messages that cannot be read; a repair keeps the rest readable."""
+    return Code(Severity.LOSS, meaning, for_messages, fix, command)

@@ -8,7 +8,7 @@ from seglog.storage.findings.findings import Finding
 from seglog.text import count_text, size_text
 
 MOST_QUOTED: Final = 4096
-"""Characters of a file that a finding holds at most: a store may be somebody else's."""
+"""Characters of a file that a finding holds at most: the store may come from others."""
 _QUOTING: Final = frozenset(
     {"config-shape", "config-damaged", "own-damaged", "timer-log-damaged", "topic-name"}
 )

@@ -23,7 +23,7 @@ class Finding:
         position_bytes: Where in the file.
         size_bytes: How much of it is concerned, 0 where that says nothing.
         expected: What should be there.
-        found: What is there.
+        found: What the file has.
         messages: How many messages are concerned, 0 where none or unknown.
     """
 

@@ -4,72 +4,54 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.findings.code import REFUSES, REPAIR, WARNING, Code
+from seglog.storage.findings.code import REFUSES, Code, warning
 
 TIMER_CODES: Final[dict[str, Code]] = {
-    "timer-check-missing": Code(
-        WARNING,
+    "timer-check-missing": warning(
         "timer messages, but no config/timercheck",
         "RocketMQ delivers every timer message that is still in the log again",
         "it is written with the end of the timer topic; what was due in the minute before the log's end may"
         " be delivered twice",
-        REPAIR,
     ),
-    "timer-check-size": Code(
-        WARNING,
+    "timer-check-size": warning(
         "config/timercheck is not as long as it should be",
         "RocketMQ may deliver timer messages again",
         "it is written anew",
-        REPAIR,
     ),
-    "timer-check-ahead": Code(
-        WARNING,
+    "timer-check-ahead": warning(
         "config/timercheck knows more than the timer's log or topic holds",
         "timer messages that are stored next may never be delivered",
         "it is set back to what the log holds",
-        REPAIR,
     ),
-    "timer-wheel-missing": Code(
-        WARNING,
+    "timer-wheel-missing": warning(
         "timer messages wait, but there is no timerwheel",
         "RocketMQ rebuilds it from the timer log as far as that reaches",
         "it is rebuilt from the timer log",
-        REPAIR,
     ),
-    "timer-wheel-size": Code(
-        WARNING,
+    "timer-wheel-size": warning(
         "the timerwheel is not as long as it should be",
         REFUSES,
         "it is rebuilt from the timer log",
-        REPAIR,
     ),
-    "timer-slot-wrong": Code(
-        WARNING,
+    "timer-slot-wrong": warning(
         "slots of the timerwheel lead to no unit of the timer log",
         "those of that second are not delivered in time",
         "the wheel is rebuilt from the timer log, which gets what it lacks from the commit log",
-        REPAIR,
     ),
-    "timer-log-damaged": Code(
-        WARNING,
+    "timer-log-damaged": warning(
         "units in the middle of the timer log cannot be",
         "RocketMQ cuts the timer log there; those behind are enqueued again or never delivered",
         "the timer log is rebuilt from the commit log",
-        REPAIR,
     ),
-    "timer-log-file": Code(
-        WARNING,
+    "timer-log-file": warning(
         "a file of the timer log is of another length than the others, or no such file",
         REFUSES,
         "the timer log is rebuilt from the commit log",
-        REPAIR,
     ),
-    "timer-unit-stray": Code(
-        WARNING,
+    "timer-unit-stray": warning(
         "units of the timer log lead to no timer message",
         "RocketMQ passes over them; those that they stood for may never be delivered",
         "the timer log is rebuilt from the commit log",
-        REPAIR,
     ),
 }
 """The timer."""

@@ -8,7 +8,7 @@ Source: ``store/.../StoreCheckpoint.java``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 from seglog.storage.format.layout import Field, Layout
@@ -55,12 +55,4 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """Returns the 4096 bytes of the file."""
-    head = CHECKPOINT.struct.pack(
-        checkpoint.physic_timestamp_ms,
-        checkpoint.logics_timestamp_ms,
-        checkpoint.index_timestamp_ms,
-        checkpoint.master_flushed_offset,
-        checkpoint.confirm_phy_offset,
-        checkpoint.logics_phy_offset,
-    )
-    return head.ljust(CHECKPOINT_FILE_BYTES, b"\0")
+    return CHECKPOINT.struct.pack(*astuple(checkpoint)).ljust(CHECKPOINT_FILE_BYTES, b"\0")

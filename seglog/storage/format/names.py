@@ -21,9 +21,9 @@ CHECKPOINT_FILE: Final = "checkpoint"
 ABORT_FILE: Final = "abort"
 LOCK_FILE: Final = "lock"
 OURS: Final = "seglog"
+"""Folder of everything that RocketMQ does not know; RocketMQ ignores it."""
 STRAY: Final = f"{OURS}/stray"
-"""Where a repair moves files that are none of the store, each under its own path."""
-"""Folder of everything that RocketMQ does not know; it ignores it."""
+"""Where a repair moves files that do not belong to the store, each under its own path."""
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 LMQ_PREFIX: Final = "%LMQ%"
@@ -72,7 +72,7 @@ def check_topic(topic: str) -> str:
 
 
 def can_name_directory(topic: str) -> bool:
-    """Returns whether a folder may be called like a topic found in a record, and lies where it should.
+    """Returns whether a folder may be called like a topic found in a record, and is where it should.
 
     Records of other writers, and damaged ones without a record CRC, may call their topic anything; a store
     that made folders of such names could be led out of itself.

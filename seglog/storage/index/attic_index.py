@@ -106,7 +106,7 @@ def _listed(files: Files, root: Path) -> list[tuple[Path, int]]:
 
 
 def _between(files: Files, file: IndexFile, low: int, high: int) -> Entries:
-    """Returns the entries of a file about a stretch of the log, where they lie in its order."""
+    """Returns the entries of a file about a stretch of the log, where they are in its order."""
     numbers = range(1, file.header.index_count)
 
     def place(number: int) -> int:

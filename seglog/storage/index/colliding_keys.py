@@ -25,7 +25,7 @@ _FIRST_COUNT: Final = 64
 _MOST_COUNT: Final = 8192
 _WINDOW_BYTES: Final = 1 << 20
 _MOST_APART_BYTES: Final = 4096
-"""Places that lie further apart are looked at one by one: searching what is between them takes as long."""
+"""Places that are further apart are looked at one by one: searching what is between them takes as long."""
 
 _WORTH_KEEPING: Final = 1024
 """Looking at so many entries again takes a tenth of a millisecond."""
@@ -167,7 +167,7 @@ def _may_have(reader: LogReader, places: Places, key: bytes, segment_size_bytes:
 
 
 def _may_hold(reader: LogReader, places: Places, key: bytes) -> _Flags:
-    """As :func:`_may_have`: those between which and the next one the bytes of the key lie."""
+    """As :func:`_may_have`: the places with the bytes of the key between them and the next place."""
     ordered, back = np.unique(places, return_inverse=True)
     held = np.zeros(len(ordered), np.bool_)
     held[-1] = True  # the length of its record is not known here

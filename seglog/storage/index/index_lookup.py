@@ -59,7 +59,7 @@ class EntryScan:
 
         Returns:
             The first one's number; numbers and content of those of the hash, newest first, behind the last
-            one of all, whatever hash it has.
+            one of all, which may have another hash.
         """
         start = max(least, end - self._block)
         self._block = min(2 * self._block, _LONGEST_BLOCK)
@@ -111,7 +111,7 @@ def iter_place_runs(
 ) -> Iterator[PlaceRun]:
     """Yields places as :func:`iter_places` does, one or many at a time.
 
-    Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are. A chain that
+    Ends where a damaged chain stops leading backwards, so it is linear for any bytes. A chain that
     is long and dense, as keys chosen for one slot make it, is not followed entry by entry: the rest of the
     file is scanned for the hash.
 

@@ -1,14 +1,15 @@
-"""Whether an index file is of the log that lies beside it: its header has the times of the records it names.
+"""Whether an index file is of the log that is beside it: its header has the times of the records it names.
 
 An index of another store, or of another life of this one, may lead to the same places, and its keys say
-nothing of the records that lie there now.
+nothing of the records that are there now.
 """
 
 from __future__ import annotations
 
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.format.index.index import IndexHeader
-from seglog.storage.format.record import FILLER, FILLER_BYTES, Damage, RecordRow, examine, is_tombstone
+from seglog.storage.format.record import is_tombstone
+from seglog.storage.walk.log_records import record_at
 
 
 def is_of_log(reader: LogReader, header: IndexHeader, log: range) -> bool:
@@ -25,7 +26,7 @@ def is_of_log(reader: LogReader, header: IndexHeader, log: range) -> bool:
         (header.begin_phy_offset, header.begin_timestamp_ms),
         (header.end_phy_offset, header.end_timestamp_ms),
     ):
-        found = _record_at(reader, phy_offset) if phy_offset in log else None
+        found = record_at(reader, phy_offset) if phy_offset in log else None
         if found is not None and not is_tombstone(found[0]):
             return found[1].store_timestamp_ms == stated_ms
     return False
@@ -36,13 +37,5 @@ def store_ms_at(reader: LogReader, phy_offset: int) -> int | None:
 
     None if none does, or a tombstone: the lost record may have been stored at another time.
     """
-    found = _record_at(reader, phy_offset)
+    found = record_at(reader, phy_offset)
     return None if found is None or is_tombstone(found[0]) else found[1].store_timestamp_ms
-
-
-def _record_at(reader: LogReader, phy_offset: int) -> tuple[memoryview, RecordRow] | None:
-    head = reader.read(phy_offset, FILLER_BYTES)
-    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
-    record = reader.read(phy_offset, max(0, size))
-    row = examine(record, 0, phy_offset)
-    return None if isinstance(row, Damage) else (record, row)

@@ -2,7 +2,7 @@
 
 The index trails the log: puts never wait for it. :meth:`KeyIndex.catch_up` reads the records written since
 and puts their keys, a batch at a time; a query calls it first. Nothing here is truth: where files do not fit
-the log, they and all after them are removed and made again.
+the log, they and all after them are removed and rebuilt.
 
 Source: ``store/.../index/IndexService.java buildIndex, retryGetAndCreateIndexFile``.
 """
@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from seglog.clock import Clock
+from seglog.errors import FullError
 from seglog.storage.directory import IndexFile, LogReader, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.format.index.index import (
@@ -147,7 +148,7 @@ class KeyIndex:
     def catch_up_to(self, phy_offset: int) -> None:
         """Goes on at a place, if it is not behind it yet: the log is going to begin there.
 
-        What lies before is indexed first: it stays if it cannot be deleted.
+        What is before is indexed first: it stays if it cannot be deleted.
 
         Raises:
             FullError: No space for the index; it goes on at the place all the same.
@@ -216,9 +217,13 @@ class KeyIndex:
     def _begin(self, previous: IndexHeader | None, first_ms: int) -> MappedFile:
         self._files.make_dirs(self._directory)
         name = self._next_name(first_ms)
+        path = self._directory / name
+        # An attempt that fails would take all that is left for a moment: from puts, and from who measures it.
+        if self._files.usage(self._directory).available_bytes < self.geometry.entries_at:
+            raise FullError(f"{path}: no space left for an index file's slots")
         file = MappedFile.create(
             self._files,
-            self._directory / name,
+            path,
             0,
             self.geometry.file_size_bytes,
             self._pool,
@@ -242,7 +247,7 @@ class KeyIndex:
         now_ms = self._clock.now_ms()
         named_ms = first_ms if 0 <= first_ms <= now_ms else now_ms
         name = index_file_name(datetime.fromtimestamp(named_ms / 1000, UTC).astimezone())
-        # Nobody takes a time out of a name: it need only sort.
+        # No program reads the time from a name: names need only sort.
         return name if name > self._last_name else f"{int(self._last_name) + 1:0{len(name)}d}"
 
     def _file(self, path: Path) -> MappedFile:

@@ -1,7 +1,7 @@
 """Finds messages by key: what the index offers, checked against the messages themselves.
 
 The index holds hashes, so every hit is compared with the message's own keys; and it trails the log, so what
-lies behind its end is looked through record by record. Newest messages are found first.
+is behind its end is looked through record by record. Newest messages are found first.
 
 Source: ``DefaultMessageStore.java queryMessage``.
 """
@@ -31,7 +31,7 @@ _MANY_MISSED: Final = 4
 _LONG_RUN: Final = 64
 """So many places at a time are searched for the key, too."""
 _REPLACED: Final = "\ufffd"
-"""Stands in a key for bytes that are no text, whatever they are."""
+"""Stands in a key for any bytes that are no text."""
 
 
 class KeyQuery:
@@ -44,7 +44,7 @@ class KeyQuery:
         message_at: Returns the message of a record, None if it cannot be served.
         holes: The log's unreadable stretches.
         indexed: Where every key of the records below is in the index, and the last record of its newest
-            file (-1 without a file), for a store whose index is open; None if nobody knows.
+            file (-1 without a file), for a store whose index is open; None if unknown.
         memory: What earlier queries of the store found.
     """
 

@@ -48,7 +48,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToldApart:
-    """All entries of a file that have a hash and lie between two.
+    """All entries of a file that have a hash and are between two.
 
     Attributes:
         least: The first of the two.

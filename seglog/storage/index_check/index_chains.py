@@ -5,6 +5,7 @@ Memory: the slots of one file, and one piece.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Final
 
 import numpy as np
@@ -42,13 +43,11 @@ def chain_finding(files: Files, file: IndexFile, *, is_closed: bool) -> Finding 
         handle = files.open(file.path, writable=False)
     except FileNotFoundError:  # retention took it while we looked
         return None
-    try:
+    with closing(handle):
         if handle.size_bytes != file.geometry.file_size_bytes:
             return Finding("index-damaged", f"{INDEX}/{file.path.name}")
         newest, wrong, no_hashes = _follow(handle, file)
         wrong_slots, in_use = _compare_slots(handle, file, newest, is_closed=is_closed)
-    finally:
-        handle.close()
     wrong += wrong_slots
     if is_closed and file.header.hash_slot_count != in_use:
         wrong.append((_SLOTS_IN_USE_AT, f"{in_use} slots in use", str(file.header.hash_slot_count)))

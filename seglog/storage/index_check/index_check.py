@@ -17,12 +17,12 @@ from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.index_check.index_chains import chain_finding
-from seglog.storage.index_check.index_facts import IndexFacts, load_index
-from seglog.storage.index_check.index_findings import index_findings
+from seglog.storage.index_check.index_coverage import IndexFacts, load_index
 from seglog.storage.index_check.key_check import KeyCheck, KeyDiff
+from seglog.storage.index_check.walk_findings import index_findings
 from seglog.storage.kernels.index_keys import index_keys
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 _WINDOW_BYTES: Final = 8 << 20
 _WINDOW_RECORDS: Final = 1 << 14

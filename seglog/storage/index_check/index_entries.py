@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -22,7 +23,7 @@ from seglog.storage.index_check.index_outline import FileOutline, new_piece, rea
 from seglog.storage.kernels.index_entries import stand_for
 
 HELD: Final = np.dtype([("phy_offset", "i8"), ("key_hash", "i4"), ("time_diff_s", "i4"), ("begin_ms", "i8")])
-"""An entry; ``begin_ms`` is that of its file, -1 for a file's first, whose time is told otherwise."""
+"""An entry; ``begin_ms`` is that of its file, -1 for a file's first, whose time is stored otherwise."""
 
 HeldEntries = npt.NDArray[np.void]
 _KEPT_PIECES: Final = 4
@@ -89,10 +90,8 @@ class IndexEntries:
             handle = self._files.open(file.path, writable=False)
         except FileNotFoundError:  # retention took it while we looked
             return np.empty(0, INDEX_ENTRY.dtype)
-        try:
+        with closing(handle):
             return read_piece(handle, file, number, new_piece())
-        finally:
-            handle.close()
 
 
 def _held(part: _Part) -> HeldEntries:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from seglog.storage.files.files import Files
 from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
+from seglog.storage.index_check.index_coverage import IndexFacts
 from seglog.storage.index_check.index_entries import HeldEntries, IndexEntries
-from seglog.storage.index_check.index_facts import IndexFacts
 from seglog.storage.kernels.index_entries import seconds_since
 from seglog.storage.kernels.index_keys import RecordKeys
 
@@ -58,7 +58,7 @@ class KeyDiff:
         keys: Keys that the records have.
         changed: Where records lie of which the index has other keys.
         absent: Records of which it lacks keys.
-        stray: Places that it has entries of, where no record with such a key lies.
+        stray: Places that it has entries of, where no record has such a key.
         late: Records of which it has another time.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Final
+from typing import Final, NoReturn
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 
@@ -35,7 +35,7 @@ def choose_kernels(wanted: str) -> str:
     if wanted == PYTHON:
         return PYTHON
     try:
-        importlib.import_module("seglog.storage.kernels._native")
+        native = importlib.import_module("seglog.storage.kernels._native")
     except ImportError as error:
         if wanted == NATIVE:
             raise MissingDependencyError(
@@ -43,7 +43,18 @@ def choose_kernels(wanted: str) -> str:
                 help=f"install seglog again where a C compiler is, or unset {VARIABLE}",
             ) from error
         return PYTHON
+    vars(native)["__getattr__"] = _refuse_older
     return NATIVE
+
+
+def _refuse_older(name: str) -> NoReturn:
+    """Serves as ``__getattr__`` of the extension: for names that it was compiled without."""
+    # An AttributeError too, for hasattr, and for pickle, which looks for names in every module.
+    error = type(MissingDependencyError.__name__, (MissingDependencyError, AttributeError), {})
+    raise error(
+        f"the native kernels lack {name!r}: they were compiled from older sources than these",
+        help="compile them again: `pip install -e .` in the sources, or install seglog again",
+    )
 
 
 KERNELS: Final = choose_kernels(os.environ.get(VARIABLE, ""))

@@ -447,7 +447,7 @@ class Maps:
         """Gives a file's map up."""
 
     def refuse(self, first_offset: int, /) -> None:
-        """Leaves a file to Python, whatever its map."""
+        """Leaves a file to Python, even if it is mapped."""
 
     def know(self, first_offset: int, states: bytearray, /) -> None:
         """Takes what is known of each block of a file, as BlockGuard keeps it up."""

@@ -1,11 +1,11 @@
-"""The fast path: puts of usual messages to queues that have room, with no step more than they need.
+"""The fast path: puts of plain messages to queues that have room, with no step more than they need.
 
 A fast path knows where log and queues end, and has write windows of their files granted: memory up to where
-there is space. What does not fit, and what is unusual or wrong, it leaves to the ordinary way, which raises
+there is space. What does not fit, and what is special or wrong, it leaves to the ordinary way, which raises
 what is right, makes the room, and grants the windows anew. One behaviour, two speeds.
 
-Nobody has a right to cut the files of a store that is locked, but a process that was never told of the
-lock can, and a write to a page of a map after the end of its file ends the process with SIGBUS. The ordinary
+No process may cut the files of a store that is locked, but one that does not know of the lock can, and
+a write to a page of a map after the end of its file ends the process with SIGBUS. The ordinary
 way asks for the lengths before every write; a fast path does once in a millisecond, and before every write
 that is to be on the disk when it is acknowledged.
 """
@@ -48,7 +48,7 @@ class FastPathOwner(Generic[R, B, D]):
     Attributes:
         notify: Wakes who waits for a topic and queue.
         ensure: Waits until the log below an offset is on the disk.
-        waiting: Empty as long as nobody waits.
+        waiting: Empty while no call waits.
         put_result: What puts return, a tuple of eight fields.
         batch_result: What batches return; takes eight arguments.
         new_message: A message of :meth:`MessageStore.put_batch` that is more than a body.
@@ -325,24 +325,9 @@ class PythonFastPath(Generic[R, B, D]):
         return queue_offset, places, now_ms
 
     def _bare_head(self, queue_id: int, now_ms: int) -> bytes:
+        stamp = now_ms, self._address, self._port
         return self._head.struct.pack(
-            0,
-            MAGIC_V1,
-            0,
-            queue_id,
-            0,
-            0,
-            0,
-            self._sys_flag,
-            now_ms,
-            self._address,
-            self._port,
-            now_ms,
-            self._address,
-            self._port,
-            0,
-            0,
-            0,
+            0, MAGIC_V1, 0, queue_id, 0, 0, 0, self._sys_flag, *stamp, *stamp, 0, 0, 0
         )
 
     def _are_usual(self, properties: bytes) -> bool:

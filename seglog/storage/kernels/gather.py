@@ -1,8 +1,8 @@
 """Takes fields and byte strings out of many records at once, without a step of Python for each.
 
-The trick is an array that overlaps itself: item ``i`` of :func:`overlapping` is what lies at byte ``i``,
+The trick is an array that overlaps itself: item ``i`` of :func:`overlapping` is what is at byte ``i``,
 so picking items picks unaligned bytes, 20 to 30 ns apiece. Positions are trusted as far as they must be:
-the whole record, by the size that its queue unit says, lies in the buffer. Everything that a record says
+the whole record, by the size that its queue unit says, is in the buffer. Everything that a record says
 about itself is checked before it leads to another read.
 """
 
@@ -33,7 +33,7 @@ for _bits, _layout in HEADS.items():
 
 
 def overlapping(buffer: Bytes, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    """Returns an array whose item ``i`` is what lies at byte ``i``; shares memory with ``buffer``."""
+    """Returns an array whose item ``i`` is what is at byte ``i``; shares memory with ``buffer``."""
     return np.ndarray((max(0, len(buffer) - dtype.itemsize + 1),), dtype, buffer, 0, (1,))
 
 
@@ -45,7 +45,7 @@ def read_heads(
     Args:
         buffer: ``(m,) u8``, a stretch of the log.
         positions: ``(n,)``, where in it the records start.
-        phy_offsets: ``(n,)``, where they lie in the log.
+        phy_offsets: ``(n,)``, where they are in the log.
         sizes: ``(n,)``, their sizes, at least :data:`MIN_RECORD_BYTES`; no record goes beyond the buffer.
         names: Fields of the head.
 
@@ -87,7 +87,7 @@ def _read_wide(
     found: Mapping[str, Ints],
     start: int,
 ) -> None:
-    """Reads again the heads that have an IPv6 address, as their fields lie elsewhere."""
+    """Reads again the heads that have an IPv6 address, as their fields are elsewhere."""
     ok &= ~is_wide | (sizes >= layout.size_bytes + _TAIL_BYTES)
     chosen = np.flatnonzero(ok & is_wide)
     head = _take_heads(buffer, at[chosen], layout)
@@ -96,7 +96,7 @@ def _read_wide(
 
 
 def body_ranges(positions: Ints, sizes: Ints, heads: Mapping[str, Ints]) -> tuple[Mask, Ints, Ints]:
-    """Returns where bodies lie.
+    """Returns where bodies are.
 
     Args:
         positions: ``(n,)``, where the records start.
@@ -104,7 +104,7 @@ def body_ranges(positions: Ints, sizes: Ints, heads: Mapping[str, Ints]) -> tupl
         heads: ``sys_flag`` and ``body_bytes`` of each.
 
     Returns:
-        ``(n,)`` each: whether the body lies within its record, where it starts, and its length.
+        ``(n,)`` each: whether the body is within its record, where it starts, and its length.
     """
     starts = positions + _HEAD_BYTES[heads["sys_flag"] & HOST_BITS]
     lengths = heads["body_bytes"]
@@ -115,7 +115,7 @@ def body_ranges(positions: Ints, sizes: Ints, heads: Mapping[str, Ints]) -> tupl
 def properties_ranges(
     buffer: Bytes, positions: Ints, sizes: Ints, heads: Mapping[str, Ints]
 ) -> tuple[Mask, Ints, Ints]:
-    """Returns where properties lie.
+    """Returns where properties are.
 
     Args:
         buffer: The stretch of the log.

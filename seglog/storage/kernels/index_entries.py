@@ -1,6 +1,6 @@
 """Entries of an index file: where they lead, how they are chained, and held against the keys of records.
 
-Pure: works on entries one behind the other, as they lie in a file.
+Pure: works on entries one behind the other, as they are in a file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def stand_for(rows: KeyRows, entries: Entries, begin_ms: int, *, starts_file: bo
         rows: ``(n,) KEY_ROW``.
         entries: ``(m,) INDEX_ENTRY.dtype``.
         begin_ms: Of their file.
-        starts_file: Whether the first of them is the first of the file, whose time is told otherwise.
+        starts_file: Whether the first of them is the first of the file, whose time counts from another begin.
     """
     if len(rows) != len(entries):
         return False

@@ -1,8 +1,8 @@
-"""The native pull: what ``MessageStore.get`` does where nothing is unusual, without a line of Python.
+"""The native pull: what ``MessageStore.get`` does for plain reads, without a line of Python.
 
 It looks at memory that is mapped already, and asks for nothing else: files, queues and filters that it has
-not met are the Python method's, which tells it of them. Where there are no native kernels there are none
-of these objects, and Python does everything.
+not met are the Python method's, which adds them. Without native kernels none of these
+objects exist, and Python does everything.
 """
 
 from __future__ import annotations

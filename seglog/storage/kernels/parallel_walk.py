@@ -1,6 +1,6 @@
 """Walks a long stretch of a segment natively, in pieces side by side, as far as records are whole and right.
 
-Where a piece begins nobody knows but for the first: a thread looks for the first record behind a border that
+Where a piece begins is known only for the first: a thread looks for the first record behind a border that
 proves itself, and walks from there to the next border. That it found what a walk from the start would have
 come to is proven by its neighbour, whose walk must end just there; if it does not, a walk goes on from that
 end and what was found behind it does not count. So rows, and where they end, are those of one walk.
@@ -46,7 +46,7 @@ class Ahead(NamedTuple):
 
     Attributes:
         rows: ``(n,) ROW``, the records in log order; valid until the next walk of the same walkers.
-        saying_more: Where in the buffer those of them lie whose properties say more about queues.
+        saying_more: Where in the buffer those of them are whose properties say more about queues.
         position: Where in the buffer the walk stopped: at the end of the stretch, or before.
         is_whole: Whether it came to the end of the stretch.
     """
@@ -96,7 +96,7 @@ class Walkers:
         *,
         verify: bool = True,
     ) -> Ahead:
-        """Walks the next stretch: one piece at first and behind whatever stopped a walk, then more.
+        """Walks the next stretch: one piece at first and behind what stopped a walk, then more.
 
         Args:
             buffer: A segment, or its front; memory of any kind.
@@ -163,7 +163,7 @@ class Walkers:
             for (start, end), future in zip(spans[1:], futures[1:], strict=True):
                 position = kept[-1].position
                 if position < start:
-                    break  # something else than a record lies there
+                    break  # something else than a record is there
                 if position >= end:
                     continue  # one record takes all of it
                 piece = future.result()

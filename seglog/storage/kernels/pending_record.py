@@ -33,7 +33,7 @@ from seglog.storage.format.record.record import (
 from seglog.storage.kernels import KERNELS, NATIVE
 
 _PLACE: Final = HEAD_V4.part("queue_offset", "phy_offset")
-"""Queue offset and physical offset, which lie side by side."""
+"""Queue offset and physical offset, which are side by side."""
 _PLACE_AT: Final = HEAD_V4.offsets["queue_offset"]
 _FORMS: Final = {
     bits | transaction: (
@@ -230,7 +230,7 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
 
 
 def _as_bytes(body: bytes | memoryview) -> bytes | memoryview:
-    """Returns the body as a run of single bytes, whatever items a view of it has."""
+    """Returns the body as a run of single bytes, for a view of items of any size."""
     if isinstance(body, bytes):
         return body
     return body.cast("B") if body.c_contiguous else body.tobytes()

@@ -42,9 +42,9 @@ class PropertyMap:
 
     Attributes:
         row_offsets: ``(n + 1,) i4``, the entries of each record.
-        name_offsets: ``(m + 1,) i4``, where the name of each entry lies in ``names``.
+        name_offsets: ``(m + 1,) i4``, where the name of each entry is in ``names``.
         names: ``(k,) u8``.
-        value_offsets: ``(m + 1,) i4``, where the value of each entry lies in ``values``.
+        value_offsets: ``(m + 1,) i4``, where the value of each entry is in ``values``.
         values: ``(l,) u8``.
     """
 

@@ -123,7 +123,7 @@ class WalkResult:
 
     Attributes:
         rows: ``(n,) ROW``, the valid records in log order.
-        saying_more: Where in the buffer those of them lie whose properties say more about queues.
+        saying_more: Where in the buffer those of them are whose properties say more about queues.
         position: Where in the buffer the walk stopped.
         stop: Why.
         damage: What is wrong there, for :attr:`Stop.DAMAGE`.
@@ -154,7 +154,7 @@ def walk(
     if native_walk is not None:
         taken, saying_more, position = native_walk(buffer, phy_offset, verify, queues.number)
         rows.append(taken)
-    # A writer may finish a record between the two looks at its place: then this goes on with it.
+    # A writer may finish a record between the two looks at its place: then this continues with it.
     numbers = queues.numbers
     while True:
         row = examine(buffer, position, phy_offset + position, verify)

@@ -40,8 +40,8 @@ class Walked(NamedTuple):
 
     Attributes:
         row_count: How many rows were written.
-        keys: Keys of these records, valid until their memory is used again; none where nobody wants them.
-        saying_more: Where in the buffer those of them lie whose properties say more about queues.
+        keys: Keys of these records, valid until their memory is used again; none where they are not wanted.
+        saying_more: Where in the buffer those of them are whose properties say more about queues.
         position: Where in the buffer the walk stopped.
         is_full: Whether it stopped for lack of room.
     """
@@ -79,7 +79,7 @@ def walk_into(
         until: Where in it to end; the last record may go on behind it.
         queues: Numbers queues; new ones are added.
         rows: ``(n,) ROW``, written to.
-        keys: ``(KEYS_ROOM,) KEY_ROW``, written to; None if nobody wants keys.
+        keys: ``(KEYS_ROOM,) KEY_ROW``, written to; None if keys are not wanted.
         verify: Whether to compute checksums.
         tags: Whether tags are keys.
 

@@ -1,8 +1,8 @@
-"""Pages of a map made ready to be written to, ahead of whoever writes.
+"""Pages of a map made ready to be written to, ahead of the writer.
 
 The first store to each page of a fresh map stops for 4 to 6 µs: 1.3 µs for each record of 1 KiB. To make
 the pages many at a time costs a third of that, and another thread can do it. There is no Python twin:
-``mmap.madvise`` holds the GIL as long as it takes, so that nobody could put meanwhile.
+``mmap.madvise`` holds the GIL as long as it takes, so that no thread could put meanwhile.
 """
 
 from __future__ import annotations

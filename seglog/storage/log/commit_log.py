@@ -5,8 +5,8 @@ does not fit with 8 bytes to spare goes to the next file, and a filler takes the
 
 Appending touches memory only: :meth:`CommitLog.room` answers None where a file or space is missing, and
 :meth:`CommitLog.grow` makes it while no append waits behind a lock. In files that are long enough,
-:meth:`CommitLog.grow_ahead` does so before it is needed; the next file may therefore lie there empty, as
-RocketMQ's does, and a crash leaves it.
+:meth:`CommitLog.grow_ahead` does so before it is needed; the next file may therefore exist and be
+empty, as RocketMQ's does, and a crash leaves it.
 
 Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCallback doAppend``,
 ``AllocateMappedFileService.java``.
@@ -41,7 +41,7 @@ _MOST_AHEAD_BYTES: Final = 256 << 20
 
 
 class HoleMap:
-    """Answers whether a record lies in an unreadable stretch of the log."""
+    """Answers whether a record is in an unreadable stretch of the log."""
 
     def __init__(self, holes: Sequence[Hole]) -> None:
         self._starts = [hole.phy_offset for hole in holes]
@@ -51,14 +51,14 @@ class HoleMap:
         return bool(self._starts)
 
     def covers(self, phy_offset: int) -> bool:
-        """Returns whether ``phy_offset`` lies in a hole."""
+        """Returns whether ``phy_offset`` is in a hole."""
         if not self._starts:
             return False
         at = bisect_right(self._starts, phy_offset) - 1
         return at >= 0 and phy_offset < self._ends[at]
 
     def covers_each(self, phy_offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Returns which of many offsets lie in a hole; ``(n,)`` for ``(n,)``."""
+        """Returns which of many offsets are in a hole; ``(n,)`` for ``(n,)``."""
         if not self._starts:
             return np.zeros(len(phy_offsets), np.bool_)
         at = np.searchsorted(self._starts, phy_offsets, "right") - 1
@@ -74,7 +74,7 @@ class CommitLog:
         tail: Where it ends.
         holes: Its unreadable stretches.
         guard: Checks records that opening did not walk, None if it walked all.
-        withheld: Where records lie that are not served although they are whole: none, as opening mended them.
+        withheld: Where records are that are not served although they are whole: none, as opening mended them.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
     """
@@ -155,7 +155,7 @@ class CommitLog:
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of neighbouring records without copying; None to have each asked for by itself.
 
-        That is so where some of them may be gone or not as they were written, or lie in several files.
+        That is so where some of them may be gone or not as they were written, or are in several files.
         """
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes or self.mended:
@@ -163,7 +163,7 @@ class CommitLog:
         return self._sound(phy_offset, end)
 
     def _sound(self, phy_offset: int, end: int) -> memoryview | None:
-        """Returns bytes that are known to be as they were written and lie in one file."""
+        """Returns bytes that are known to be as they were written and are in one file."""
         first, file_end, view = self._last_read
         if not (first <= phy_offset and end <= file_end):
             segment = self._segments.find(phy_offset)
@@ -199,7 +199,7 @@ class CommitLog:
         return there
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns bytes of one file without copying, whatever they hold; None if it is not there."""
+        """Returns any bytes of one file without copying; None if it is not there."""
         segment = self._segments.find(phy_offset)
         if segment is None:
             return None
@@ -217,7 +217,7 @@ class CommitLog:
     def room(self, size_bytes: int) -> MappedFile | None:
         """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
 
-        Fills up the current file and goes on in the next one where they do not fit.
+        Fills up the current file and continues in the next one where they do not fit.
 
         Raises:
             MessageIllegalError: No file is long enough for them.
@@ -311,8 +311,8 @@ class CommitLog:
     def _lead_bytes(self, at: int) -> int:
         """Returns how far ahead space is wanted: as much as this opening wrote, within bounds.
 
-        A busy disk answers late: reserving, too, reads block bitmaps. Who writes a gigabyte a second needs
-        a quarter of one to go on with meanwhile, and whoever writes little takes little.
+        A busy disk answers late: reserving, too, reads block bitmaps. A gigabyte a second
+        needs a quarter of one to write to meanwhile; a store that writes little takes little.
         """
         return max(self._step_bytes // 2, min(at - self._opened_at, _MOST_AHEAD_BYTES))
 
@@ -357,7 +357,7 @@ class CommitLog:
             store_timestamp_ms: The same for all.
 
         Returns:
-            Where each of them lies, and the queue units of those that take a queue offset.
+            Where each of them is, and the queue units of those that take a queue offset.
         """
         view, first = segment.view, segment.first_offset
         at = self.end_phy_offset
@@ -382,7 +382,7 @@ class CommitLog:
         """Returns once ``[start, end)`` is on the disk.
 
         Raises:
-            OSError: The disk failed; what is there now is unknown.
+            OSError: The disk failed; what it holds is unknown.
         """
         for segment in self._segments.between(start, end):
             segment.sync()
@@ -390,7 +390,7 @@ class CommitLog:
                 segment.release()
 
     def recheck(self) -> None:
-        """Lets the next read make sure that nobody cut the file."""
+        """Lets the next read make sure that the file was not cut."""
         self._last_read = (0, 0, memoryview(b""))
 
     def expire(self, phy_offset: int) -> None:

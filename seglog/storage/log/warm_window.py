@@ -2,7 +2,7 @@
 
 It is as long as what was written since the last sync, up to :data:`WINDOW_BYTES`. A sync writes every page
 that is ready, empty ones too, so that it writes at most twice what it must; a store that syncs each put, or
-gets few, has no window. Whoever puts much has the whole window all the time: it is there already when a
+gets few, has no window. A store that puts much has the whole window all the time: it is ready when a
 sync ends, and is as long again before half of it is used up.
 """
 
@@ -14,7 +14,7 @@ from seglog.storage.segments.segments import Segments
 
 WINDOW_BYTES: Final = 16 << 20
 STRIDE_BYTES: Final = 4 << 20
-"""How far the log goes on before the window follows: 4 ms at 1 GB a second, about as long as a busy
+"""How far the log grows before the window follows: 4 ms at 1 GB a second, about as long as a busy
 interpreter takes to let another thread run."""
 NEVER: Final = (1 << 63) - 1
 

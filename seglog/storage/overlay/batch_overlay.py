@@ -1,9 +1,9 @@
 """What each batch queue must hold, worked out from the log and held against the queue's files.
 
 As in :mod:`seglog.storage.overlay.queue_overlay` the log decides, and what a file holds counts only for
-records that the log lost. But units stand behind each other in the order of the log, whatever their queue
-offsets are; of records that claim the same offsets the later one wins, which also lets a topic that was
-deleted and made again begin at 0.
+records that the log lost. But units stand behind each other in the order of the log, independent of their
+queue offsets; of records that claim the same offsets the later one wins, which also lets a topic that was
+deleted and created anew begin at 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which messages the holes of a log took: what queue units and jumps in queue offsets tell.
+"""Which messages the holes of a log took: what queue units and jumps in queue offsets show.
 
 A unit that leads into a hole names its message. Where a queue has no unit either but messages before and
 behind, the offsets between were given: their records lay in a hole between those of the neighbours. If
@@ -37,7 +37,7 @@ class LostMessages:
 
     Attributes:
         offsets: Their queue offsets.
-        evidence: :data:`UNIT`, or :data:`JUMP` where only the offsets of their neighbours tell.
+        evidence: :data:`UNIT`, or :data:`JUMP` where only the offsets of their neighbours show them.
         is_sure: Whether it was this hole and no other.
     """
 

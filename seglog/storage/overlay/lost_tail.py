@@ -5,7 +5,7 @@ that they ever were. The units of their queues do, and consumers may have seen t
 must not be given again. So units behind the end of a queue are believed, where they can be true:
 
 - they follow their queue's last message without a gap, and their places grow as queue offsets do;
-- each lies in one segment, is large enough for a record of its topic, and overlaps no other;
+- each is in one segment, is large enough for a record of its topic, and overlaps no other;
 - they reach at most one segment beyond the last file, or beyond the last one that other such units know;
 - nothing speaks for an older life. RocketMQ cuts logs and queues without erasing, so old units may lie
   there. One that leads to a record that is still whole (the walk judged it to be of an older life), or to
@@ -69,7 +69,7 @@ class TailFacts:
         files_end: Where its last file ends.
         segment_size_bytes: Length of a file.
         record_crc: Whether its newest record has ``__CRC32#``.
-        is_record: Returns whether a whole record lies at a place.
+        is_record: Returns whether a whole record is at a place.
     """
 
     end_phy_offset: int

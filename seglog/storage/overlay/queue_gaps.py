@@ -2,7 +2,7 @@
 
 That is what a log file of another store under the name of one of these leaves, or an older copy of it. The
 queue's units still say where its own messages lay. Retention explains only places before the first file of
-the log. A unit is believed where its place is in the log and lies between those of the queue's records before
+the log. A unit is believed where its place is in the log and between those of the queue's records before
 and behind it, as places grow with queue offsets. Behind the queue's last record none is: RocketMQ cuts a log
 after a crash and leaves old units there.
 """
@@ -91,7 +91,7 @@ def find_gaps(
     before, behind = edges[at], edges[at + 1]
     is_lost = (before < places) & (places < behind)
     for hole in holes:
-        # Of a jump over a hole the hole is told; before the first record a hole takes what leads into it.
+        # Of a jump over a hole the hole is reported; before the first record a hole takes what leads into it.
         is_told = (before < hole.end) & (hole.phy_offset < behind)
         leads_in = (places < hole.end) & (hole.phy_offset < places + stored["size_bytes"][numbers])
         is_lost &= ~np.where(before < 0, leads_in, is_told)

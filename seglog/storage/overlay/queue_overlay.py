@@ -1,13 +1,13 @@
 """What each consume queue must hold, worked out from the log and held against the queue's files.
 
 The log decides. A unit that a file holds counts only where the log cannot know better: for slots whose
-record lies before the log's first file (expired) or in a hole of the log (so that an offset once given
+record was before the log's first file (expired) or in a hole of the log (so that an offset once given
 is never given again), for ``%LMQ%`` queues whose units share other queues' records, and for tags codes
 that a broker set by rules of its own (delivery times of other delay levels, addresses of ConsumeQueueExt).
 
 Where a queue offset was given twice, the record that the file already points to stays; otherwise the
-later record wins. One that lies far off the course of the others is nonsense. A queue offset that falls
-back to 0 begins the queue's life anew (its topic was deleted and made again).
+later record wins. One that is far off the course of the others is nonsense. A queue offset that falls
+back to 0 begins the queue's life anew (its topic was deleted and created anew).
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def _as_stored(
 ) -> QueueState | None:
     """Returns a queue whose files hold just what the log says, and before that what expired; None otherwise.
 
-    That is the usual one, and quickly told: of what :func:`overlay_queue` looks into, nothing is there.
+    That is the common case, and quickly seen: of what :func:`overlay_queue` looks into, it has nothing.
     """
     expired = int(rows["queue_offset"][0]) - first_slot if len(rows) else -1
     if not 0 <= expired <= len(stored) or not stand_in(rows, stored[expired:]):
@@ -323,7 +323,7 @@ def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
 
     Offsets of a queue follow each other without gaps but for records that cannot be read, so a row that is
     further off the course of the others than all lost records could explain says nonsense: bits of it were
-    flipped where no record CRC tells. Given its place, it would make the queue end there, and the queue's
+    flipped where no record CRC shows it. Given its place, it would make the queue end there, and the queue's
     files fill the disk.
     """
     if not len(rows):

@@ -168,7 +168,7 @@ class BatchQueue:
         return removed
 
     def remove_files(self) -> int:
-        """Takes away all files of a queue that nobody appends to any more; returns how many."""
+        """Takes away all files of a queue that gets no more units; returns how many."""
         return self._segments.remove_all()
 
     def sync_names(self) -> None:

@@ -111,7 +111,7 @@ class ConsumeQueue:
         return _UNPACK_UNIT(view, at - first)
 
     def recheck(self) -> None:
-        """Lets the next look at a unit make sure that nobody cut the file."""
+        """Lets the next look at a unit make sure that the file was not cut."""
         self._last_read = _NOTHING_READ
 
     def units(self, queue_offset: int, count: int) -> Units:
@@ -134,8 +134,8 @@ class ConsumeQueue:
     def copied_units(self, queue_offset: int, count: int) -> Units:
         """Returns units as :meth:`units` does, but those of one file, read without the GIL.
 
-        A page of a map that the disk is at work on makes whoever looks at it wait, and with it everybody who
-        waits for the GIL.
+        A page of a map that the disk is at work on blocks the thread that reads it, and with it every thread
+        that waits for the GIL.
         """
         count = max(0, min(count, self.max_offset - queue_offset))
         file = self._segments.find(queue_offset * CQ_UNIT_BYTES)
@@ -278,7 +278,7 @@ class ConsumeQueue:
         return self._segments.remove_first(self.file_offset * CQ_UNIT_BYTES)
 
     def remove_files(self) -> int:
-        """Takes away all files of a queue that nobody appends to any more; returns how many."""
+        """Takes away all files of a queue that gets no more units; returns how many."""
         return self._segments.remove_all()
 
     def sync_names(self) -> None:

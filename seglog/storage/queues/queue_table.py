@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from seglog.storage.directory.known_topics import TopicKinds
+from seglog.storage.directory.broker_topics import TopicKinds
 
 QueueKey = tuple[str, int]
 P = TypeVar("P")

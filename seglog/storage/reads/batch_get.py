@@ -9,58 +9,22 @@ getOffsetInQueueByTime``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seglog.storage.format.get_status import GetStatus
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES, BatchUnits
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.reads.get import MAX_FILTER_BYTES, GetResult, RecordSource, leads_to_tombstone
 from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.offset_by_time import Boundary
 
-
-class BatchUnitSource(Protocol):
-    """What a read needs of a queue with 46-byte units."""
-
-    @property
-    def min_offset(self) -> int:
-        """Queue offset of the first message."""
-
-    @property
-    def max_offset(self) -> int:
-        """Queue offset of the next message."""
-
-    @property
-    def first_index(self) -> int:
-        """Number of the first unit."""
-
-    @property
-    def end_index(self) -> int:
-        """Number of the next unit."""
-
-    def file_end(self, index: int) -> int:
-        """Returns the number of the first unit behind the file of a unit."""
-
-    def units(self, index: int, count: int) -> BatchUnits:
-        """Returns up to ``count`` units from number ``index`` on."""
-
-
-@dataclass(slots=True)
-class Collected:
-    """What a walk over units came to.
-
-    Attributes:
-        next_offset: Queue offset behind the last unit that was examined.
-        lost: First queue offset and number of messages of what was stepped over because it is lost, in order.
-    """
-
-    records: list[memoryview]
-    next_offset: int
-    lost: list[tuple[int, int]]
+if TYPE_CHECKING:
+    from seglog.storage.reads.open_queues import BatchUnitSource
 
 
 def read_batch_queue(
@@ -81,13 +45,7 @@ def read_batch_queue(
         return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high)
     if queue_offset > high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
-    found = collect(queue, log, queue_offset, max_count, wanted, max_bytes)
-    status = GetStatus.NO_MATCHED_MESSAGE
-    if found.records:
-        status = GetStatus.FOUND
-    elif found.lost:
-        status = GetStatus.MESSAGE_WAS_REMOVING
-    return GetResult(status, found.next_offset, low, high, found.records, ranges_of(found.lost))
+    return collect(queue, log, queue_offset, max_count, wanted, max_bytes, (low, high))
 
 
 def collect(
@@ -97,10 +55,11 @@ def collect(
     max_count: int,
     wanted: MessageFilter | None,
     max_bytes: int,
+    ends: tuple[int, int],
     *,
     is_sparse: bool = False,
-) -> Collected:
-    """Returns the records from the unit on that holds ``queue_offset`` or, in a gap, the next one.
+) -> GetResult:
+    """Reads the records from the unit on that holds ``queue_offset`` or, in a gap, the next one.
 
     Args:
         queue: See :func:`read_batch_queue`, and so for the others.
@@ -109,6 +68,7 @@ def collect(
         max_count: Messages at most.
         wanted: Which messages.
         max_bytes: Stored bytes at most.
+        ends: The queue's minimum and maximum.
         is_sparse: Whether queue offsets have gaps, which then count for nothing.
     """
     index = find_index(queue, queue_offset)
@@ -117,53 +77,56 @@ def collect(
     passed = np.ones(len(units), np.bool_)
     if wanted is not None:
         passed = wanted.matches_codes(units["tags_code"].astype(np.int64))
-    found = Collected([], queue_offset, [])
+    records: list[memoryview] = []
+    next_offset = queue_offset
+    lost: list[tuple[int, int]] = []
     held_bytes = held_count = 0
     for unit, passes in zip(units.tolist(), passed.tolist(), strict=True):
         phy_offset, size, tags_code, _store_time, base, count, *_ = unit
         if not is_sparse and (base - queue_offset) * BATCH_UNIT_BYTES >= scan_bytes:
             break
-        if found.records and (held_count + count > max_count or held_bytes + size > max_bytes):
+        if records and (held_count + count > max_count or held_bytes + size > max_bytes):
             break
-        if not is_sparse and base > found.next_offset:
-            found.lost.append((found.next_offset, base - found.next_offset))
-        found.next_offset = base + count
+        if not is_sparse and base > next_offset:
+            lost.append((next_offset, base - next_offset))
+        next_offset = base + count
         if not passes and tags_code != LOST_TAGS_CODE:
             continue
         record = log.read(phy_offset, size) if phy_offset >= 0 and size > 0 else None
         if record is None or leads_to_tombstone(record, tags_code):
-            found.lost.append((base, count))
+            lost.append((base, count))
         elif passes and (wanted is None or wanted.matches(record)):
-            found.records.append(record)
+            records.append(record)
             held_bytes += size
             held_count += count
-    return found
+    status = GetStatus.NO_MATCHED_MESSAGE
+    if records:
+        status = GetStatus.FOUND
+    elif lost:
+        status = GetStatus.MESSAGE_WAS_REMOVING
+    return GetResult(status, next_offset, *ends, records, ranges_of(lost))
 
 
 def find_index(queue: BatchUnitSource, queue_offset: int) -> int:
     """Returns the number of the unit that holds ``queue_offset`` or, in a gap, of the next one."""
-    first, end = queue.first_index, queue.end_index
-    while first < end:
-        middle = (first + end) // 2
-        unit = queue.units(middle, 1)[0]
-        if int(unit["base_queue_offset"]) + int(unit["batch_size"]) <= queue_offset:
-            first = middle + 1
-        else:
-            end = middle
-    return first
+    return _first_where(
+        queue,
+        queue.first_index,
+        lambda unit: int(unit["base_queue_offset"]) + int(unit["batch_size"]) > queue_offset,
+    )
+
+
+def _first_where(queue: BatchUnitSource, start: int, holds: Callable[[np.void], bool]) -> int:
+    """Returns the number of the first unit from ``start`` on that a test holds for, as for all behind it."""
+    numbers = range(start, queue.end_index)
+    return start + bisect_left(numbers, True, key=lambda number: holds(queue.units(number, 1)[0]))
 
 
 def batch_offset_by_time(queue: BatchUnitSource, timestamp_ms: int, boundary: Boundary) -> int:
     """Returns the queue offset of the first record at or after a moment; ``upper``: the last up to it."""
     lowest = find_index(queue, queue.min_offset)
-    first, end = lowest, queue.end_index
-    while first < end:
-        middle = (first + end) // 2
-        time_ms = int(queue.units(middle, 1)[0]["store_timestamp_ms"])
-        if time_ms < timestamp_ms or (boundary == "upper" and time_ms == timestamp_ms):
-            first = middle + 1
-        else:
-            end = middle
+    least_ms = timestamp_ms + (boundary == "upper")
+    first = _first_where(queue, lowest, lambda unit: int(unit["store_timestamp_ms"]) >= least_ms)
     if boundary == "upper":
         first = max(lowest, first - 1)
     if first >= queue.end_index:

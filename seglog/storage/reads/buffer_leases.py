@@ -1,7 +1,7 @@
 """Who holds memory of an open store: arrays that share it, counted until they are gone.
 
 An array made by :meth:`Loan.lend` counts as long as it or anything made of it without copying lives:
-slices, fields, memoryviews, Arrow buffers all keep it alive. Their memory stays valid whatever happens,
+slices, fields, memoryviews, Arrow buffers all keep it alive. Their memory stays valid in any case,
 since a map goes when its last view does; but a file that was closed may be cut or rewritten by its next
 owner, and then a view of it changes, or ends the process. So closing with live views is an error.
 """

@@ -1,4 +1,4 @@
-"""Byte strings of many records, such as their bodies: where each lies, and the memory that it lies in.
+"""Byte strings of many records, such as their bodies: where each is, and the memory that holds it.
 
 Nothing is copied until :meth:`ByteColumn.pack` asks for one buffer, in the layout of Arrow's
 ``large_binary``: string ``i`` is ``data[offsets[i] : offsets[i + 1]]``.
@@ -20,8 +20,8 @@ class ByteColumn(Sequence[memoryview]):
     """A column of byte strings.
 
     Attributes:
-        buffers: Memory that the strings lie in, ``(m,) u8`` each, read-only.
-        buffer_numbers: ``(n,) i4``, in which of them each string lies.
+        buffers: Memory that holds the strings, ``(m,) u8`` each, read-only.
+        buffer_numbers: ``(n,) i4``, which of them holds each string.
         starts: ``(n,) i8``, where in it.
         sizes: ``(n,) i8``, how long it is; 0 where there is none.
         is_there: ``(n,)``, false where the message cannot be read.

@@ -10,10 +10,10 @@ Source: ``store/.../kv/CompactionLog.java getMessage``.
 from __future__ import annotations
 
 from seglog.storage.format.get_status import GetStatus
-from seglog.storage.format.ranges import ranges_of
-from seglog.storage.reads.batch_get import BatchUnitSource, collect
+from seglog.storage.reads.batch_get import collect
 from seglog.storage.reads.get import GetResult, RecordSource
 from seglog.storage.reads.message_filter import MessageFilter
+from seglog.storage.reads.open_queues import BatchUnitSource
 
 
 def read_compaction_queue(
@@ -43,10 +43,4 @@ def read_compaction_queue(
         return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, high, low, high)
     if queue_offset > high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high if low else 0, low, high)
-    found = collect(queue, log, queue_offset, max_count, wanted, max_bytes, is_sparse=True)
-    status = GetStatus.NO_MATCHED_MESSAGE
-    if found.records:
-        status = GetStatus.FOUND
-    elif found.lost:
-        status = GetStatus.MESSAGE_WAS_REMOVING
-    return GetResult(status, found.next_offset, low, high, found.records, ranges_of(found.lost))
+    return collect(queue, log, queue_offset, max_count, wanted, max_bytes, (low, high), is_sparse=True)

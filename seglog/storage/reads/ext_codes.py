@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import CorruptError
-from seglog.storage.directory import infer_file_size, queue_directory
+from seglog.storage.directory import infer_file_size, numbered_files, queue_directory
 from seglog.storage.files.files import Files
-from seglog.storage.format.names import CONSUME_QUEUE_EXT, parse_segment_file_name, segment_file_name
+from seglog.storage.format.names import CONSUME_QUEUE_EXT, segment_file_name
 from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
 from seglog.storage.format.queue.consume_queue_ext import (
     DEFAULT_EXT_FILE_BYTES,
@@ -35,7 +35,7 @@ from seglog.storage.reads.get import RecordSource
 
 @dataclass(frozen=True, slots=True)
 class FoundExt:
-    """What lies at an address.
+    """What is at an address.
 
     Attributes:
         position_bytes: In the endless sequence of the queue's ext files.
@@ -62,15 +62,11 @@ class ExtFiles:
         self._files = files
         self._root = root
         self._directory = queue_directory(topic, queue_id, CONSUME_QUEUE_EXT)
-        sizes = [
-            (first, entry.size_bytes)
-            for entry in files.list_dir(root / self._directory)
-            if not entry.is_dir and (first := parse_segment_file_name(entry.name)) is not None
-        ]
-        self._file_size_bytes = infer_file_size(sizes, DEFAULT_EXT_FILE_BYTES)
+        sizes = numbered_files(files, root / self._directory)
+        self._file_size_bytes = infer_file_size(sizes.items(), DEFAULT_EXT_FILE_BYTES)
 
     def find(self, address: int) -> FoundExt:
-        """Returns what lies at an address, a tags code up to :data:`MAX_EXT_ADDRESS`."""
+        """Returns what is at an address, a tags code up to :data:`MAX_EXT_ADDRESS`."""
         position = ext_position(address)
         in_file = position % self._file_size_bytes
         name = f"{self._directory}/{segment_file_name(position - in_file)}"

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.kernels.native_reads import new_reads
 from seglog.storage.reads.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter, TagFilter
-from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT, PlainLog, PlainQueue, PlainReads
+from seglog.storage.reads.open_queues import OpenPlainQueue, StoreLog
+from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT, PlainReads
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
-
-
-class MappedLog(PlainLog, Protocol):
-    """A log that native kernels read where it has maps."""
-
-    @property
-    def maps(self) -> _native.Maps | None:
-        """Where native kernels find its files, None without them."""
-
-    @property
-    def tail(self) -> object:
-        """Where it ends; what the native kernels know where it has maps."""
 
 
 class NativeReads:
@@ -44,7 +33,7 @@ class NativeReads:
     def try_get(self, *_arguments: object) -> None:
         """Returns None: they were asked before."""
 
-    def add(self, topic: str, queue_id: int, queue: PlainQueue) -> None:
+    def add(self, topic: str, queue_id: int, queue: OpenPlainQueue) -> None:
         """Takes up a queue that has maps."""
         if queue.maps is not None:
             self.native.add(topic, queue_id, queue.tail, queue.maps)
@@ -53,12 +42,16 @@ class NativeReads:
         """Takes up what a filter expression stands for."""
         self.native.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
 
-    def forget(self, _log: PlainLog) -> None:
+    def forget(self, _log: StoreLog) -> None:
         """Forgets all queues; the log of a writer stays the same."""
         self.native.forget()
 
 
-def open_reads(log: MappedLog) -> NativeReads | PlainReads:
+FastReads: TypeAlias = NativeReads | PlainReads
+"""What serves plain reads of one store, once it knows of queues and filters."""
+
+
+def open_reads(log: StoreLog) -> FastReads:
     """Returns what serves plain reads of a store.
 
     Args:

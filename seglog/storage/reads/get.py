@@ -1,9 +1,9 @@
-"""The rules of reading a queue: which of nine things happens, what comes back, and where to go on.
+"""The rules of reading a queue: which of nine things happens, what comes back, and where to continue.
 
 A read steps over what was lost: records that cannot be read, tombstones, and queue offsets without unit. It
-goes on behind them as if they were not there, and says which offsets those were. Where nothing else is left
+continues behind them as if they did not exist, and says which offsets those were. Where nothing else is left
 the status is MESSAGE_WAS_REMOVING, or OFFSET_FOUND_NULL if no unit follows in the queue file, and the offset
-to ask for next lies behind them: who goes on from there always gets to the end of the queue.
+to ask for next is behind them: a reader that continues there always gets to the end of the queue.
 
 Source: ``DefaultMessageStore.java getMessage``. Differences: an unreadable record costs that record, where
 Java skips to the next log file; tags are compared exactly unless the filter says otherwise.

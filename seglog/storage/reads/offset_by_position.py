@@ -12,9 +12,7 @@ import numpy as np
 
 from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.queues.queue_table import QueueKey
-from seglog.storage.reads.batch_get import BatchUnitSource
-from seglog.storage.reads.get import Queue
-from seglog.storage.reads.open_queues import OpenQueues
+from seglog.storage.reads.open_queues import OpenBatchQueue, OpenPlainQueue, OpenQueues
 
 
 def offsets_from(queues: OpenQueues, phy_offsets: Sequence[int]) -> dict[QueueKey, list[int]]:
@@ -24,11 +22,15 @@ def offsets_from(queues: OpenQueues, phy_offsets: Sequence[int]) -> dict[QueueKe
         queues: The queues, as they are now; where one has no such message, its maximum is returned.
         phy_offsets: Places in the log, ascending.
     """
-    plain = {key: _plain_offsets(queue, phy_offsets) for key, queue in list(queues.plain.items())}
-    return plain | {key: _batch_offsets(queue, phy_offsets) for key, queue in list(queues.batch.items())}
+    return {
+        (queue.topic, queue.queue_id): _batch_offsets(queue, phy_offsets)
+        if isinstance(queue, OpenBatchQueue)
+        else _plain_offsets(queue, phy_offsets)
+        for queue in queues
+    }
 
 
-def _plain_offsets(queue: Queue, phy_offsets: Sequence[int]) -> list[int]:
+def _plain_offsets(queue: OpenPlainQueue, phy_offsets: Sequence[int]) -> list[int]:
     found: list[int] = []
     at, end = queue.min_offset, queue.max_offset
     for wanted in phy_offsets:
@@ -41,7 +43,7 @@ def _plain_offsets(queue: Queue, phy_offsets: Sequence[int]) -> list[int]:
     return found
 
 
-def _within(queue: Queue, start: int, end: int, phy_offset: int) -> int:
+def _within(queue: OpenPlainQueue, start: int, end: int, phy_offset: int) -> int:
     """Returns the first message of a stretch of one file that lies from a place on; its end without one."""
     last = queue.units(end - 1, 1)
     if is_message(last)[0] and last["phy_offset"][0] < phy_offset:
@@ -51,7 +53,7 @@ def _within(queue: Queue, start: int, end: int, phy_offset: int) -> int:
     return start + int(there.argmax()) if there.any() else end
 
 
-def _batch_offsets(queue: BatchUnitSource, phy_offsets: Sequence[int]) -> list[int]:
+def _batch_offsets(queue: OpenBatchQueue, phy_offsets: Sequence[int]) -> list[int]:
     units = queue.units(queue.first_index, queue.end_index - queue.first_index)
     indexes = np.searchsorted(units["phy_offset"].astype(np.int64), phy_offsets)
     bases = [int(units[at]["base_queue_offset"]) if at < len(units) else queue.max_offset for at in indexes]

@@ -1,63 +1,29 @@
-"""What any reader of a queue of an open store sees of it, whether a writer or a reader serves it."""
+"""The log and the queues of an open store, as reads see them: a writer's, or a reader's snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import TypeAlias
 
-from seglog.storage.directory.known_topics import TopicKinds
-from seglog.storage.queues.queue_table import QueueKey
-from seglog.storage.reads.batch_get import BatchUnitSource
-from seglog.storage.reads.get import Queue, RecordSource
-from seglog.storage.reads.sequential_reads import PlainQueue
-from seglog.storage.scan.message_counts import QueueEnds
+from seglog.storage.compaction.queue import CompactionQueue
+from seglog.storage.compaction.units import CompactionUnits
+from seglog.storage.log.commit_log import CommitLog
+from seglog.storage.queues.batch_queue import BatchQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.queues.queue_table import QueueTable
+from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
+from seglog.storage.reads.snapshot_compaction import SnapshotCompactionQueue
+from seglog.storage.reads.snapshot_log import SnapshotLog
+from seglog.storage.reads.snapshot_queue import SnapshotQueue
 
-
-class OpenQueue(QueueEnds, Protocol):
-    """What is known of any queue of an open store."""
-
-    @property
-    def max_phy_offset(self) -> int:
-        """Where the record of the last unit ends, -1 before the first."""
-
-
-class OpenPlainQueue(OpenQueue, Queue, PlainQueue, Protocol):
-    """A queue of 20-byte units."""
-
-
-class OpenBatchQueue(OpenQueue, BatchUnitSource, Protocol):
-    """A queue of 46-byte units."""
-
-
-class CompactionLog(RecordSource, Protocol):
-    """The log of a queue of a compaction topic."""
-
-    @property
-    def units(self) -> BatchUnitSource:
-        """Where its messages lie."""
-
-
-class OpenQueues(Protocol):
-    """The queues of one side of a store, see :class:`seglog.storage.queues.queue_table.QueueTable`."""
-
-    @property
-    def plain(self) -> Mapping[QueueKey, OpenPlainQueue]:
-        """Queues of 20-byte units."""
-
-    @property
-    def batch(self) -> Mapping[QueueKey, OpenBatchQueue]:
-        """Queues of 46-byte units."""
-
-    @property
-    def compaction(self) -> Mapping[QueueKey, CompactionLog]:
-        """Logs of compaction topics."""
-
-    @property
-    def kinds(self) -> TopicKinds:
-        """Which topics are not plain, or not only."""
-
-    def find(self, topic: str, queue_id: int) -> OpenPlainQueue | OpenBatchQueue | None:
-        """Returns a queue that had a message."""
-
-    def __iter__(self) -> Iterator[OpenPlainQueue | OpenBatchQueue]:
-        """Yields the plain and the batch queues."""
+StoreLog: TypeAlias = CommitLog | SnapshotLog
+CompactionLog: TypeAlias = CompactionQueue | SnapshotCompactionQueue
+"""The log of a queue of a compaction topic."""
+OpenPlainQueue: TypeAlias = ConsumeQueue | SnapshotQueue
+"""A queue of 20-byte units."""
+OpenBatchQueue: TypeAlias = BatchQueue | SnapshotBatchQueue
+"""A queue of 46-byte units."""
+BatchUnitSource: TypeAlias = OpenBatchQueue | CompactionUnits
+"""What has 46-byte units: a batch queue, or the log of a compaction queue."""
+OpenQueue: TypeAlias = OpenPlainQueue | OpenBatchQueue
+SnapshotTable: TypeAlias = QueueTable[SnapshotQueue, SnapshotBatchQueue, SnapshotCompactionQueue]
+OpenQueues: TypeAlias = QueueTable[ConsumeQueue, BatchQueue, CompactionQueue] | SnapshotTable

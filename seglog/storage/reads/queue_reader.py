@@ -1,4 +1,4 @@
-"""The ordinary way of reading a queue: every argument, every queue, and whatever the files hold.
+"""The ordinary way of reading a queue: every argument, every queue, and files in any state.
 
 Plain reads, which come first, hand on what they do not serve; they learn here of queues and filters.
 """
@@ -13,33 +13,11 @@ from seglog.errors import InvalidNameError
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.names import MAX_QUEUE_ID, check_queue_id, check_topic
-from seglog.storage.reads.fast_reads import MappedLog
+from seglog.storage.reads.fast_reads import FastReads
 from seglog.storage.reads.get import GetResult, without_repairable
 from seglog.storage.reads.message_filter import MessageFilter, make_filter
-from seglog.storage.reads.open_queues import OpenQueues
+from seglog.storage.reads.open_queues import OpenQueues, StoreLog
 from seglog.storage.reads.readings import QueueReading, Readings
-from seglog.storage.reads.record_ranges import SpannedLog
-from seglog.storage.reads.sequential_reads import FastReads
-
-
-class StoreLog(MappedLog, SpannedLog, Protocol):
-    """The commit log of an open store."""
-
-    @property
-    def min_phy_offset(self) -> int:
-        """Where it starts; -1 for a reader's without a file."""
-
-    @property
-    def end_phy_offset(self) -> int:
-        """Where it ends."""
-
-    @property
-    def last_phy_offset(self) -> int:
-        """Where the last record starts, -1 before the first."""
-
-    @property
-    def withheld(self) -> frozenset[int]:
-        """Where records lie that a repair would serve otherwise."""
 
 
 class ReadCore(Protocol):

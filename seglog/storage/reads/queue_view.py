@@ -5,12 +5,12 @@
     late = units[(units["tags_code"] == tags_code("paid")) & (view.timestamps() >= since_ms)]
 
 A view is a snapshot: it covers the messages that were there when it was made, and what it covers does not
-change while a writer goes on. Make a new one to see more.
+change while a writer appends. Make a new one to see more.
 
 Memory: in a store open for writing, :meth:`QueueView.units` of a range within one queue file and
 :meth:`QueueView.bodies` share memory with the files; everything else is copied, and so is everything in a
 read-only store, whose files may be cut by their owner at any moment. Arrays that share memory, and
-whatever is made of them without copying, may live as long as the store is open: closing it before they
+all that is made of them without copying, may live as long as the store is open: closing it before they
 are gone raises :class:`~seglog.errors.StoreInUseError`, which says whose they are, and leaves it open.
 """
 
@@ -39,7 +39,8 @@ from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.reads.byte_column import ByteColumn
 from seglog.storage.reads.get import Queue
-from seglog.storage.reads.record_ranges import Place, Span, SpannedLog, iter_spans
+from seglog.storage.reads.open_queues import StoreLog
+from seglog.storage.reads.record_ranges import Place, Span, iter_spans
 
 UNREADABLE: Final = -1
 """Value of a column where the message of a unit cannot be read."""
@@ -84,7 +85,7 @@ class QueueView:
     """
 
     def __init__(
-        self, topic: str, queue_id: int, queue: Queue, log: SpannedLog, place: Place, leases: Leases
+        self, topic: str, queue_id: int, queue: Queue, log: StoreLog, place: Place, leases: Leases
     ) -> None:
         """Made by :meth:`MessageStore.queue`."""
         self.topic = topic
@@ -285,7 +286,7 @@ def _read_messages(span: Span, buffer: Bytes, fields: Sequence[str]) -> tuple[Ma
 
 
 def _string_ranges(kind: str, span: Span, buffer: Bytes) -> tuple[Ints, Ints, Ints]:
-    """Returns rows, starts and sizes of the strings that are there."""
+    """Returns rows, starts and sizes of the strings that exist."""
     fields = ("magic", "sys_flag", "body_bytes")
     valid, heads = _read_messages(span, buffer, fields)
     at, sizes = span.positions[valid], span.sizes[valid]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -26,7 +27,8 @@ from seglog.storage.kernels.walk import Rows
 from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.overlay import LostMessages, QueueState, lost_in_gaps
 from seglog.storage.overlay.batch_overlay import BatchQueueState, units_of_rows
-from seglog.storage.queues.queue_table import QueueKey, QueueTable
+from seglog.storage.queues.queue_table import QueueKey
+from seglog.storage.reads.open_queues import SnapshotTable
 from seglog.storage.reads.snapshot_batch_queue import SnapshotBatchQueue
 from seglog.storage.reads.snapshot_compaction import SnapshotCompactionQueue
 from seglog.storage.reads.snapshot_log import SnapshotLog
@@ -36,11 +38,10 @@ from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
 
 _POLL_MS: Final = 20
-SnapshotTable = QueueTable[SnapshotQueue, SnapshotBatchQueue, SnapshotCompactionQueue]
 
 
 class Reader:
-    """A store opened for reading: a :class:`~seglog.storage.core.StoreCore` that refuses every change.
+    """A store opened for reading: a :class:`~seglog.storage.store_base.StoreCore` that refuses every change.
 
     Attributes:
         read_only: True.
@@ -130,7 +131,7 @@ class Reader:
         log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
         at = found.max_phy_offset - found.max_phy_offset % found.geometry.segment_size_bytes
         # Until there was a record, the files may not have told how long they are. And where all files that
-        # were seen are gone, the walk has no place to go on from.
+        # were seen are gone, the walk has no place to continue from.
         if found.scan.last_phy_offset < 0 or (log_files and log_files[0].first_offset > at):
             self.log.close()
             found = survey_moving(lambda: survey(found.root, self._files), found.root, self._files)
@@ -139,10 +140,8 @@ class Reader:
             return count
         found.log_files = log_files
         found.scan.extend(log_files)
-        try:
+        with closing(found.scan):
             rows = found.scan.run()
-        finally:
-            found.scan.close()
         self.log.follow(found)
         self._add(rows)
         self._raise_min(found.min_phy_offset)
@@ -234,7 +233,7 @@ class Reader:
         self.log.close()
 
     def unlisten(self, _topic: str, _queue_id: int, _wake: Callable[[], None]) -> None:
-        """Does nothing: nobody listens to a reader."""
+        """Does nothing: a reader has no listeners."""
 
     def _refuse(self, *_arguments: object, **_named: object) -> NoReturn:
         """Refuses what only a writer can do."""
@@ -243,7 +242,7 @@ class Reader:
             raise ClosedError(f"the store {root} was closed")
         raise ReadOnlyError(f"{root} was opened for reading", help="open it without read_only=True")
 
-    put = append = new_drafts = raw_drafts = put_drafts = ensured = ensure = durable = _refuse
+    put = append = new_records = raw_records = put_records = ensured = ensure = durable = _refuse
     listen = add_kinds = flush = _refuse
 
     def _keep(self, *_arguments: object) -> NoReturn:
@@ -253,4 +252,4 @@ class Reader:
 
 
 def _nothing() -> None:
-    """Nobody wants to know of changes yet."""
+    """Called on a change until a caller gives another function."""

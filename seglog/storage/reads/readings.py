@@ -1,17 +1,28 @@
-"""How queues are read: one class for each kind, so that nobody who reads asks which kind a queue has.
+"""How queues are read: one class for each kind, so that no reader asks which kind a queue has.
 
 The classes serve both sides of a store: a writer's queues in maps and a reader's in memory look the same.
+
+    ``get``: reads messages; arguments and result as of :func:`seglog.storage.reads.get.read_queue`.
+    ``is_superseded``: whether retention explains what a read missed, given the queue that has the name now,
+        and where it would begin then, or later.
+    ``repairable``: which queue offsets that a read steps over a repair brings back, given those that it
+        brings back to the commit log.
+    ``offer``: lets plain reads serve the queue, if they can.
+
+Those of the commit log have ``offset_by_time``, and ``with_units``: the queue as one with a unit for each
+message, an InvalidArgumentError if it has none.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
+from typing import TypeAlias
 
 from seglog.errors import InvalidArgumentError
 from seglog.storage.reads.batch_get import batch_offset_by_time, read_batch_queue
 from seglog.storage.reads.compaction_get import read_compaction_queue
 from seglog.storage.reads.ext_codes import ExtCodes
+from seglog.storage.reads.fast_reads import FastReads
 from seglog.storage.reads.get import GetResult, Log, read_queue
 from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.offset_by_time import Boundary, offset_by_time
@@ -22,74 +33,6 @@ from seglog.storage.reads.open_queues import (
     OpenQueue,
     OpenQueues,
 )
-from seglog.storage.reads.sequential_reads import FastReads
-
-
-class QueueReading(Protocol):
-    """How the messages of one queue are read."""
-
-    def get(
-        self, log: Log, queue_offset: int, max_count: int, wanted: MessageFilter | None, max_bytes: int
-    ) -> GetResult:
-        """Reads messages; arguments and result as of :func:`seglog.storage.reads.get.read_queue`."""
-
-    def is_superseded(self, now: OpenQueue | None, least_min: int) -> bool:
-        """Returns whether retention explains what a read missed.
-
-        Args:
-            now: The queue that has the name now.
-            least_min: Where it would begin then, or later.
-        """
-
-    def repairable(self, in_log: frozenset[int]) -> frozenset[int]:
-        """Returns which queue offsets that a read steps over a repair brings back.
-
-        Args:
-            in_log: Those that it brings back to the commit log.
-        """
-
-    def offer(self, reads: FastReads) -> None:
-        """Lets plain reads serve the queue, if they can."""
-
-
-class LogQueueReading(QueueReading, Protocol):
-    """How a queue is read whose units lead into the commit log."""
-
-    def offset_by_time(self, log: Log, timestamp_ms: int, boundary: Boundary) -> int:
-        """Returns the queue offset that belongs to a moment."""
-
-    def with_units(self) -> OpenPlainQueue:
-        """Returns the queue as one with a unit for each message.
-
-        Raises:
-            InvalidArgumentError: It has none.
-        """
-
-
-class Readings:
-    """Finds out how queues of one store are read.
-
-    Args:
-        ext_codes: Resolves the tags codes of its queues that are in ConsumeQueueExt.
-    """
-
-    def __init__(self, ext_codes: ExtCodes) -> None:
-        self._ext_codes = ext_codes
-
-    def of(self, queues: OpenQueues, topic: str, queue_id: int) -> QueueReading | None:
-        """Returns how messages of a queue are read; None for a queue that never had one."""
-        if topic in queues.kinds.compaction:
-            return _CompactionReading(queues.compaction.get((topic, queue_id)))
-        return self.in_log(queues, topic, queue_id)
-
-    def in_log(self, queues: OpenQueues, topic: str, queue_id: int) -> LogQueueReading | None:
-        """Returns how a queue is read by its units in the commit log, whatever its topic."""
-        key = topic, queue_id
-        plain = queues.plain.get(key)
-        if plain is not None:
-            return _PlainReading(plain, self._ext_codes)
-        batch = queues.batch.get(key)
-        return None if batch is None else _BatchReading(batch)
 
 
 class _LogReading:
@@ -169,3 +112,34 @@ class _CompactionReading:
 
     def offer(self, _reads: FastReads) -> None:
         """Does nothing: plain reads are of the commit log."""
+
+
+LogQueueReading: TypeAlias = _PlainReading | _BatchReading
+"""How a queue is read whose units lead into the commit log."""
+QueueReading: TypeAlias = LogQueueReading | _CompactionReading
+
+
+class Readings:
+    """Finds out how queues of one store are read.
+
+    Args:
+        ext_codes: Resolves the tags codes of its queues that are in ConsumeQueueExt.
+    """
+
+    def __init__(self, ext_codes: ExtCodes) -> None:
+        self._ext_codes = ext_codes
+
+    def of(self, queues: OpenQueues, topic: str, queue_id: int) -> QueueReading | None:
+        """Returns how messages of a queue are read; None for a queue that never had one."""
+        if topic in queues.kinds.compaction:
+            return _CompactionReading(queues.compaction.get((topic, queue_id)))
+        return self.in_log(queues, topic, queue_id)
+
+    def in_log(self, queues: OpenQueues, topic: str, queue_id: int) -> LogQueueReading | None:
+        """Returns how a queue of any topic is read by its units in the commit log."""
+        key = topic, queue_id
+        plain = queues.plain.get(key)
+        if plain is not None:
+            return _PlainReading(plain, self._ext_codes)
+        batch = queues.batch.get(key)
+        return None if batch is None else _BatchReading(batch)

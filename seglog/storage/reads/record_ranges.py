@@ -9,34 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.gather import Ints
-from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.overlay.queue_overlay import is_message
-from seglog.storage.reads.get import Log
+from seglog.storage.reads.open_queues import StoreLog
 
 _WINDOW_BYTES: Final = 8 << 20
 _GAP_BYTES: Final = 1 << 20
 """A read-only store reads over stretches of other queues up to this long rather than asking again."""
-
-
-class SpannedLog(Log, Protocol):
-    """What a view needs of the log."""
-
-    holes: HoleMap
-    """Its unreadable stretches."""
-
-    def can_serve(self, phy_offsets: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
-        """Returns which of many records, each within a file, are as they were written."""
-
-    def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns bytes of one file, whatever they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +54,7 @@ class Span:
     memory: memoryview
 
 
-def iter_spans(units: Units, log: SpannedLog, place: Place) -> Iterator[Span]:
+def iter_spans(units: Units, log: StoreLog, place: Place) -> Iterator[Span]:
     """Yields the records of units by stretches of the log; those that cannot be read are left out."""
     segment = place.segment_size_bytes
     phy = units["phy_offset"].astype(np.int64)

@@ -1,8 +1,8 @@
 """Plain reads in Python: what the native pull does, for stores without it and for stores opened for reading.
 
-Whoever reads a queue from end to end gets stretches of it looked at ahead, thousands of units with a few
-numpy calls; each pull then needs only the places of its first and last record. A single message costs one
-unit and one record. Whatever is not plain is the business of :func:`seglog.storage.reads.get.read_queue`.
+Of a queue that is read from end to end, ranges are looked at ahead, thousands of units with a few numpy
+calls; each pull then needs only the places of its first and last record. A single message costs one
+unit and one record. A read that is not plain is left to :func:`seglog.storage.reads.get.read_queue`.
 
 What was found out about units stays true: a unit below the queue's maximum does not change while the store
 is open.
@@ -11,13 +11,13 @@ is open.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.get_status import GetStatus
-from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
+from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES
 from seglog.storage.format.record.record import FLAG_AT, MIN_RECORD_BYTES
 from seglog.storage.format.record.tombstone import (
     LOST_FLAG,
@@ -26,15 +26,13 @@ from seglog.storage.format.record.tombstone import (
     MIN_TAG_HASH,
     has_lost_flag,
 )
-from seglog.storage.reads.get import MAX_TOTAL_BYTES, TOMBSTONE_CODES, GetResult, Log
+from seglog.storage.reads.get import MAX_TOTAL_BYTES, TOMBSTONE_CODES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter
-
-if TYPE_CHECKING:
-    from seglog.storage.kernels import _native
+from seglog.storage.reads.open_queues import OpenPlainQueue, StoreLog
 
 DEFAULT_MAX_COUNT: Final = 32
 RECHECK_S: Final = 0.001
-"""How often it is made sure that nobody cut a file."""
+"""How often files are checked for having been cut."""
 _ONE: Final = 1
 _STRETCH_UNITS: Final = 4096
 _STRETCH_BYTES: Final = 8 << 20
@@ -46,80 +44,6 @@ _FLAG_FIRST_BYTE: Final = LOST_FLAG >> 24
 
 _Ints = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
-
-
-class Tail(Protocol):
-    """Where a queue begins and ends."""
-
-    @property
-    def min_offset(self) -> int:
-        """Queue offset of the first message."""
-
-    @property
-    def max_offset(self) -> int:
-        """Queue offset of the next message."""
-
-
-class PlainQueue(Protocol):
-    """What plain reads need of a queue."""
-
-    @property
-    def tail(self) -> Tail:
-        """Where it begins and ends."""
-
-    @property
-    def maps(self) -> _native.Maps | None:
-        """Where native kernels find its files, None without them."""
-
-    @property
-    def units_per_file(self) -> int:
-        """Units in each file."""
-
-    def unit(self, queue_offset: int) -> tuple[int, int, int]:
-        """Returns one unit that the queue has; zeros where its file is missing."""
-
-    def units(self, queue_offset: int, count: int) -> Units:
-        """Returns up to ``count`` units from ``queue_offset`` on."""
-
-    def recheck(self) -> None:
-        """Lets the next look at a unit make sure that nobody cut the file."""
-
-
-class PlainLog(Log, Protocol):
-    """What plain reads need of the log."""
-
-    def recheck(self) -> None:
-        """Lets the next read make sure that nobody cut the file."""
-
-
-class FastReads(Protocol):
-    """What serves plain reads of one store, once it knows of queues and filters."""
-
-    def try_get(
-        self,
-        topic: str,
-        queue_id: int,
-        queue_offset: int,
-        max_count: int,
-        filter: str | MessageFilter | None,  # noqa: A002 - RocketMQ's own word for it
-        max_bytes: int,
-    ) -> GetResult | None:
-        """Reads as ``MessageStore.get`` does; None for a read that is not plain."""
-
-    def add(self, topic: str, queue_id: int, queue: PlainQueue) -> None:
-        """Takes up a queue of 20-byte units."""
-
-    def know(self, expression: str, wanted: MessageFilter | None) -> None:
-        """Takes up what a filter expression stands for."""
-
-    def record_at(self, phy_offset: int) -> memoryview | None:
-        """Returns the bytes of a record that is plainly there, None for any other."""
-
-    def forget(self, log: PlainLog) -> None:
-        """Forgets all queues, which may have become others, and takes the log that is read now."""
-
-    def close(self) -> None:
-        """Serves nothing from now on."""
 
 
 class _Known:
@@ -151,7 +75,7 @@ class _Known:
         "units_per_file",
     )
 
-    def __init__(self, queue: PlainQueue) -> None:
+    def __init__(self, queue: OpenPlainQueue) -> None:
         self.queue = queue
         self.tail = queue.tail
         self.units_per_file = queue.units_per_file
@@ -174,11 +98,11 @@ class PlainReads:
 
     native = None
 
-    def __init__(self, log: PlainLog) -> None:
+    def __init__(self, log: StoreLog) -> None:
         self._log = log
         self._queues: dict[tuple[str, int], _Known] = {}
 
-    def add(self, topic: str, queue_id: int, queue: PlainQueue) -> None:
+    def add(self, topic: str, queue_id: int, queue: OpenPlainQueue) -> None:
         """Tells of a queue of 20-byte units."""
         if (topic, queue_id) not in self._queues:
             self._queues[topic, queue_id] = _Known(queue)
@@ -190,7 +114,7 @@ class PlainReads:
         """Leaves single records to the other method."""
         return None
 
-    def forget(self, log: PlainLog) -> None:
+    def forget(self, log: StoreLog) -> None:
         """Forgets all queues, which may have become others, and takes the log that is read now."""
         self._queues = {}
         self._log = log
@@ -252,7 +176,7 @@ class PlainReads:
         known.next_offset = end_offset
         index, stop = queue_offset - known.first, end_offset - known.first
         if index < 0 or stop > known.count:
-            # Only who reads on from where it ended gains by looking ahead.
+            # Only a reader that continues where it ended gains by looking ahead.
             may_gain = is_next and end_offset > known.lookahead_useless_until
             if not may_gain or not self._look_ahead(known, queue_offset, high):
                 return None

@@ -8,7 +8,7 @@ from seglog.storage.compaction.units import place
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.reads.get import Log
+from seglog.storage.reads.snapshot_log import SnapshotLog
 
 
 class SnapshotCompactionQueue:
@@ -18,7 +18,7 @@ class SnapshotCompactionQueue:
         units: Where its messages lie, or would lie once the writer opens the store.
     """
 
-    def __init__(self, state: CompactionState, files: Files, log: Log) -> None:
+    def __init__(self, state: CompactionState, files: Files, log: SnapshotLog) -> None:
         self.units = state.units
         self._state = state
         self._files = files

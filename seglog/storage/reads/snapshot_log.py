@@ -11,7 +11,7 @@ import numpy.typing as npt
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.log.commit_log import HoleMap
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.queue_offsets import with_queue_offset
 
 
@@ -47,7 +47,7 @@ class SnapshotLog:
         return self
 
     def follow(self, found: Survey) -> None:
-        """Goes on to where the log ends by now."""
+        """Moves on to where the log ends by now."""
         self.holes = HoleMap(found.holes)
         self.end_phy_offset = found.max_phy_offset
         self.last_phy_offset = found.scan.last_phy_offset
@@ -84,7 +84,7 @@ class SnapshotLog:
         return ~np.isin(phy_offsets, list(self.withheld))
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of bytes of one file, whatever they hold; None if they are gone."""
+        """Returns a copy of bytes of one file, records or not; None if they are gone."""
         with self._lock:
             found = self._reader.read(phy_offset, size_bytes)
         return found if len(found) == size_bytes else None

@@ -9,4 +9,4 @@ Truth: the survey's walk over the log. What a step writes over goes to the attic
 """
 
 from seglog.storage.recovery.index_opening import open_key_index as open_key_index
-from seglog.storage.recovery.recover import recover as recover
+from seglog.storage.recovery.store_recovery import recover as recover

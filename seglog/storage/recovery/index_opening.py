@@ -1,4 +1,4 @@
-"""Decides which index files of a store can stay, and where the index goes on.
+"""Decides which index files of a store can stay, and where the index continues.
 
 A file stays if it explains itself, its entries end where the log has a record, and it follows the one
 before. After a crash the newest file is also checked entry by entry, since its pages reached the disk in
@@ -30,7 +30,7 @@ from seglog.storage.index.key_index import KeyIndex
 from seglog.storage.index_check.index_chains import chain_finding
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.segments.mapped_file import MapPool
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.growable_rows import place_of
 from seglog.storage.walk.log_records import iter_records
 
@@ -156,7 +156,7 @@ def _is_whole(files: Files, file: IndexFile) -> bool:
 
 
 def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
-    """Returns the record to go on with and how many of its keys are in already."""
+    """Returns the record to continue with and how many of its keys are in already."""
     start = 0 if found is None else max(0, found.min_phy_offset)
     point = None if found is None else found.point
     known_end = kept[-1].header.end_phy_offset if kept else -1
@@ -175,7 +175,7 @@ def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[
 
 
 def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
-    """Returns whether the newest file has entries for tags, None if its last records do not tell."""
+    """Returns whether the newest file has entries for tags, None if its last records do not show it."""
     last = place_of(found.rows, file.header.end_phy_offset + 1)
     first = max(place_of(found.rows, file.header.begin_phy_offset), last - _SAMPLE_RECORDS)
     if first == 0 and found.walked_from:

@@ -1,4 +1,4 @@
-"""Which records lay in a hole of the log: what can still be read of them, and what units and jumps tell.
+"""Which records lay in a hole of the log: what can still be read of them, and what units and jumps show.
 
 A record of which everything adds up but a checksum is *legible*: its head says whose it was. It is believed
 where the queue has no other record at that offset, and the offset is one that the queue lacks or gives next.
@@ -20,11 +20,11 @@ from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.overlay.lost_messages import JUMP, LostMessages
 from seglog.storage.overlay.lost_tail import MAX_LOST_BYTES
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.behind_damage import Hole
 
 NOWHERE: Final = -1
-"""Place of a record of which only a jump in queue offsets tells."""
+"""Place of a record that only a jump in queue offsets shows."""
 _HEADS_KIND: Final = frozenset({"body-crc", "torn-properties"})
 """Damage that leaves no doubt about the head."""
 
@@ -32,11 +32,11 @@ _HEADS_KIND: Final = frozenset({"body-crc", "torn-properties"})
 def lost_records(
     found: Survey, hole: Hole, number: int, reader: LogReader | None
 ) -> tuple[list[LostRecord], list[LostRecord]]:
-    """Returns the records that have a place in a hole, and those that jumps tell of, without one.
+    """Returns the records that have a place in a hole, and those that only jumps show, without one.
 
     Args:
         found: The survey.
-        hole: One of its holes, or the part of one that lies in one segment.
+        hole: One of its holes, or the part of one that is in one segment.
         number: Which.
         reader: Reads what is legible, and takes jumps up although other holes may have held them; None to
             believe units and sure jumps only.
@@ -141,7 +141,7 @@ def read_legible(reader: LogReader, at: int, end: int) -> tuple[RecordRow, bytes
 def _identified(
     found: Survey, known: LostRecord | None, row: RecordRow, data: bytes, at: int, kind: str
 ) -> LostRecord | None:
-    """Returns a legible record if it can be whose it says, None if nobody may believe it."""
+    """Returns a legible record if it can be whose it says, None if it must not be believed."""
     topic = row.topic.decode("utf-8", "surrogateescape")
     if not takes_queue_offset(row.sys_flag) or not can_name_directory(topic):
         return None

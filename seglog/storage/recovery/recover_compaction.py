@@ -8,7 +8,7 @@ from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files import Files, write_over
 from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.small_files.attic import Attic
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 
 def write_copies(found: Survey, files: Files, attic: Attic) -> None:

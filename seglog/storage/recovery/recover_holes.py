@@ -2,10 +2,10 @@
 
 After a clean stop RocketMQ walks the last file, and takes the first bad record for the log's end: all intact
 messages behind it would be gone, and their offsets given again. Holes of earlier files it does not meet;
-those stay as they are until the doctor fills them too. What is written over lies in the attic.
+those stay as they are until the doctor fills them too. What is written over is in the attic.
 
 Units name most of the records that lay in a hole, with their places. Those that only a jump in queue
-offsets tells of get small tombstones between; fillers take the rest.
+offsets shows get small tombstones between; fillers take the rest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from seglog.storage.format.record.tombstone import (
 from seglog.storage.kernels.walk import Rows, walk
 from seglog.storage.overlay import BatchQueueState, QueueState, lost_in_holes
 from seglog.storage.recovery.lost_records import lost_records
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import place_of, spliced
 
@@ -50,7 +50,7 @@ def last_file_holes(found: Survey) -> list[Hole]:
 
 
 def split_holes(found: Survey) -> None:
-    """Parts the holes of a survey where a segment ends, so that each lies in one file."""
+    """Parts the holes of a survey where a segment ends, so that each is in one file."""
     segment = found.geometry.segment_size_bytes
     parts: list[Hole] = []
     for hole in found.holes:
@@ -69,13 +69,13 @@ def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False
     Args:
         found: The survey.
         files: Where the store is.
-        hole: The hole, which lies in one segment; its bytes are in the attic. One too small for a record
+        hole: The hole, which is in one segment; its bytes are in the attic. One too small for a record
             stays. Where it reaches the segment's end, a BLANK ends the segment behind the last record.
         thorough: Whether records that are legible keep their heads, and offsets that may have lain in
             another hole as well are given a place in this one.
 
     Raises:
-        FullError: No space; the next recovery goes on.
+        FullError: No space; the next recovery continues.
     """
     number = found.holes.index(hole)
     before = place_of(found.rows, hole.phy_offset)
@@ -219,7 +219,7 @@ def _pieces(records: list[LostRecord], room: _Room) -> Iterator[tuple[int, bytes
 
 
 def _forget(found: Survey, hole: Hole) -> None:
-    """Takes back where units lead in a hole: what lies there now is given to them anew."""
+    """Takes back where units lead in a hole: the records there now are given to them anew."""
     states: list[QueueState | BatchQueueState] = [*found.queues.values(), *found.batch_queues.values()]
     for state in states:
         phy = state.units["phy_offset"]

@@ -2,7 +2,7 @@
 
 Between tombstones go fillers, and a BLANK where a segment ends: the log is whole again, RocketMQ takes it,
 and it ends where the last lost record did. A crash in here leaves some of them, and the units of the others:
-the next recovery goes on.
+the next recovery continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seglog.storage.files.files import Files
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record.record import FILLER, MAGIC_BLANK
 from seglog.storage.format.record.tombstone import encode_fillers, encode_tombstone
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.growable_rows import spliced
 
 
@@ -28,7 +28,7 @@ def write_tombstones(found: Survey, files: Files) -> None:
         files: Where the store is.
 
     Raises:
-        FullError: No space; the next recovery goes on.
+        FullError: No space; the next recovery continues.
     """
     if not found.lost_tail:
         return
@@ -47,10 +47,8 @@ def write_tombstones(found: Survey, files: Files) -> None:
     listed, _strays = list_log_files(files, found.root)
     found.log_files, _misplaced = place_log_files(listed, segment)
     found.scan.extend(found.log_files)
-    try:
+    with closing(found.scan):
         found.rows = spliced(found.rows, len(found.rows), found.scan.run())
-    finally:
-        found.scan.close()
     found.scan.inner.take_further()
 
 

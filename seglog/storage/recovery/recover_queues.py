@@ -14,7 +14,7 @@ from seglog.storage.format.names import BATCH_CONSUME_QUEUE, segment_file_name
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.small_files.attic import Attic
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 
 def remove_expired(files: Files, directory: Path, stored: dict[int, int], size: int, start: int) -> int:
@@ -45,7 +45,7 @@ class QueueFile:
         folder: That of the queue, relative to the store.
         first: Offset of its first byte in the queue.
         size_bytes: Its length.
-        exists: Whether it is there.
+        exists: Whether it exists.
     """
 
     root: Path
@@ -72,7 +72,7 @@ def write_file(
         files: Where the store is.
         target: The file.
         content: Returns what it should begin with, given what it holds.
-        keep: Told before it changes: its name, what it holds and what it will begin with.
+        keep: Called before it changes: its name, what it holds and what it will begin with.
     """
     path, size = target.root / target.name, target.size_bytes
     if not target.exists:

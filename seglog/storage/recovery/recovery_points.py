@@ -35,7 +35,7 @@ from seglog.storage.queues.batch_queue import BatchQueue
 from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.seals import read_seal, seal_file, segment_path
 from seglog.storage.small_files.recovery_point_file import remove_recovery_point, write_recovery_point
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.threads.background import Background
 
 _PIECE_BYTES: Final = 8 << 20
@@ -73,7 +73,7 @@ def can_have_points(found: Survey) -> bool:
         return False
     if any(topic.startswith(LMQ_PREFIX) or "\ufffd" in topic for topic, _queue_id in found.queues):
         return False
-    # A queue that began anew, or of which records lie about their place, goes on otherwise than its units.
+    # A queue that began anew, or whose records state a wrong place, continues otherwise than its units.
     ends = {key: state.max_offset for key, state in found.queues.items()}
     return all(ends.get(key) == end for key, end in found.scan.next_queue_offsets.items())
 
@@ -190,16 +190,16 @@ class PointKeeper:
             except FileNotFoundError:
                 return self._begins_at > self._min_phy_offset  # retention took it: the next time without
             except (OSError, StoreFailedError):
-                return False  # the flusher tells of it
+                return False  # the flusher reports it
         return not self._is_over
 
     def _is_little(self, end: int) -> bool:
         return end - self._sums.next_phy_offset(end) <= _MOST_AT_ONCE_BYTES
 
     def _write(self, end: LogEnd, go_on: Callable[[], bool]) -> None:
-        """Writes the point of a log end that is on the disk, unless told to stop."""
+        """Writes the point of a log end that is on the disk, unless asked to stop."""
         if end.last_phy_offset < self._min_phy_offset:
-            return  # no record that anybody could check
+            return  # no record that could be checked
         tail_crc = self._sums.extend(end.phy_offset, go_on)
         if tail_crc is None or not self._sum_queues(end.phy_offset, go_on):
             return
@@ -371,7 +371,7 @@ class _LogSums:
         """Sums up to a place.
 
         Returns:
-            The CRC-32C of the block that the place lies in, -1 if it is a block's end; None if told to stop.
+            The CRC-32C of the block that the place is in, -1 if it is a block's end; None if asked to stop.
         """
         self._drop_sealed(end)
         while self._next < end:

@@ -1,14 +1,20 @@
 """The conclusion of a walk: what a walked log, its queues and the files beside it amount to, as findings.
 
 Holds the one place that puts findings together, for a survey (one split, rows in memory) and for an audit
-(many splits, bounded memory); what a store lists; and the losses that are known already.
+(many splits, bounded memory); what a store lists; and the file of known holes: losses that were written
+down before.
 
-Called by surveys and audits; neither adds findings of its own about log and queues.
+Called by surveys and audits; neither adds findings of its own about log and queues. The doctor reads the file
+of known holes, and takes from here what the files of a log say by their lengths.
 Truth: the walk over the log.
 """
 
+from seglog.storage.scan.file_findings import log_findings as log_findings
 from seglog.storage.scan.holes_file import HOLES_FILE as HOLES_FILE
 from seglog.storage.scan.holes_file import forget_lost as forget_lost
+from seglog.storage.scan.holes_file import load_holes as load_holes
 from seglog.storage.scan.holes_file import parse_holes as parse_holes
 from seglog.storage.scan.listed import ListedStore as ListedStore
 from seglog.storage.scan.message_counts import MessageCounts as MessageCounts
+from seglog.storage.scan.message_counts import QueueEnds as QueueEnds
+from seglog.storage.scan.message_counts import Queues as Queues

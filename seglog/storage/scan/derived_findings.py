@@ -1,6 +1,6 @@
-"""What is wrong with the checkpoint and the config files of a store, as far as a glance at them tells.
+"""What is wrong with the checkpoint and the config files of a store, as far as a glance at them shows.
 
-Neither is needed to open it. A checkpoint newer than every record tells that records are gone.
+Neither is needed to open it. A checkpoint newer than every record shows that records are gone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STALE_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """What of a log tells whether a checkpoint can be right.
+    """The facts of a log by which a checkpoint can be right or not.
 
     Attributes:
         newest_ms: Latest store time of all records.

@@ -33,7 +33,7 @@ def log_findings(
         holes: What the walk stepped over.
         tail: What is wrong at its end.
         end_phy_offset: Where that is.
-        lost: What each of the holes took, as far as anybody asked.
+        lost: What each of the holes took, as far as a caller asked.
     """
     segment = geometry.segment_size_bytes
     findings: list[Finding] = []

@@ -1,7 +1,7 @@
 """``seglog/holes``: what recoveries saw of a log's damage, kept as evidence.
 
 For each unreadable stretch of the log, and each stretch at its end that tombstones stand in for: where it
-is, why, when it was first seen, and which messages lay there as far as queue units and offsets told. The
+is, why, when it was first seen, and which messages lay there as far as queue units and offsets show. The
 queues can lose those units later; this file then still knows them.
 
 Truth: none. The log decides what is readable: a hole that can be read again is dropped, as is one that
@@ -61,7 +61,7 @@ class KnownHole:
 
     @property
     def end(self) -> int:
-        """Where records go on."""
+        """Where records continue."""
         return self.phy_offset + self.size_bytes
 
 
@@ -120,7 +120,7 @@ def merge_holes(
         now: What was seen now, in log order.
         before: What the file held.
         log: Where the log starts and ends.
-        missing: Tells which messages of holes are lost after all.
+        missing: Returns which messages of holes are lost after all.
     """
     start, end = log
     left = [old for old in before if start <= old.phy_offset and old.end <= end]
@@ -150,7 +150,7 @@ def merge_holes(
                 lost=_without_double(known),
             )
         )
-    # Tombstones are whole records: the walk does not tell of them again.
+    # Tombstones are whole records: the walk does not report them again.
     kept += [old for old in left if old.why == TOMBSTONES and not any(_overlap(old, hole) for hole in now)]
     return sorted(kept, key=lambda hole: hole.phy_offset)
 

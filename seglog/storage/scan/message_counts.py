@@ -13,11 +13,11 @@ from typing import Protocol, TypeAlias
 from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, Damage, examine
 from seglog.storage.format.record.tombstone import LostRecord, is_tombstone
 from seglog.storage.overlay import LostMessages, QueueState, lost_in_gaps
 from seglog.storage.scan.holes_file import OTHERS, TOMBSTONES, KnownHole, load_holes, lost_of_tail
 from seglog.storage.walk.behind_damage import Hole
+from seglog.storage.walk.log_records import record_at
 
 Key: TypeAlias = tuple[str, int]
 """Topic and number of a queue."""
@@ -41,6 +41,10 @@ class QueueEnds(Protocol):
     @property
     def max_offset(self) -> int:
         """The queue offset that the next message gets."""
+
+
+Queues: TypeAlias = Mapping[Key, QueueEnds]
+"""By topic and number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,9 @@ def standing_losses(
     standing: list[KnownHole] = []
     with closing(LogReader(files, root, segment)) as reader:
         for known in load_holes(files, root):
-            is_seen = any(known.phy_offset < hole.end and hole.phy_offset < known.end for hole in holes)
+            # Tombstones are written from the start of a stretch on: a hole behind its start is what a repair
+            # that was stopped left to do, or newer damage; the messages before it are lost either way.
+            is_seen = any(hole.phy_offset <= known.phy_offset < hole.end for hole in holes)
             if known.why not in {TOMBSTONES, OTHERS} or not start <= known.phy_offset < end or is_seen:
                 continue
             of = known.lost[0] if known.why == OTHERS and known.lost else None
@@ -144,12 +150,10 @@ def standing_losses(
 
 
 def _is_message(reader: LogReader, phy_offset: int, of: LostMessages | None = None) -> bool:
-    """Returns whether a record lies there that is no tombstone, of the first of some messages if given."""
-    head = reader.read(phy_offset, FILLER_BYTES)
-    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
-    record = reader.read(phy_offset, max(0, min(size, MOST_RECORD_BYTES)))
-    row = examine(record, 0, phy_offset)
-    if isinstance(row, Damage) or is_tombstone(record):
+    """Returns whether a place has a record that is no tombstone, of the first of some messages if given."""
+    found = record_at(reader, phy_offset, most_bytes=MOST_RECORD_BYTES)
+    if found is None or is_tombstone(found[0]):
         return False
+    row = found[1]
     place = (row.topic.decode("utf-8", "surrogateescape"), row.queue_id, row.queue_offset)
     return of is None or place == (of.topic, of.queue_id, of.offsets.start)

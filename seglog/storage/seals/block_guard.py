@@ -2,12 +2,12 @@
 
 An open that starts at a recovery point has not looked at the log below it. Every block of 64 KiB there has
 a checksum, in the seal of its segment or in the point, and is held against it when one of its records is
-first asked for: 10 µs once for some sixty messages, and nothing for whoever reads them again. Blocks are
+first asked for: 10 µs once for some sixty messages, and nothing when they are read again. Blocks are
 read with ``pread``, never through a map: a sector that cannot be read is then an error here, and not the
 end of the process.
 
 A block that is not as it was is not believed, but its records may still be whole: each is checked by
-itself whenever it is asked for, and must be the one that its queue leads to. A record that fails is served
+itself when it is asked for, and must be the one that its queue leads to. A record that fails is served
 as a hole is. The next open for writing walks the whole log and says more.
 """
 
@@ -143,7 +143,7 @@ class BlockGuard:
         return first + low * SEAL_BLOCK_BYTES, first + min(ends) * SEAL_BLOCK_BYTES if ends else segment_end
 
     def states(self, first_offset: int) -> bytearray:
-        """Returns what is known of each block of a segment that begins below the point, as it goes on."""
+        """Returns what is known of each block of a segment that begins below the point; reads change it."""
         return self._states_of(first_offset)
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
@@ -155,7 +155,7 @@ class BlockGuard:
             with self._lock:
                 head = self._reader.read(phy_offset, FILLER.size_bytes)
                 size = FILLER.struct.unpack(head)[0] if len(head) == FILLER.size_bytes else 0
-                # A size that is none may be anything; nobody wants a gigabyte read for it.
+                # A size that is damaged may be any number; a gigabyte must not be read for it.
                 data = self._reader.read(phy_offset, size) if size >= MIN_RECORD_BYTES else head
         except OSError:
             return None
@@ -207,7 +207,7 @@ class BlockGuard:
                 count = block_count(min(self._segment_bytes, self.end_phy_offset - first))
                 try:
                     crcs = self._sums.of_segment(first)
-                    if len(crcs) < count:  # a point from anybody: its own checksum can be right
+                    if len(crcs) < count:  # a forged point: its own checksum can be right
                         raise CorruptError("block-sums", expected=count, found=len(crcs))
                     states = bytearray(count)
                 except (CorruptError, OSError):
@@ -238,7 +238,7 @@ class BlockGuard:
 
     def _note(self, first: int, block: int, count: int, found: str, expected: str = "") -> None:
         if first < self._min_phy_offset:
-            return  # it was deleted while somebody looked at it
+            return  # it was deleted while it was read
         position = block * SEAL_BLOCK_BYTES
         size = min(count * SEAL_BLOCK_BYTES, self._segment_bytes - position)
         self._findings.append(

@@ -1,8 +1,8 @@
 """Holds segments against their seals, and decides what a difference means.
 
 A block that is not as it was sealed is rot, unless RocketMQ wrote it: after a crash it may cut the log in
-the middle of a sealed segment and go on from there. What it wrote is told by records. They were stored
-after the seal was made, lie side by side, the log goes on behind them with records as new, and every
+the middle of a sealed segment and continue. What it wrote is recognized by its records. They were stored
+after the seal was made, stand side by side, the log continues behind them with records as new, and every
 block that differs holds bytes of them; then the seal is stale. That the records of a block prove
 themselves is not enough: without ``__CRC32#`` their checksums do not cover properties and times, and a
 third of all flipped bits would pass for news.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -167,7 +167,7 @@ def judge(files: Files, root: Path, check: BlockCheck, next_store_ms: int | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Records:
-    """The records of one segment that can be told, the queues that they name, and where they end."""
+    """The records of one segment that can be identified, the queues that they name, and where they end."""
 
     rows: Rows
     names: list[tuple[str, int]]
@@ -188,12 +188,9 @@ class _Records:
 
 def _have_record_crc(files: Files, root: Path, seal: Seal, rows: Rows) -> npt.NDArray[np.bool_]:
     """Returns which records carry ``__CRC32#``: its checksum covers every byte of them."""
-    reader = LogReader(files, root, seal.segment_bytes)
     tails = (rows["phy_offset"] + rows["size_bytes"] - props.CRC_PROPERTY_BYTES).tolist()
-    try:
+    with closing(LogReader(files, root, seal.segment_bytes)) as reader:
         ends = [bytes(reader.read(at, len(props.CRC_NAME))) == props.CRC_NAME for at in tails]
-    finally:
-        reader.close()
     return np.array(ends, np.bool_)
 
 

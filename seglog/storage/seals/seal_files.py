@@ -1,7 +1,7 @@
 """The files under ``<store>/seglog/seals/``: one seal a segment, named as the segment is.
 
 A seal appears whole or not at all: it is written beside its name, synced and renamed. What a killed
-process leaves is a ``.tmp`` that nobody reads.
+process leaves is a ``.tmp`` that nothing reads.
 """
 
 from __future__ import annotations

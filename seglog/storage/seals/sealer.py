@@ -103,7 +103,7 @@ class Sealer:
         return made if isinstance(made, Seal) else None
 
     def _pause(self) -> bool:
-        """Rests after a piece of work; returns whether to go on."""
+        """Rests after a piece of work; returns whether to continue."""
         worked_ms = self._clock.monotonic_ms() - self._resumed_ms
         go_on = self._background.pause(worked_ms * _REST)
         self._resumed_ms = self._clock.monotonic_ms()

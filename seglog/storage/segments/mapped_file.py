@@ -162,8 +162,8 @@ class MappedFile:
     def check_whole(self) -> None:
         """Makes sure that the file is as long as its map.
 
-        A page of the map behind the end of the file ends the process with SIGBUS. Nobody has a right to cut
-        the file of a store that is locked, but a process that was never told of the lock can.
+        A page of the map behind the end of the file ends the process with SIGBUS. No process may
+        cut the file of a store that is locked, but one that does not know of the lock can.
 
         Raises:
             TruncatedError: It was cut.
@@ -177,9 +177,9 @@ class MappedFile:
     def check_held(self) -> None:
         """As :meth:`check_whole`, for the one who writes to the file and keeps its descriptor.
 
-        The descriptor is asked for the length alone. Whoever asks for times as well, as ``mmap.size`` does,
-        has Linux note the time of the next store anew, and the sync after it write that as well: 90 µs more
-        for each put that waits for a disk with ext4 without a journal.
+        The descriptor is asked for the length alone. A call that asks for times as well, as ``mmap.size``
+        does, has Linux note the time of the next store anew, and the sync after it write that as well: 90 µs
+        more for each put that waits for a disk with ext4 without a journal.
 
         Raises:
             TruncatedError: It was cut.
@@ -208,7 +208,7 @@ class MappedFile:
     def grant(self, borrower: LogTail | QueueTail, position: int, end: int) -> None:
         """Grants the memory for writing from ``position`` to where there is space, at most to ``end``.
 
-        Only a map that is there is granted; it is taken back when it is given up.
+        Only an existing map is granted; the grant ends when the map is given up.
         """
         view, (reserved_start, reserved_end) = self._view, self._reserved
         if view is None or not reserved_start <= position < reserved_end:
@@ -223,13 +223,13 @@ class MappedFile:
     def hold(self) -> None:
         """Keeps one descriptor open, for a file that is synced often.
 
-        A descriptor that was open when a write-back failed is sure to be told; one opened later may not be.
+        A descriptor that was open when a write-back failed is sure to report it; one opened later may not.
         """
         if self._held is None:
             self._held = self._files.open(self.path, writable=True)
 
     def release(self) -> None:
-        """Closes the descriptor of :meth:`hold`; nobody may be syncing."""
+        """Closes the descriptor of :meth:`hold`; no thread may be syncing."""
         held, self._held = self._held, None
         if held is None:
             return
@@ -328,7 +328,7 @@ class MappedFile:
         try:
             self._reserve(handle, start, ahead)
         except FullError:
-            # What the failed call did allocate lies ahead of the write position and will be used.
+            # What the failed call did allocate is ahead of the write position and will be used.
             if ahead == end:
                 raise
             self._reserve(handle, start, end)

@@ -1,4 +1,4 @@
-"""Memory for what grows with a store: small amounts as usual, more of it in temporary files without a name.
+"""Memory for what grows with a store: small amounts in memory, more of it in temporary files without a name.
 
 Pages of a mapped file are the system's to write out when memory is short; anonymous pages are not, where
 there is no swap. The files are where Python keeps temporary ones (``TMPDIR``), have no name and go with the
@@ -20,7 +20,7 @@ from seglog.errors import FullError
 from seglog.storage.files.real_file import read_fully, write_fully
 
 IN_MEMORY_BYTES: Final = 112 << 20
-"""What one owner of a :class:`Room` has in memory, before it goes on in files."""
+"""What one owner of a :class:`Room` has in memory, before it uses files."""
 _CHUNK_BYTES: Final = 64 << 20
 _T = TypeVar("_T", bound=np.generic)
 
@@ -134,7 +134,7 @@ class Room:
         return kept
 
     def give_back(self, array: npt.NDArray[_T]) -> None:
-        """Takes an array of which nobody needs the memory any more."""
+        """Takes back an array whose memory is not needed any more."""
         if array.base is None:
             self._left_bytes += array.nbytes
 

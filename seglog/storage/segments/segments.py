@@ -126,9 +126,9 @@ class Segments:
         return made
 
     def stage(self, offset: int) -> MappedFile:
-        """Creates the file that is to hold ``offset`` where nobody takes it for one of the sequence yet.
+        """Creates the file that is to hold ``offset`` where no reader takes it for one of the sequence yet.
 
-        RocketMQ takes whatever stands at the start of a queue file for a unit, zeros too, so a file must
+        RocketMQ takes what stands at the start of a queue file for a unit, zeros too, so a file must
         not be seen before its first unit is in; :meth:`publish` gives it its name.
 
         Raises:

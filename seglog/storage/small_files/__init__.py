@@ -20,3 +20,8 @@ from seglog.storage.small_files.recovery_point_file import (
 )
 from seglog.storage.small_files.recovery_point_file import read_recovery_point as read_recovery_point
 from seglog.storage.small_files.recovery_point_file import remove_recovery_point as remove_recovery_point
+from seglog.storage.small_files.undo_names import AFTER as AFTER
+from seglog.storage.small_files.undo_names import JOURNAL as JOURNAL
+from seglog.storage.small_files.undo_names import UNDO as UNDO
+from seglog.storage.small_files.undo_names import UNDOING as UNDOING
+from seglog.storage.small_files.undo_names import pack_numbers as pack_numbers

@@ -1,7 +1,7 @@
 """``seglog/attic/``: what openings and repairs wrote over or removed, each under a generation of its own.
 
 Bytes of log, queues and checkpoint are entries (:mod:`seglog.storage.format.ours.attic_entry`) of the file
-``GENERATION.kept``, files that were removed as a whole lie beside it as ``GENERATION-NAME``. Everything is on
+``GENERATION.kept``, files that were removed as a whole are beside it as ``GENERATION-NAME``. Everything is on
 the disk before the store is changed. Of queue units only those are kept that differ from what the log gives.
 
 Openings before generations left files called ``MS-commitlog-PLACE``, each the bytes of one stretch; they are

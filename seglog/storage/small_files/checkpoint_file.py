@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from seglog.storage.files.files import Files, read_start
@@ -24,8 +25,6 @@ def write_checkpoint(files: Files, root: Path, checkpoint: Checkpoint) -> None:
     path = root / CHECKPOINT_FILE
     data = encode_checkpoint(checkpoint)
     handle = files.open(path, writable=True) if files.exists(path) else files.create(path, len(data))
-    try:
+    with closing(handle):
         handle.write_at(data, 0)
         handle.sync()
-    finally:
-        handle.close()

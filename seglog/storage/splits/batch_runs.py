@@ -1,8 +1,8 @@
 """Says which units the records of a batch queue must have: by their place where its files hold them.
 
 Only units that no file has, or has otherwise, travel as they are, 46 bytes a record. So the driver has
-every unit byte for byte, whatever a task finds in the files: a search that a damaged file leads astray
-makes the answer longer, not wrong.
+every unit byte for byte, independent of what a task finds in the files: a search that a damaged file leads
+astray makes the answer longer, not wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BatchUnitFinder:
         self._next: dict[tuple[str, int], int] = {}
 
     def find(self, topic: str, queue_id: int, units: BatchUnits) -> tuple[int, npt.NDArray[np.bool_]]:
-        """Returns the number that the first unit should have in the files, and which units are there.
+        """Returns the number that the first unit should have in the files, and which units the files hold.
 
         Args:
             topic: The queue's topic.
@@ -45,7 +45,7 @@ class BatchUnitFinder:
             The number, and ``(n,) bool``: unit ``i`` is the one with that number plus ``i``.
         """
         place = int(units["phy_offset"][0])
-        # Mostly they go on where those of the last call ended.
+        # Mostly they continue where those of the last call ended.
         first = self._next.get((topic, queue_id), _NOWHERE)
         if first == _NOWHERE or self._files.read(topic, queue_id, first, 1)["phy_offset"][0] != place:
             first = self._search(topic, queue_id, place)

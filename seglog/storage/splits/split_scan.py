@@ -1,8 +1,8 @@
 """The walk over one split. No Spark in here: a task calls it, and so may anything else.
 
 A split is walked as if a record began at its first byte. Where none does (a record of the split before
-goes on there, or there is damage), that is a stretch without records, and the walk goes on at the next
-record that proves itself. Which of the two it was only the driver can tell, from where the split before
+continues there, or the log is damaged), that is a stretch without records, and the walk continues at the
+next record that proves itself. Which of the two it was only the driver knows, from where the split before
 ended: see :mod:`seglog.storage.splits.stitch`.
 """
 
@@ -35,13 +35,13 @@ class Watch(Protocol):
 
     @property
     def tags(self) -> bool:
-        """Whether tags are among the keys that it wants to be told."""
+        """Whether tags are among the keys that it wants."""
 
     def begin(self, phy_offset: int) -> None:
-        """Told where a stretch begins."""
+        """Takes the place where a stretch begins."""
 
     def note(self, rows: Rows, keys: RecordKeys) -> None:
-        """Told of the next records of the stretch.
+        """Takes the next records of the stretch.
 
         Args:
             rows: ``(n,) ROW``, valid during the call.
@@ -49,7 +49,7 @@ class Watch(Protocol):
         """
 
     def end(self, stretch: Stretch) -> None:
-        """Told of the stretch as it is."""
+        """Takes the finished stretch."""
 
 
 class SplitScan:
@@ -122,7 +122,7 @@ class SplitScan:
             yield place, Head.of(row)
 
     def is_written(self, phy_offset: int) -> bool:
-        """Returns whether a whole record, or the filler of its segment, is there now."""
+        """Returns whether a whole record, or the filler of its segment, is at a place now."""
         return self._segment_walk.is_written(phy_offset)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Splits: the stretches of the commit log that tasks read, each for itself.
 
-A split owns the records whose first byte lies in its range. Records may go on behind its end, never
+A split owns the records whose first byte is in its range. Records may continue behind its end, never
 behind the end of their file; so together the splits of a log own every record once.
 """
 

@@ -1,9 +1,9 @@
 """Puts together what the splits saw: which stretches are the log, where its holes are and where it ends.
 
-The log goes on where a stretch ended; behind damage :mod:`seglog.storage.walk.behind_damage` decides, as
+The log continues where a stretch ended; behind damage :mod:`seglog.storage.walk.behind_damage` decides, as
 for the walk in one go, so the result is the same for any splits. A split cannot decide, for it does not
 know what is before it. It may have begun in the middle of a record, or taken a record of an older life for a
-beginning; where no stretch starts at the place at which the log goes on, its split is walked again from
+beginning; where no stretch starts at the place at which the log continues, its split is walked again from
 there.
 """
 
@@ -102,7 +102,7 @@ class _Stitching:
                         yield place, head
 
     def is_written(self, phy_offset: int) -> bool:
-        """Returns whether a writer went on between the reading of this split and of a later one."""
+        """Returns whether a writer appended between the reading of this split and of a later one."""
         split = owner(self._splits, phy_offset)
         if split is None or not self._scan.is_written(phy_offset):
             return False

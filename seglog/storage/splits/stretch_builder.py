@@ -35,7 +35,7 @@ class StretchBuilder:
         batch_units: Its batch-queue files.
 
     Attributes:
-        inner: Told what the properties of records say about queues, before they are added.
+        inner: Takes what the properties of records say about queues, before they are added.
     """
 
     def __init__(

@@ -19,11 +19,11 @@ class UnitState(enum.IntEnum):
     """What the queue's file says about a record that has a place in the queue."""
 
     AGREES = 0
-    """Its unit is there and right."""
+    """Its unit exists and is right."""
     SAME_PLACE = 1
     """A unit leads to the record, with another size or tags code."""
     DIFFERS = 2
-    """A unit is there and leads elsewhere."""
+    """A unit exists and leads elsewhere."""
     ABSENT = 3
     """There is no unit."""
 
@@ -90,7 +90,7 @@ class BatchRun:
 
 @dataclass(frozen=True, slots=True)
 class QueueEnd:
-    """Where a queue goes on behind a stretch, as far as the records say that are its own.
+    """Where a queue continues behind a stretch, as far as the records say that are its own.
 
     Attributes:
         next_queue_offset: The one behind that of the last record, which may be smaller than others before.

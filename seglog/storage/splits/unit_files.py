@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,7 +126,5 @@ class UnitFiles:
             handle = self._files.open(file.path, writable=False)
         except FileNotFoundError:  # retention took it while we looked
             return
-        try:
+        with closing(handle):
             handle.read_into(buffer, position)
-        finally:
-            handle.close()

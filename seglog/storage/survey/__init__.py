@@ -1,7 +1,7 @@
 """Surveys: what a store directory holds, what state it is in, and what opening it would serve.
 
-Holds the survey of a whole store, the one that begins at a recovery point, the verification of checksums
-alone, and the file of known holes. A survey reads and reports; it writes nothing.
+Holds the survey of a whole store, the one that begins at a recovery point, and the one of a store beside its
+writer. A survey reads and reports; it writes nothing.
 
 Called by openings, readers, repairs and the commands that look at a store.
 Truth: the walk over the log. What queues, index and tables say is held against it.
@@ -11,7 +11,5 @@ from seglog.storage.survey.moving_store import leave_front as leave_front
 from seglog.storage.survey.moving_store import look_again as look_again
 from seglog.storage.survey.moving_store import start_now as start_now
 from seglog.storage.survey.moving_store import survey_moving as survey_moving
-from seglog.storage.survey.survey import Survey as Survey
-from seglog.storage.survey.survey import survey as survey
-from seglog.storage.survey.verify import VerifyReport as VerifyReport
-from seglog.storage.survey.verify import verify_store as verify_store
+from seglog.storage.survey.store_survey import Survey as Survey
+from seglog.storage.survey.store_survey import survey as survey

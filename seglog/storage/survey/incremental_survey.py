@@ -4,9 +4,9 @@ The result is that of a full survey, but for the rows of records below the point
 point is used only where all of this holds; anything else, and the log is walked from its start:
 
 * No RocketMQ started on the store since (the mark in ``lock``, see :mod:`seglog.storage.files.store_lock`).
-  Only a writer that does not know the point could cut the log below it, and go on from there in such a way
+  Only a writer that does not know the point could cut the log below it, and continue there in such a way
   that no look at a few places shows it.
-* Every segment below the point is there in full length, and its first block, and the last one before the
+* Every segment below the point has its full length, and its first block, and the last one before the
   point, have the checksums that the point or a seal has of them. The other blocks are held against theirs
   when they are first read (:mod:`seglog.storage.seals.block_guard`): to read all of them here would be the
   walk again.
@@ -15,7 +15,7 @@ point is used only where all of this holds; anything else, and the log is walked
   here it was held against the log when it was written.
 * The store has plain queues only, and nothing ever was lost, mended or deleted in it; points are not
   written otherwise (:mod:`seglog.storage.recovery.recovery_points`).
-* The log goes on behind the point as a log does: queue offsets of each queue grow from where the point has
+* The log continues behind the point as a log does: queue offsets of each queue grow from where the point has
   them. There the queues are worked out as in a full survey, each with the last two units below the point
   for context, since nothing in that work looks further back.
 
@@ -44,13 +44,13 @@ from seglog.storage.scan.queue_overlays import Key, Overlays, overlay_queues
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.small_files.recovery_point_file import RECOVERY_POINT_FILE_NAME, read_recovery_point
 from seglog.storage.survey.point_queues import DoubtError, KnownQueue, PointQueues, demand, known_queues
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.dispatch import dispatch, topics_with_inner_batches
 from seglog.storage.walk.log_records import has_record_crc
 from seglog.storage.walk.log_scan import LogScan
 
 _HEAD_BYTES: Final = 64 << 10
-"""Of the last record: enough to tell whether its size can be right."""
+"""Of the last record: enough to see whether its size can be right."""
 
 
 def survey_from_point(root: Path, files: Files, *, is_marked: bool) -> Survey | Finding | None:
@@ -62,7 +62,7 @@ def survey_from_point(root: Path, files: Files, *, is_marked: bool) -> Survey | 
         is_marked: Whether the lock still has our mark.
 
     Returns:
-        The survey; why the point cannot be used, to be told; None if there is no point.
+        The survey; why the point cannot be used, as a finding; None if there is no point.
 
     Raises:
         NotAStoreError: Something else is there.
@@ -148,7 +148,7 @@ class _Attempt:
         """Returns whether the last record below the point has ``__CRC32#``."""
         point = self._point
         last = point.last_phy_offset
-        # A filler may lie between it and the point: it takes the rest of the segment.
+        # A filler may stand between it and the point: it takes the rest of the segment.
         record = reader.read(last, min(_HEAD_BYTES, point.end_phy_offset - last))
         row = examine(record, 0, last, verify=False)
         if isinstance(row, Damage) and row.kind == "size" and len(record) == _HEAD_BYTES:

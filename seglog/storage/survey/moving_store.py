@@ -1,4 +1,4 @@
-"""A store whose owner goes on while it is read: files that were listed may be gone when they are opened.
+"""A store whose owner writes while it is read: files that were listed may be gone when they are opened.
 
 Retention removes files from the front of the log, and what leads to them. Nothing of that is lost, and a
 reader that meets such a file looks again. A file that is gone from the middle of the log is damage, and no
@@ -15,7 +15,7 @@ from seglog.storage.directory.log_files import list_log_files, log_start, place_
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ MOST_LOOKS: Final = 32
 
 
 def look_again(look: Callable[[], T]) -> T:
-    """Returns what a look at the files finds, made again while a file that it listed is gone.
+    """Returns what a look at the files finds; looks anew while a file that it listed is gone.
 
     Raises:
         FileNotFoundError: Files were gone each time.

@@ -151,7 +151,7 @@ class PointQueues:
         """Returns what a queue must hold, held against its files.
 
         Raises:
-            DoubtError: It does not go on behind the point as it should.
+            DoubtError: It does not continue behind the point as it should.
         """
         key = (queue.topic, queue.queue_id)
         known, rows, facts = self._known.get(key), self._rows.get(key, NO_ROWS), self._facts

@@ -1,6 +1,6 @@
 """Who waits for queues to grow, threads and tasks, each for one queue or for any of many.
 
-A put tells only those who wait for the queue that it wrote to, and costs nothing where nobody waits.
+A put wakes only those that wait for the queue that it wrote to, and costs nothing where none wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Waiters:
     """Who waits for which queue.
 
     Attributes:
-        waiting: Whom to wake, by queue; empty as long as nobody waits.
+        waiting: Whom to wake, by queue; empty while no call waits.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -74,7 +74,7 @@ class Waiters:
         grown = asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+            with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
                 loop.call_soon_threadsafe(grown.set)
 
         deadline_ms = self._clock.monotonic_ms() + timeout_ms

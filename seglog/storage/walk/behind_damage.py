@@ -2,11 +2,11 @@
 
 What follows damage decides what the damage is. If a later record proves itself and is newer than what
 came before, the damage is a hole and the walk continues behind it; if nothing does, it is the torn tail of
-the last write and the log ends there. "Newer" keeps the dead from rising: RocketMQ cuts a log without
+the last write and the log ends there. "Newer" keeps records of an older life out: RocketMQ cuts a log without
 erasing what is behind the cut, so valid records of an older life may be there. They carry earlier store
 times, or queue offsets that were given again since. But it removes the files behind the one that it cuts,
-and keeps that one only if records are left in it, so the dead follow others in the last file. Anywhere
-else any record that proves itself counts, whatever clocks said.
+and keeps that one only if records are left in it, so those records stand in the last file, behind others.
+Anywhere else any record that proves itself counts, regardless of its store time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Hole:
 
     @property
     def end(self) -> int:
-        """Where records go on."""
+        """Where records continue."""
         return self.phy_offset + self.size_bytes
 
 
@@ -76,7 +76,7 @@ class LogRecords(Protocol):
         ...
 
     def is_written(self, phy_offset: int) -> bool:
-        """Returns whether a whole record or a filler is there now."""
+        """Returns whether a whole record or a filler is at a place now."""
         ...
 
 
@@ -111,8 +111,8 @@ class LogEnd:
             damage: What is wrong there.
 
         Returns:
-            Whether it does; the walk goes on from :attr:`phy_offset`, which is the same place where a writer
-            wrote a record meanwhile.
+            Whether it does; the walk continues from :attr:`phy_offset`, which is the same place if a writer
+            wrote a record there meanwhile.
         """
         start = self.phy_offset
         resumed = self._resumed(start)

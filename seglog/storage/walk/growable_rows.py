@@ -26,7 +26,7 @@ _Rows = npt.NDArray[np.void]
 
 
 class Gathered:
-    """What came so far.
+    """The rows that came so far.
 
     Args:
         dtype: Of the rows.
@@ -50,7 +50,7 @@ class Gathered:
 
         Args:
             rows: What comes next.
-            share: How much of all that will come is then here, as far as anybody knows; above 0, to 1.
+            share: The share of all rows that has come with these, as far as known; above 0, to 1.
         """
         end = self._count + len(rows)
         if end > len(self._rows):
@@ -75,7 +75,7 @@ class Gathered:
             self._room.give_back(before)
 
     def _reserve(self, end_bytes: int) -> None:
-        """Makes sure that there is space in the file; goes on in memory where there is none."""
+        """Makes sure that the file has space; continues in memory where it has none."""
         if self._scratch is None or end_bytes <= self._reserved_bytes:
             return
         wanted = min(max(end_bytes, self._reserved_bytes + _STEP_BYTES), self._rows.nbytes)
@@ -97,7 +97,7 @@ def parts(rows: _Rows, count: int = PART_ROWS) -> Iterator[_Rows]:
 def chosen(
     rows: _Rows, are_chosen: Callable[[_Rows], npt.NDArray[np.bool_]], room: Room | None = None
 ) -> _Rows:
-    """Returns the rows that somebody chooses: the array itself where those are all.
+    """Returns the rows that a predicate chooses: the array itself where those are all.
 
     Args:
         rows: Rows of any kind.

@@ -1,6 +1,6 @@
 """Records that say more about queues than their head does: inner batches, and records in further queues.
 
-Their properties are needed for that, which a walk does not keep; it tells which records hold such a name,
+Their properties are needed for that, which a walk does not keep; it reports which records hold such a name,
 and only those are looked into.
 """
 

@@ -14,18 +14,18 @@ from seglog.storage.format.index.index_build import KeyRows
 from seglog.storage.format.index.index_keys import IndexedRecord
 from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, examine
+from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, RecordRow, examine
 from seglog.storage.kernels import index_keys
 from seglog.storage.walk.behind_damage import Hole
 
 _WINDOW_BYTES: Final = 4 << 20
 _MAPPED_WINDOW_BYTES: Final = 32 << 20
-"""Native kernels read maps, and take the GIL after each window only: whoever puts gives it up reluctantly."""
+"""Native kernels read maps, and take the GIL after each window only: a thread that puts holds it for long."""
 _BATCH_RECORDS: Final = 4096
 
 
 class LogWindows:
-    """Reads ``[start, end)`` of the log window by window; whoever looks into them says how far records went.
+    """Reads ``[start, end)`` of the log window by window; the caller says how far records went.
 
     Args:
         reader: The log.
@@ -50,7 +50,7 @@ class LogWindows:
         self._segment_size_bytes = segment_size_bytes
         self._end = end
         self._behind = {hole.phy_offset: hole.end for hole in holes}
-        # No window reaches into a hole: what is there may pass for a record where nobody looks at checksums.
+        # No window reaches into a hole: its bytes may pass for a record where checksums are not checked.
         self._starts = sorted([*self._behind, end])
         self._mapped = mapped
         self._usual_bytes = _MAPPED_WINDOW_BYTES if mapped else _WINDOW_BYTES
@@ -80,7 +80,7 @@ class LogWindows:
         self.phy_offset += position
         if self.phy_offset >= self._end:
             return
-        # Read, as somebody may cut the file of a map.
+        # Read, as another process may cut the file of a map.
         rest = self._reader.read(self.phy_offset, min(FILLER_BYTES, len(self._window) - position))
         if self.phy_offset in self._behind:
             return
@@ -88,7 +88,7 @@ class LogWindows:
             self.phy_offset = segment_end
         elif position == 0:
             if self._need >= self._segment_size_bytes:
-                self.phy_offset = self._end  # not sound after all: whoever asked knows less than a survey
+                self.phy_offset = self._end  # not sound after all: the caller knows less than a survey
             self._need *= 4
             return
         self._need = self._usual_bytes
@@ -158,8 +158,26 @@ def has_record_crc(reader: LogReader, newest: np.void) -> bool:
     return props.ends_with_record_crc(reader.read(int(newest["phy_offset"]), int(newest["size_bytes"])))
 
 
+def record_at(
+    reader: LogReader, phy_offset: int, *, verify: bool = True, most_bytes: int = 1 << 31
+) -> tuple[memoryview, RecordRow] | None:
+    """Returns the record that starts at a place, and what it says of itself; None if none does.
+
+    Args:
+        reader: The log.
+        phy_offset: The place.
+        verify: Whether to check checksums.
+        most_bytes: Longer ones are not read.
+    """
+    head = reader.read(phy_offset, FILLER_BYTES)
+    size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+    record = reader.read(phy_offset, max(0, min(size, most_bytes)))
+    row = examine(record, 0, phy_offset, verify=verify)
+    return None if isinstance(row, Damage) else (record, row)
+
+
 class RecordsBehind:
-    """Tells whether whole records lie behind the end of the log.
+    """Finds out whether whole records stand behind the end of the log.
 
     Args:
         reader: The log.
@@ -174,7 +192,7 @@ class RecordsBehind:
         self._data_ends: dict[int, int] = {}
 
     def has_record(self, phy_offset: int) -> bool:
-        """Returns whether one lies at a place behind the end; quick where nothing was ever written."""
+        """Returns whether one is at a place behind the end; quick where nothing was ever written."""
         first = phy_offset - phy_offset % self._segment_size_bytes
         segment_end = first + self._segment_size_bytes
         if first not in self._data_ends:

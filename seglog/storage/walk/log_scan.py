@@ -8,6 +8,7 @@ are walked elsewhere by :mod:`seglog.storage.splits.split_scan`; both stand on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -56,12 +57,12 @@ class LogScan:
     def resume(
         self, phy_offset: int, last: tuple[int, int], next_queue_offsets: Mapping[tuple[str, int], int]
     ) -> None:
-        """Goes on where an earlier walk was, instead of at the log's start.
+        """Continues where an earlier walk ended, instead of at the log's start.
 
         Args:
             phy_offset: How far it had come, without a hole.
             last: Where the last record before that starts, and its store time.
-            next_queue_offsets: Queue offset that each queue goes on with, by topic and number.
+            next_queue_offsets: Queue offset that each queue continues with, by topic and number.
         """
         self._end.phy_offset = phy_offset
         self.last_phy_offset, self._end.last_store_ms = last
@@ -79,7 +80,7 @@ class LogScan:
 
     @property
     def next_queue_offsets(self) -> Mapping[tuple[str, int], int]:
-        """Queue offset that each queue goes on with, by topic and number, as its last record has it."""
+        """Queue offset that each queue continues with, by topic and number, as its last record has it."""
         return self._end.next_queue_offset
 
     @property
@@ -94,7 +95,7 @@ class LogScan:
         return firsts[-1] + self._segment_size_bytes - self.end_phy_offset if firsts else 0
 
     def extend(self, log_files: list[LogFile]) -> None:
-        """Tells of files that came since."""
+        """Takes up files that came since."""
         if not self._end.firsts and log_files:
             self._end.phy_offset = log_files[0].first_offset
         self._end.firsts = [file.first_offset for file in log_files]
@@ -108,7 +109,7 @@ class LogScan:
         """Walks on to the end of the log.
 
         Args:
-            progress: Told about every window.
+            progress: Called after every window.
             room: Where the rows go; memory if None.
 
         Returns:
@@ -147,7 +148,7 @@ class LogScan:
             yield place, Head.of(row)
 
     def is_written(self, phy_offset: int) -> bool:
-        """Returns whether a whole record, or the filler of its segment, is there now."""
+        """Returns whether a whole record, or the filler of its segment, is at a place now."""
         return self._walk.is_written(phy_offset)
 
     def _segment_at(self, phy_offset: int) -> Split:
@@ -184,12 +185,11 @@ def segment_holes(
     """Returns the stretches without records of a segment that was full, or full up to a place."""
     end = min(first_phy_offset + segment_size_bytes, end_phy_offset)
     reader = LogReader(files, root, segment_size_bytes)
-    scan = LogScan(reader, [LogFile(first_phy_offset, segment_size_bytes)], segment_size_bytes)
-    try:
+    with closing(
+        LogScan(reader, [LogFile(first_phy_offset, segment_size_bytes)], segment_size_bytes)
+    ) as scan:
         for _rows in scan.iter_rows():
             pass  # their places do not matter here
-    finally:
-        scan.close()
     holes = [hole for hole in scan.holes if hole.phy_offset < end]
     if scan.end_phy_offset < end:
         holes.append(Hole(scan.end_phy_offset, end - scan.end_phy_offset, "rot"))

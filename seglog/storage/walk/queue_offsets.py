@@ -49,7 +49,7 @@ def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows,
         high = _NO_LIMIT if is_last else int(slots[at + 1])
         place = _stored_slot(rows[at], first_slot, stored)
         if is_last and place != low + 1 and (slots[at] == 0 or _follows(rows, slots, at)):
-            continue  # the queue begins a new life, or goes on behind messages that were lost
+            continue  # the queue begins a new life, or continues behind messages that were lost
         if not is_last and low < slots[at] < high:
             continue  # it was its neighbour's offset that did not fit
         if place is None or not low < place < high:
@@ -81,7 +81,7 @@ def _odd(rows: Rows) -> _Mask:
     if len(rows) < 2:
         return odd
     follows = _fits(rows[:-1], rows[1:])
-    # Behind the last record nothing tells; unless it goes on where the one before ended, it is looked at.
+    # No record follows the last one; unless it continues where the one before ended, it is looked at.
     odd[-1] = rows["queue_offset"][-1] != rows["queue_offset"][-2] + 1
     if follows.all():
         return odd

@@ -19,7 +19,6 @@ import numpy as np
 from seglog.errors import TruncatedError
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, RecordRow, examine
-from seglog.storage.kernels import walk as kernel
 from seglog.storage.kernels.index_keys import RecordKeys
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, next_record, walk
 from seglog.storage.walk.inner_records import InnerRecords
@@ -30,7 +29,7 @@ _FIRST_READ_ON_BYTES: Final = 4096
 _OVERLAP_BYTES: Final = 8 << 20
 """Longer than any record with the default limits, so that none is missed at a window's edge."""
 _LISTED_BYTES: Final = 64 << 20
-"""Of which data is told from space that was never written, before any of it is read."""
+"""Of which data is distinguished from space that was never written, before any of it is read."""
 _RECORD_ZEROS_BYTES: Final = 4096
 """A record may end with zeros behind the last data."""
 
@@ -149,7 +148,7 @@ class SegmentWalk:
         Args:
             of: The range.
             position: Where in it to begin.
-            inner: Told what the properties of records say about queues, before they are yielded.
+            inner: Takes what the properties of records say about queues, before they are yielded.
         """
         self.position, self.stopped, self.damage, need = position, Stopped.SPLIT_END, None, 0
         while self.position < of.end:
@@ -193,7 +192,7 @@ class SegmentWalk:
         A record proves itself by its magic, by its own place, by lengths that add up and by its checksums.
         """
         for at, covered, limit in self._data(start, of):
-            for place in self._places(at, covered, limit, of):
+            for place in self._places(at, covered, limit):
                 row = examine(self._read_record(place, of), 0, place)
                 if not isinstance(row, Damage):
                     yield place, row
@@ -214,7 +213,7 @@ class SegmentWalk:
                     yield at, covered, min(limit, reach + _RECORD_ZEROS_BYTES)
 
     def is_written(self, phy_offset: int) -> bool:
-        """Returns whether a whole record, or the filler of the segment, is there now."""
+        """Returns whether a whole record, or the filler of the segment, is at a place now."""
         segment_end = phy_offset - phy_offset % self._segment_size_bytes + self._segment_size_bytes
         window = self._reader.read(phy_offset, min(_OVERLAP_BYTES, segment_end - phy_offset))
         if len(window) >= FILLER_BYTES:
@@ -236,7 +235,7 @@ class SegmentWalk:
             try:
                 step = self._native(memory, first, begun, min(of.end - first, len(memory)))
             except TruncatedError:
-                return  # what is there now is for the windows to see, which are read
+                return  # what is written now is for the windows to see, which are read
             if inner is not None and step.saying_more:
                 self._note_inner(inner, step, first)
             self.position = first + step.position
@@ -262,24 +261,14 @@ class SegmentWalk:
         head = self._reader.read(position, FILLER_BYTES)
         return bytes(head) == FILLER.struct.pack(of.segment_end - position, MAGIC_BLANK)
 
-    def _places(self, at: int, covered_bytes: int, limit: int, of: Split) -> Iterator[int]:
+    def _places(self, at: int, covered_bytes: int, limit: int) -> Iterator[int]:
         """Yields where records that begin in a stretch prove themselves."""
-        first = of.segment_end - self._segment_size_bytes
-        memory = None if kernel.native_find is None else self._reader.map(at)
-        window = self._reader.read(at, limit - at) if memory is None else memory[at - first : limit - first]
-        start = 0
-        while start < min(covered_bytes, len(window)):
-            try:
-                found = next_record(window, at, start, min(covered_bytes, len(window)))
-            except TruncatedError:  # of a map, whose file was cut
-                memory, window = None, self._reader.read(at, limit - at)
-                continue
-            if found is None:
-                break
+        # Not the map: its pages would be faulted in one by one, behind each log's end for megabytes of zeros.
+        window = self._reader.read(at, limit - at)
+        end, start = min(covered_bytes, len(window)), 0
+        while start < end and (found := next_record(window, at, start, end)) is not None:
             yield at + found
             start = found + 1
-        if memory is not None:
-            self._reader.let_go(at, at + len(window))
 
     def _read_record(self, phy_offset: int, of: Split) -> memoryview:
         head = self._reader.read(phy_offset, FILLER_BYTES)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from seglog.clock import Clock
 from seglog.errors import StoreError, TruncatedError
-from seglog.storage.directory.known_topics import TopicKinds
+from seglog.storage.directory.broker_topics import TopicKinds
 from seglog.storage.files.latch import Latch
 from seglog.storage.kernels.pending_record import PendingRecord
 from seglog.storage.log.commit_log import CommitLog
@@ -58,7 +58,7 @@ class AppendCore:
     """Appends records.
 
     Attributes:
-        append_lock: Orders all appends; whoever holds it shuts the log's tail as well, for the fast paths
+        append_lock: Orders all appends; its holder shuts the log's tail as well, for the fast paths
             that take no lock. Guarded by it are the tail and the tails of queues, which grow only, the queue
             before the log; the tables of ``queues``; and which queues the fast path serves.
 
@@ -90,14 +90,14 @@ class AppendCore:
         latch.on_close(self._close_fast_path)
 
     def append(
-        self, topic: str, queue_id: int, drafts: Sequence[PendingRecord], may_wait: bool = True
+        self, topic: str, queue_id: int, records: Sequence[PendingRecord], may_wait: bool = True
     ) -> Written:
         """Appends records of one queue, all or none, in one file; they are readable, but not yet durable.
 
         Args:
             topic: Their topic.
             queue_id: Their queue.
-            drafts: The records.
+            records: The records.
             may_wait: Whether to make files and space where they are missing, which may wait for the disk.
 
         Raises:
@@ -109,9 +109,9 @@ class AppendCore:
             WouldWaitError: It may not wait, but would have to; nothing was written.
         """
         if topic in self._queues.special_topics:
-            return self.append_order(topic, queue_id, Order(lambda _first, _further: drafts), may_wait)
+            return self.append_order(topic, queue_id, Order(lambda _first, _further: records), may_wait)
         key = topic, queue_id
-        return self._append((key,), lambda: self._try_append(key, drafts), may_wait)
+        return self._append((key,), lambda: self._try_append(key, records), may_wait)
 
     def append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool = True) -> Written:
         """Appends records that are finished here because they name queue offsets, or to batch queues.
@@ -123,7 +123,7 @@ class AppendCore:
             may_wait: As in :meth:`append`; an order is made by a thread that may wait.
 
         Raises:
-            As :meth:`append`, and whatever making the records raises.
+            As :meth:`append`, and what making the records raises.
         """
         if not may_wait:
             raise WouldWaitError
@@ -133,7 +133,7 @@ class AppendCore:
     def _append(
         self, keys: Sequence[QueueKey], attempt: Callable[[], Written | Need], may_wait: bool
     ) -> Written:
-        """Appends, making room until nobody else took it before."""
+        """Appends, making room until no other append takes it first."""
         has_grown = False
         while True:
             with self.append_lock, self._tail:
@@ -166,14 +166,14 @@ class AppendCore:
                 queue.close()
             raise
 
-    def _try_append(self, key: QueueKey, drafts: Sequence[PendingRecord]) -> Written | Need:
+    def _try_append(self, key: QueueKey, records: Sequence[PendingRecord]) -> Written | Need:
         """Appends within the section, or returns what it needs to."""
         queues = self._queues
         queue = queues.plain.get(key) or queues.new.get(key)
         size_bytes = placed = 0
-        for draft in drafts:
-            size_bytes += draft.size_bytes
-            placed += draft.takes_queue_offset
+        for record in records:
+            size_bytes += record.size_bytes
+            placed += record.takes_queue_offset
         try:
             # Everything that can fail comes before anything is written.
             pieces = None if queue is None else queue.room(placed)
@@ -186,7 +186,7 @@ class AppendCore:
             raise self._latch.explained(error, _ROOM) from error
         now_ms = self._clock.now_ms()
         first = 0 if queue is None else queue.max_offset
-        starts, units = self._log.write(segment, drafts, first, now_ms)
+        starts, units = self._log.write(segment, records, first, now_ms)
         if units and pieces is not None and isinstance(queue, ConsumeQueue):
             queue.append(pieces, units)
             if key in queues.new:
@@ -198,12 +198,12 @@ class AppendCore:
         """Appends within the section, or returns what it needs to."""
         (topic, queue_id), queues = keys[0], [self._queues.known(key) for key in keys]
         offsets = [0 if queue is None else queue.max_offset for queue in queues]
-        drafts = order.make(offsets[0], offsets[1:])
-        placed = [draft for draft in drafts if draft.takes_queue_offset]
+        records = order.make(offsets[0], offsets[1:])
+        placed = [record for record in records if record.takes_queue_offset]
         copied: Sequence[int] = ()
         if topic in self._queues.kinds.compaction:
             copied = self._compaction.sizes_of(placed)
-        need = Need(keys, sum(draft.size_bytes for draft in drafts), len(placed), copied)
+        need = Need(keys, sum(record.size_bytes for record in records), len(placed), copied)
         with self._latch.failing(_ROOM):
             pieces = [None if queue is None else queue.room(need.placed) for queue in queues]
             if need.placed and None in pieces:
@@ -213,7 +213,7 @@ class AppendCore:
             if segment is None or places is None:
                 return need
             now_ms = self._clock.now_ms()
-            starts, units = self._log.write(segment, drafts, offsets[0], now_ms)
+            starts, units = self._log.write(segment, records, offsets[0], now_ms)
         for key, queue, room in zip(keys, queues, pieces, strict=True):
             if units and queue is not None and room is not None:
                 self._place(key, queue, room, units, now_ms, order.batch_size)

@@ -1,4 +1,4 @@
-"""The way of messages into a store: arguments become drafts, drafts go to the writer, results come back."""
+"""The way of messages into a store: arguments become records, records go to the writer, results come back."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class Appender:
             )
         durability = self._reached(durability)
         queue_id = check_queue_id(queue_id)
-        draft = self.draft(topic, queue_id, body, raw, code, flag)
-        written = self._core.append(topic, queue_id, (draft,), may_wait)
-        return self._finish(topic, queue_id, draft, written, self.store_host, durability)
+        record = self.new_record(topic, queue_id, body, raw, code, flag)
+        written = self._core.append(topic, queue_id, (record,), may_wait)
+        return self._finish(topic, queue_id, record, written, self.store_host, durability)
 
     def append(
         self,
@@ -120,8 +120,8 @@ class Appender:
         if delay_ms is not None:
             as_int("delay_ms", delay_ms)
 
-        def draft(finished: bytes) -> PendingRecord:
-            made = self.draft(
+        def with_properties(finished: bytes) -> PendingRecord:
+            made = self.new_record(
                 topic,
                 queue_id,
                 body,
@@ -141,11 +141,13 @@ class Appender:
 
         if sys_flag & INNER_BATCH or INNER in properties:
             is_batch_topic = self._core.is_batch_topic(topic)
-            order = make_order(topic, body, properties, sys_flag, draft, is_batch_topic=is_batch_topic)
+            order = make_order(
+                topic, body, properties, sys_flag, with_properties, is_batch_topic=is_batch_topic
+            )
             if order is not None:
                 made, written = self._append_order(topic, queue_id, order, may_wait)
                 return self._finish(topic, queue_id, made, written, store_host, durability)
-        made = draft(properties)
+        made = with_properties(properties)
         written = self._core.append(topic, queue_id, (made,), may_wait)
         return self._finish(topic, queue_id, made, written, store_host, durability)
 
@@ -159,36 +161,36 @@ class Appender:
             self.ensure(appended.until)
         return appended.result
 
-    def put_drafts(
+    def put_records(
         self,
         topic: str,
         queue_id: int,
-        drafts: Sequence[PendingRecord],
+        records: Sequence[PendingRecord],
         durability: Durability | None,
         *,
         may_wait: bool = True,
     ) -> Appended[BatchResult]:
-        """Appends drafts of one queue, all or none."""
-        if not drafts:
+        """Appends records of one queue, all or none."""
+        if not records:
             raise refusal("messages", [], "at least one message")
-        for draft in drafts:
-            if INNER in draft.properties:
-                check_unordered(draft.properties)
+        for record in records:
+            if INNER in record.properties:
+                check_unordered(record.properties)
         durability = self._reached(durability)
-        written = self._core.append(topic, check_queue_id(queue_id), drafts, may_wait)
+        written = self._core.append(topic, check_queue_id(queue_id), records, may_wait)
         result = BatchResult(
             topic,
             queue_id,
             written.queue_offset,
             written.phy_offsets,
-            sum([draft.size_bytes for draft in drafts]),
+            sum([record.size_bytes for record in records]),
             written.store_timestamp_ms,
             self.store_host,
             durability,
         )
         return Appended(result, written.end_phy_offset if durability is Durability.SYNC else None)
 
-    def new_drafts(
+    def new_records(
         self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]
     ) -> list[PendingRecord]:
         """Returns the records of messages as applications have them.
@@ -196,17 +198,17 @@ class Appender:
         Raises:
             InvalidArgumentError: They are no sequence, or one holds what no record can; it is named by index.
         """
-        drafts: list[PendingRecord] = []
+        records: list[PendingRecord] = []
         for item in _checked_messages(messages):
             message = item if isinstance(item, NewMessage) else NewMessage(item)
             try:
                 raw, code = encode_all_properties(message.tags, message.keys, message.properties)
-                drafts.append(self.draft(topic, queue_id, message.body, raw, code, message.flag))
+                records.append(self.new_record(topic, queue_id, message.body, raw, code, message.flag))
             except InvalidArgumentError as error:
-                raise InvalidArgumentError(f"messages[{len(drafts)}]: {error}", help=error.help) from error
-        return drafts
+                raise InvalidArgumentError(f"messages[{len(records)}]: {error}", help=error.help) from error
+        return records
 
-    def raw_drafts(
+    def raw_records(
         self,
         topic: str,
         queue_id: int,
@@ -232,7 +234,7 @@ class Appender:
             as_kind(f"messages[{at}]", RawMessage, it) for at, it in enumerate(_checked_messages(messages))
         ]
         return [
-            self.draft(
+            self.new_record(
                 topic,
                 queue_id,
                 message.body,
@@ -248,7 +250,7 @@ class Appender:
             for message in raw
         ]
 
-    def draft(
+    def new_record(
         self,
         topic: str,
         queue_id: int,
@@ -315,7 +317,7 @@ class Appender:
         self,
         topic: str,
         queue_id: int,
-        draft: PendingRecord,
+        record: PendingRecord,
         written: Written,
         store_host: Host,
         durability: Durability,
@@ -323,9 +325,9 @@ class Appender:
         result = PutResult(
             topic,
             queue_id,
-            written.queue_offset if draft.takes_queue_offset else 0,
+            written.queue_offset if record.takes_queue_offset else 0,
             written.phy_offsets[0],
-            draft.size_bytes,
+            record.size_bytes,
             written.store_timestamp_ms,
             store_host,
             durability,

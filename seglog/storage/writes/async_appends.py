@@ -2,9 +2,9 @@
 
 An append touches memory only, so the loop's thread makes it, unless a file or space is missing; then it
 goes to a thread. Until that has made it others follow it, so that messages are stored in the order in which
-they were put. The thread makes all that wait for it in one go and tells each loop once: if it were slower
+they were put. The thread makes all that wait for it in one go and notifies each loop once: if it were slower
 than the loop, hundreds of puts in flight would follow each other there for good. For the disk a task waits
-on a future, and the loop is told once for all its tasks.
+on a future, and the loop is notified once for all its tasks.
 
 Cancelling a task that waits takes nothing back: its message is stored, or will be.
 """
@@ -93,7 +93,7 @@ class AsyncAppends:
                 answers.setdefault(loop, []).append(work())
                 self._aside.popleft()
             for loop, of_loop in answers.items():
-                with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+                with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
                     loop.call_soon_threadsafe(_give, of_loop)
 
     def close(self) -> None:

@@ -105,9 +105,9 @@ class AsyncCalls:
     ) -> BatchResult:
         """Appends messages to one queue as :meth:`MessageStore.put_batch` does."""
         appends = self._appends
-        drafts = appends.new_drafts(topic, queue_id, messages)
+        records = appends.new_records(topic, queue_id, messages)
         return await self._tasks.run(
-            lambda may_wait: appends.put_drafts(topic, queue_id, drafts, durability, may_wait=may_wait)
+            lambda may_wait: appends.put_records(topic, queue_id, records, durability, may_wait=may_wait)
         )
 
     async def append_batch_async(
@@ -124,9 +124,9 @@ class AsyncCalls:
     ) -> BatchResult:
         """Appends messages as :meth:`MessageStore.append_batch` does."""
         appends = self._appends
-        drafts = appends.raw_drafts(
+        records = appends.raw_records(
             topic, queue_id, messages, sys_flag, born_timestamp_ms, born_host, reconsume_times
         )
         return await self._tasks.run(
-            lambda may_wait: appends.put_drafts(topic, queue_id, drafts, durability, may_wait=may_wait)
+            lambda may_wait: appends.put_records(topic, queue_id, records, durability, may_wait=may_wait)
         )

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels.store_calls import with_native_calls
+from seglog.storage.reads.fast_reads import FastReads
 from seglog.storage.reads.get import MAX_TOTAL_BYTES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.queue_reader import QueueReader
-from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT, FastReads
+from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT
 from seglog.storage.writes.appender import Appends
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
 from seglog.storage.writes.flush import Durability
@@ -113,7 +114,7 @@ class PythonCalls:
             prepared_transaction_offset: Physical offset of the half message of a COMMIT.
             durability: As in :meth:`put`.
             delay_ms: In the delay topic, what the message waits, where that is not what RocketMQ's own level
-                in its DELAY says. A recovery that makes the queue unit again knows only those.
+                in its DELAY says. A recovery that rebuilds the queue unit knows only those.
 
         Raises:
             As :meth:`put`.
@@ -160,8 +161,8 @@ class PythonCalls:
             if made.durability is Durability.SYNC:
                 appends.ensure(made.phy_offset + made.size_bytes)
             return made
-        drafts = appends.new_drafts(topic, queue_id, messages)
-        return appends.ensured(appends.put_drafts(topic, queue_id, drafts, durability))
+        records = appends.new_records(topic, queue_id, messages)
+        return appends.ensured(appends.put_records(topic, queue_id, records, durability))
 
     def append_batch(
         self,
@@ -191,10 +192,10 @@ class PythonCalls:
             As :meth:`put_batch`.
         """
         appends = self._appends
-        drafts = appends.raw_drafts(
+        records = appends.raw_records(
             topic, queue_id, messages, sys_flag, born_timestamp_ms, born_host, reconsume_times
         )
-        return appends.ensured(appends.put_drafts(topic, queue_id, drafts, durability))
+        return appends.ensured(appends.put_records(topic, queue_id, records, durability))
 
     def get(
         self,
@@ -211,7 +212,7 @@ class PythonCalls:
         Args:
             topic: The topic.
             queue_id: The queue.
-            queue_offset: Where to start; outside of the queue the result says where to go on.
+            queue_offset: Where to start; outside of the queue the result says where to continue.
             max_count: Messages at most, 1 or more.
             filter: ``TagA || TagB``, ``*`` for all, or any :class:`MessageFilter`.
             max_bytes: Stored bytes at most; the first message always comes whole.

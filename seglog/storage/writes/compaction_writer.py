@@ -15,7 +15,7 @@ from seglog.storage.format.queue.compaction import CompactionSizes, compaction_k
 from seglog.storage.kernels.pending_record import PendingRecord
 from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.segments.mapped_file import MapPool
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 
 class LogRecords(Protocol):
@@ -74,15 +74,15 @@ class CompactionWriter:
         states = [state.files for state in found.compaction.values()]
         self._sizes = infer_compaction_sizes(states, self._sizes)
 
-    def sizes_of(self, drafts: Sequence[PendingRecord]) -> list[int]:
+    def sizes_of(self, records: Sequence[PendingRecord]) -> list[int]:
         """Returns the sizes of records of a compaction topic.
 
         Raises:
             MessageIllegalError: A record has no key.
         """
-        for draft in drafts:
-            compaction_key(draft.properties)
-        return [draft.size_bytes for draft in drafts]
+        for record in records:
+            compaction_key(record.properties)
+        return [record.size_bytes for record in records]
 
     def room(self, topic: str, queue_id: int, sizes_bytes: Sequence[int]) -> list[Position] | None:
         """Returns where copies of records go, None until :meth:`grow` has made room for them.

@@ -51,7 +51,7 @@ def make_order(
     body: bytes | memoryview,
     properties: bytes,
     sys_flag: int,
-    draft: Callable[[bytes], PendingRecord],
+    with_properties: Callable[[bytes], PendingRecord],
     *,
     is_batch_topic: bool,
 ) -> Order | None:
@@ -62,7 +62,7 @@ def make_order(
         body: Its body.
         properties: As the caller wants them stored.
         sys_flag: Its flags.
-        draft: Returns the record with other properties.
+        with_properties: Returns the record with other properties.
         is_batch_topic: Whether the topic has batch queues.
 
     Raises:
@@ -90,7 +90,7 @@ def make_order(
         if asked:
             given = dict(zip(further, offsets, strict=True))
             raw = with_queue_offsets(raw, [given.get(name, _UNPLACED) for name in asked])
-        return (draft(raw),)
+        return (with_properties(raw),)
 
     return Order(make, further, batch_size or 1)
 

@@ -39,6 +39,6 @@ def open_fast_path(appender: Appender, core: AppendCore, tail: LogTail, waiters:
         has_system_clock=type(appender.clock) is SystemClock,
         lock=core.append_lock,
     )
-    path: fast_path.FastPath[PutResult, BatchResult, Durability] = fast_path.FastPath(tail, owner)
+    path: FastPath = fast_path.FastPath(tail, owner)
     core.serve(path)
     return path

@@ -6,7 +6,7 @@ own: woken at one condition, they would all stand in line for its lock. For task
 the store leads. A loop asks for it once all its tasks that can put have put, and is told once a round,
 however many of them wait. No lock of the store is held meanwhile.
 
-After one failed sync nobody is acknowledged any more: see :mod:`seglog.storage.files.latch`.
+After one failed sync no put is acknowledged any more: see :mod:`seglog.storage.files.latch`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Follower:
         self._turn.acquire()
 
     def wait(self) -> None:
-        """Waits without the GIL, and for nobody else who waits."""
+        """Waits without the GIL, and for no other waiter."""
         self._turn.acquire()
 
     def go(self) -> None:
@@ -104,7 +104,7 @@ class GroupCommit:
             try:
                 follower.wait()
             except BaseException:
-                self._withdraw(follower)  # Ctrl-C: nobody may wait for somebody who has gone
+                self._withdraw(follower)  # Ctrl-C: no thread may wait for one that has gone
                 raise
         if follower is None or follower.leads:
             self._lead()
@@ -154,7 +154,7 @@ class GroupCommit:
             self._tell()
 
     def _pass_on(self, flushed: int) -> None:
-        """Lets go whoever waited for no more than that, and one of the others lead."""
+        """Releases those that waited for no more than that, and has one of the others lead."""
         with self._turn:
             self._flushed = flushed
             followers, is_over = self._followers, self._latch.is_closed
@@ -206,7 +206,7 @@ class GroupCommit:
                     del self._tasks[loop]
                     self._asked.discard(loop)  # it may have ended before it asked
         for loop, futures in due.items():
-            with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+            with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
                 loop.call_soon_threadsafe(self._resolve, futures)
 
     def _resolve(self, futures: Sequence[asyncio.Future[None]]) -> None:
@@ -219,7 +219,7 @@ class GroupCommit:
                 future.set_result(None)
 
     def _wake(self) -> None:
-        """The latch closed: whoever waits is told, but by a thread that is in no lock of ours."""
+        """The latch closed: waiters are notified, by a thread that holds no lock of ours."""
         with self._turn:
             followers, self._followers = self._followers, []
         for each in followers:

@@ -1,7 +1,7 @@
 """Makes files and space for appends: what they lack, and what they are going to need.
 
-Whoever makes something waits for the disk, with a lock of this module and without the append lock: others
-append meanwhile. Space, the log's next file and those of fast queues are made ahead by a thread.
+A thread that makes something waits for the disk, with a lock of this module and without the append lock:
+others append meanwhile. Space, the log's next file and those of fast queues are made ahead by a thread.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Growth:
     """Makes files and space.
 
     Attributes:
-        grow_lock: Held by whoever makes or removes files of queues and compaction logs. Under it
+        grow_lock: Held to make or remove files of queues and compaction logs. Under it
             ``queues.new`` gets queues, and a queue's files are those that its last unit needs, or more.
-        log_lock: Held by whoever makes or removes files of the log, alone or within ``grow_lock``.
+        log_lock: Held to make or remove files of the log, alone or within ``grow_lock``.
 
     Thread rule: any thread, without the append lock.
     """

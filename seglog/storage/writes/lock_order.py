@@ -23,7 +23,7 @@ class LockRank(enum.IntEnum):
     LOG = 4
     """Creating, extending and removing files of the log; the disk is waited for."""
     APPEND = 5
-    """Where log and queues end and which queues there are; nobody waits for a disk."""
+    """Where log and queues end and which queues exist; its holder never waits for a disk."""
 
 
 Lock = AbstractContextManager[bool]

@@ -63,9 +63,9 @@ class LogTrimmer:
         sealer: Makes its seals.
         points: Makes its recovery points.
         flush: Brings log and queues to the disk.
-        flush_lock: Held by whoever syncs files of queues.
-        grow_lock: Held by whoever makes files of queues.
-        log_lock: Held by whoever makes files of the log.
+        flush_lock: Held to sync files of queues.
+        grow_lock: Held to make files of queues.
+        log_lock: Held to make files of the log.
         check_open: Raises once the store is closed.
 
     Thread rule: any thread.
@@ -128,7 +128,7 @@ class LogTrimmer:
         return Trimmed(start, log_files, queue_files, index_files, freed_bytes)
 
     def wait(self) -> None:
-        """Returns once nobody is trimming."""
+        """Returns once no trim is under way."""
         with self._lock:
             return
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from seglog.clock import Clock
 from seglog.errors import FullError, InvalidArgumentError, StoreError, StoreFailedError
+from seglog.storage.directory.broker_topics import TopicKinds
 from seglog.storage.directory.geometry import StoreGeometry
-from seglog.storage.directory.known_topics import TopicKinds
 from seglog.storage.directory.queue_files import remove_topic_folders
 from seglog.storage.files.files import Files
 from seglog.storage.files.latch import Latch
@@ -34,14 +34,14 @@ from seglog.storage.overlay.lost_messages import LostMessages
 from seglog.storage.queues.queue_opening import QueueOpening
 from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.recovery.index_opening import open_key_index
-from seglog.storage.recovery.recover import kept_log_files
 from seglog.storage.recovery.recovery_points import PointKeeper
+from seglog.storage.recovery.store_recovery import kept_log_files
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.seals.sealer import Sealer
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.segments.segments import Segments
 from seglog.storage.small_files.checkpoint_file import write_checkpoint
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 from seglog.storage.threads.background import Background
 from seglog.storage.threads.waiters import Waiters
 from seglog.storage.walk.behind_damage import Hole
@@ -68,7 +68,7 @@ _writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 
 class Writer:
-    """A store that this process has the lock of: a :class:`~seglog.storage.core.StoreCore`.
+    """A store that this process has the lock of: a :class:`~seglog.storage.store_base.StoreCore`.
 
     Attributes:
         read_only: False.
@@ -81,7 +81,7 @@ class Writer:
         index: Its key index.
         index_findings: What opening the index found.
         trimmer: Deletes the front of the log.
-        flush_lock: Held by whoever syncs queues and writes the checkpoint, which it guards. Within it the
+        flush_lock: Held to sync queues and write the checkpoint, which it guards. Within it the
             locks of ``trimmer``, growth and appends may be taken, in their order.
         waiters: Who waits for queues.
     """
@@ -221,11 +221,11 @@ class Writer:
         return frozenset()
 
     def leave_front(self) -> bool:
-        """Returns False: nobody else removes files of the log."""
+        """Returns False: no other process removes files of the log."""
         return False
 
     def refresh(self) -> int:
-        """Returns 0: nobody else writes."""
+        """Returns 0: no other process writes."""
         return 0
 
     def indexed(self) -> tuple[int, int]:
@@ -284,7 +284,7 @@ class Writer:
                 f"{topic} is a compaction topic, which has a log of its own: it cannot be deleted",
                 help="delete it while no broker has the store open, and the folder compaction/ with it",
             )
-        # Nobody syncs or makes files of these queues meanwhile: a new queue has the same names.
+        # No thread syncs or makes files of these queues meanwhile: a new queue has the same names.
         with self.flush_lock, self._growth.grow_lock, explained():
             self._points.forget()  # a point cannot say that a topic is gone
             dropped = self.appends.drop(topic)
@@ -368,7 +368,7 @@ class Writer:
         return int(queue.units(record.queue_offset, 1)["phy_offset"][0]) == phy_offset
 
     def _check_unindexed(self, guard: BlockGuard) -> None:
-        """Looks for damage where the index must go on below what opening walked."""
+        """Looks for damage where the index must continue below what opening walked."""
         start = self.index.next_phy_offset
         segment = self.geometry.segment_size_bytes
         holes: list[Hole] = []
@@ -384,7 +384,7 @@ class Writer:
             self.index.catch_up()
             self.index.sync()
         except FullError:
-            return  # the next open goes on where this ended
+            return  # the next open continues where this ended
         except OSError as error:
             self._latch.fail(error, "writing the index")
 
@@ -443,11 +443,11 @@ def _open_log(
 
 
 def _nothing() -> None:
-    """Nobody wants to know of changes yet."""
+    """Called on a change until a caller gives another function."""
 
 
 def _close_in_child() -> None:
-    # A forked child shares the maps but not the lock: whatever it wrote would go through the parent's log.
+    # A forked child shares the maps but not the lock: what it wrote would go through the parent's log.
     for writer in list(_writers):
         writer.appends.abandon()
 

@@ -7,14 +7,14 @@ files are made before its first append, which enters it in the table once its un
 from __future__ import annotations
 
 from seglog.storage.compaction.queue import CompactionQueue
-from seglog.storage.directory.known_topics import TopicKinds
+from seglog.storage.directory.broker_topics import TopicKinds
 from seglog.storage.format.names import MAX_TOPIC_BYTES, SCHEDULE_TOPIC
 from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.queues.batch_queue import BatchQueue
 from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.queues.queue_opening import QueueOpening
 from seglog.storage.queues.queue_table import QueueKey, QueueTable
-from seglog.storage.survey.survey import Survey
+from seglog.storage.survey.store_survey import Survey
 
 WriterQueue = ConsumeQueue | BatchQueue
 

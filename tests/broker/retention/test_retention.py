@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.broker.offsets.idle_groups import idle_groups
+from seglog.broker.offsets.idleness import idle_groups
 from seglog.broker.retention.retention import FILES_IN_A_PASS, HOUR_MS, next_hour_ms
 from seglog.broker.retention.retention_impact import Why
 from seglog.broker.retention.retention_side_files import PARKED

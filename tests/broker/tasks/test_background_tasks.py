@@ -11,6 +11,7 @@ from seglog.broker.settings.duration import duration_ms
 from seglog.broker.tasks.background_tasks import RETRY_MS, Duties, Duty
 from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError, InvalidArgumentError
+from seglog.testing import VirtualBroker
 
 PATIENCE_S = 10
 
@@ -112,6 +113,17 @@ def test_time_does_not_go_back():
         Duties(VirtualClock(), []).advance(-1)
 
 
+@pytest.mark.parametrize("steps", [["9999999999999h"], [10**16], ["2900000d", "2900000d"]])
+def test_time_does_not_leave_the_calendar(tmp_path, steps):
+    with VirtualBroker.at(tmp_path) as broker:
+        for step in steps[:-1]:
+            broker.advance(step)
+        with pytest.raises(InvalidArgumentError, match=r"^by=.* is not valid: expected at most"):
+            broker.advance(steps[-1])
+        broker.producer().send("orders", b"x")
+        assert len(broker.messages("orders")) == 1
+
+
 def test_a_thread_has_its_turn_as_soon_as_it_is_woken():
     duty = OnDemand()
     duties = Duties(SystemClock(), [duty])
@@ -143,7 +155,7 @@ def test_durations_are_read(text, expected_ms):
     assert duration_ms(text) == expected_ms
 
 
-@pytest.mark.parametrize("text", ["", " ", "2", "h", "2 hours", "-1s", "1s,2s", "1.2345s"])
+@pytest.mark.parametrize("text", ["", " ", "2", "h", "2 hours", "-1s", "1s,2s", "1.2345s", "\uff11s"])
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(InvalidArgumentError, match="no duration"):
         duration_ms(text)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from seglog.clock import VirtualClock
-from seglog.doctor.groups.resend import RESENT_ID
+from seglog.doctor.groups.receipts import RESENT_ID
 from seglog.doctor.groups.resend_copy import DLQ_ORIGIN_TOPIC
 from seglog.doctor.message.copy_names import DLQ_ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from seglog.doctor.tables.offset_table import OffsetTable

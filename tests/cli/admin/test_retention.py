@@ -10,7 +10,7 @@ from seglog.broker.broker import Broker
 from seglog.broker.retention.retention_side_files import PARKED
 from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
-from seglog.doctor.groups.resend import RECEIPTS
+from seglog.doctor.groups.receipts import RECEIPTS
 from seglog.doctor.message.copy_names import RETRY_TOPIC
 from seglog.errors import InvalidArgumentError, StoreLockedError
 from seglog.storage.store import MessageStore

@@ -11,11 +11,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from seglog.doctor.check.verify import verify_store
 from seglog.doctor.copies.backup import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from tests.doctor.check.test_lengths import served as served_of
 from tests.doctor.check.test_misnamed import call
 from tests.support.command_line import Seglog

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from seglog.doctor.check.check_progress_file import MAX_RESUME_BYTES
+from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
 from tests.support.material import golden
@@ -161,3 +163,16 @@ def test_a_store_cannot_put_marks_into_the_page(seglog: Seglog, tmp_path):
     seglog("report", root, "--html", page)
     assert "<script" not in page.read_text()
     assert "&lt;script&gt;" in page.read_text()
+
+
+def test_the_command_with_the_option_that_a_repair_needs_is_the_next_one(seglog: Seglog, tmp_path):
+    with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 20, queue_file_size_bytes=20_000) as store:
+        for queue_id in range(10):
+            store.put("T", b"x", queue_id=queue_id)
+    for folder in ("consumequeue", "seglog"):
+        shutil.rmtree(tmp_path / "s" / folder)
+    (log,) = (tmp_path / "s" / "commitlog").iterdir()
+    os.truncate(log, 5000)
+    shown = seglog("check", tmp_path / "s").stdout
+    assert shown.count("queue-missing consumequeue") > 1
+    assert shown.splitlines()[-1] == f"next: seglog repair --segment-bytes BYTES {tmp_path / 's'}"

@@ -9,13 +9,13 @@ import shutil
 
 import pytest
 
+from seglog.doctor.check.verify import verify_store
 from seglog.doctor.erase import erase as erasing
 from seglog.doctor.erase.erase_journal import Rewrite, write_journal
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, StoreLockedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.lives import BODY, TOPIC, UNIQUE, live

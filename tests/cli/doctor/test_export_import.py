@@ -348,3 +348,23 @@ def test_other_files_are_refused(seglog: Seglog, tmp_path):
     (tmp_path / "x").write_bytes(b"PAR1 and no more")
     assert seglog("import", tmp_path / "t", tmp_path / "x").exit_code == InvalidArgumentError.exit_code
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "is_parquet"),
+    [
+        ("x.parquet", [], True),
+        ("x.PARQUET", [], True),
+        ("x.jsonl", [], False),
+        ("x", [], False),
+        ("x.parquet", ["--format", "jsonl"], False),
+        ("x.jsonl", ["--format", "parquet"], True),
+    ],
+)
+def test_the_ending_of_the_name_is_the_format_where_none_is_given(
+    seglog: Seglog, tmp_path, name, options, is_parquet
+):
+    with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 20, queue_file_size_bytes=20_000) as store:
+        store.put("T", b"x")
+    assert seglog("export", tmp_path / "s", "-o", tmp_path / name, *options).exit_code == 0
+    assert ((tmp_path / name).read_bytes()[:4] == b"PAR1") is is_parquet

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from seglog.errors import LengthUnknownError
+from seglog.errors import FileKindError, LengthUnknownError
 from seglog.storage.files.files import RealFiles
 from tests.support.command_line import Seglog
 from tests.support.material import golden
@@ -96,13 +96,11 @@ def test_a_dry_run_names_what_no_repair_changes(seglog: Seglog, tmp_path):
     (root / "config").mkdir(exist_ok=True)
     (root / "config" / "topics.json").unlink(missing_ok=True)
     (root / "config" / "topics.json").symlink_to("/etc/hostname")
-    checked, planned = seglog("check", root), seglog("repair", root)
-    assert checked.exit_code == planned.exit_code == 1
-    assert planned.stdout.startswith("nothing to do: no repair can put right what is left\n")
-    for shown in (checked.stdout, planned.stdout):
-        assert "file-kind config/topics.json" in shown
-    (line,) = seglog("repair", root, "--json").lines
-    assert [one["code"] for one in line["left"]] == ["file-kind"]
+    assert "file-kind config/topics.json" in seglog("check", root).stdout
+    for words in ("", "--apply", "--json"):
+        planned = seglog("repair", *words.split(), root)
+        assert planned.exit_code == FileKindError.exit_code
+        assert "config/topics.json is a link, where a file belongs" in planned.stderr
 
 
 @pytest.mark.parametrize("typed", [b"something\n", b"\n", b""])
@@ -212,3 +210,38 @@ def test_lengths_that_no_file_can_have_are_refused(seglog: Seglog, hole, words):
     assert ran.exit_code == 24
     assert words[0] in ran.stderr
     assert tree_digest(hole) == before
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+@pytest.mark.parametrize(
+    "name", ["checkpoint", "index", f"commitlog/{65536:020d}", f"consumequeue/TopicA/0/{0:020d}"]
+)
+def test_a_dry_run_refuses_what_applying_refuses(seglog: Seglog, hole, tmp_path, name, kind):
+    at = hole / name
+    if name == "index":
+        at = next(at.iterdir())
+    at.rename(tmp_path / "aside")
+    if kind == "folder":
+        at.mkdir()
+    else:
+        at.symlink_to(tmp_path / "aside")
+    dry, done = seglog("repair", hole), seglog("repair", "--apply", "--yes", hole)
+    assert (dry.exit_code, dry.stderr) == (done.exit_code, done.stderr)
+    assert dry.exit_code == FileKindError.exit_code
+    assert f"is a {kind}, where a file belongs" in dry.stderr
+    assert "next:" not in seglog("check", hole).stdout
+
+
+def test_a_torn_write_before_a_lost_end_is_named_where_it_is(seglog: Seglog, tmp_path):
+    root = golden.extract("d-zeropage-last", tmp_path)
+    assert seglog("repair", "--apply", "--yes", root).exit_code == 0
+    (log_end,) = [line["maxPhyOffset"] for line in seglog("info", "--json", root).lines]
+    last = max((root / "commitlog").iterdir())
+    torn_at = log_end - int(last.name) - 3000
+    with last.open("r+b") as file:
+        file.seek(torn_at)
+        file.write(b"\x5a" * 3000)
+    actions = {line.get("action"): line for line in seglog("repair", "--json", root).lines}
+    cut, lost = actions["tail-cut"], actions["tail-lost"]
+    assert (cut["file"], cut["pos"]) == (lost["file"], lost["pos"])
+    assert cut["pos"] <= torn_at

@@ -66,6 +66,9 @@ def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the
     report = check_store(store, clock=new_clock())
     assert "undo-unfinished" in {finding.code for finding in report.findings}
     assert seglog("check", store).exit_code == 1
+    stated = seglog("info", store).stdout
+    assert "undo-unfinished seglog/undo/1/journal" in stated
+    assert "recovery  none: opening for writing is refused" in stated
     shown = seglog("repair", store)
     assert shown.exit_code == 1
     assert "  1. take back the repair that was stopped: seglog/undo/1/journal" in shown.stdout

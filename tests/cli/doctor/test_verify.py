@@ -36,7 +36,7 @@ def test_verify_names_the_block_and_the_messages_and_ends_with_1(seglog: Seglog,
     ran = seglog("verify", store, "--json")
     assert ran.exit_code == 1
     (facts,) = ran.lines
-    assert [finding["code"] for finding in facts["findings"]] == ["seal-rot"]
+    assert [finding["code"] for finding in facts["findings"]] == ["record-repairable", "seal-rot"]
     (message,) = facts["concerned"]
     assert (message["topic"], message["readable"]) == ("orders", False)
 

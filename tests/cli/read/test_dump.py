@@ -9,7 +9,7 @@ import pytest
 from seglog.cli.read.dump import iter_holes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.command_line import Seglog
 from tests.support.material import golden
 

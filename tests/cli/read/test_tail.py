@@ -127,11 +127,13 @@ def test_following_shows_what_another_process_writes_also_to_new_queues(
 
 def test_following_one_topic_keeps_silent_about_others(command_line: list[str], seglog: Seglog, store):
     tail = subprocess.Popen(
-        [*command_line, "tail", store, "topic0", "-f", "-n", "0", "--json"],
+        [*command_line, "tail", store, "topic0", "-f", "-n", "1", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     try:
+        # The last message that is stored: from here on the process follows, however late it started.
+        assert json.loads(not_none(tail.stdout).readline())["topic"] == "topic0"
         for number in range(100, 130):
             seglog("put", store, f"topic{number % 2}", number)
         first = json.loads(not_none(tail.stdout).readline())

@@ -9,7 +9,7 @@ from seglog.storage.directory.queue_files import QueueFiles, list_queue, remove_
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import can_name_directory
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.command_line import Seglog
 from tests.support.material.records import Record
 from tests.support.material.stores import SMALL_INDEX, AllLengths

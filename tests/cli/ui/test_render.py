@@ -50,6 +50,23 @@ def test_a_table_aligns_numbers_right_and_counts_wide_characters_twice(capsys):
     assert capsys.readouterr().out.splitlines() == ["name     n  x", "标签     5  a", "t     1000  b"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "as_json", "shown"),
+    [
+        ([("t", 5), (None, 10)], False, ["name   n", "t      5", "-     10"]),
+        ([("t", 5), (None, 10)], True, ['{"n":5}', '{"n":10}']),
+        ([], False, ["no rows"]),
+        ([], True, []),
+    ],
+)
+def test_rows_are_lines_of_json_or_one_table_or_said_to_be_none(capsys, rows, as_json, shown):
+    listing = render.Listing(("name", "n"), numbers=("n",), none="no rows", as_json=as_json)
+    for name, number in rows:
+        listing.add({"n": number}, name, number)
+    assert listing.end() == (bool(rows) and not as_json)
+    assert capsys.readouterr().out.splitlines() == shown
+
+
 def test_only_the_last_column_gives_way_on_a_narrow_terminal(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from seglog.doctor.check.check import check_store
-from seglog.storage.certain_mends import damaged_log
-from seglog.storage.certain_mends.bits import mends_of_records
-from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
+from tests.support.audits import as_audited
 from tests.support.material import golden
 
 DAMAGES = {
@@ -86,7 +84,7 @@ def test_a_check_finds_all_that_a_survey_finds(name, split_bytes, tmp_path):
     root = golden.extract(name, tmp_path)
     found = survey(root, RealFiles())
     report = check_store(root, split_bytes=split_bytes)
-    withhold(found, list(mends_of_records(damaged_log(found), RealFiles())))
+    found = as_audited(found)
     assert set(found.findings) <= set(report.findings)
     assert (report.records, report.end_phy_offset) == (len(found.rows), found.max_phy_offset)
     assert list(report.holes) == found.holes

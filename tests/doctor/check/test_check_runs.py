@@ -27,7 +27,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.findings.code import Severity
-from seglog.storage.index_check.index_facts import load_index
+from seglog.storage.index_check.index_coverage import load_index
 from seglog.storage.index_check.key_check import KeyDiff
 from seglog.storage.store import MessageStore
 from tests.support.machine.kernels import BOTH, running

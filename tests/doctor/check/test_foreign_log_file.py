@@ -13,7 +13,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.scan.holes_file import OTHERS, load_holes
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material.golden import extract
 from tests.support.material.stores import new_clock
 

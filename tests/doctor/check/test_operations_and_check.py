@@ -6,9 +6,9 @@ import pytest
 
 from seglog.cli.main import commands
 from seglog.doctor.check.check import check_store
+from seglog.doctor.check.verify import verify_store
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from tests.support.material.lives import TOPIC, UNIQUE, live
 
 

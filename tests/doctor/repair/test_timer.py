@@ -14,7 +14,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.timer.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
 from seglog.storage.format.timer.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
 from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.stores import new_clock
 

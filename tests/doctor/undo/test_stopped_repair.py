@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from seglog.doctor.repair.repair import locked, plan_repair, repair_store
-from seglog.doctor.undo.store_fingerprint import UNDO
 from seglog.doctor.undo.undo import undo_repair
 from seglog.doctor.undo.undo_pack import list_packs
 from seglog.doctor.undo.undo_writing import remove_leftovers
-from seglog.errors import FullError, SeglogError
+from seglog.errors import FullError, SeglogError, UndoError
 from seglog.storage.files.files import RealFiles
+from seglog.storage.small_files.undo_names import UNDO, stopped_repair
 from seglog.storage.store import MessageStore
+from seglog.storage.survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.damage.images import Image
@@ -68,9 +69,8 @@ def repaired(contents):
     return state(files), files.calls
 
 
-@pytest.mark.parametrize("how", ["killed", "power lost"])
-def test_a_repair_that_was_stopped_anywhere_is_made_again_or_taken_back(contents, repaired, how):
-    wanted, calls = repaired
+def stopped_anywhere(contents, calls):
+    """Yields after how many calls a repair was killed, and the files that it left."""
     for stop in range(0, calls, STEP):
         files = CrashFiles.holding(contents)
         files.chance = random.Random(stop)
@@ -79,9 +79,15 @@ def test_a_repair_that_was_stopped_anywhere_is_made_again_or_taken_back(contents
         try:
             repair(files)
         except KilledError:
-            pass
+            yield stop, files
         else:
-            break
+            return
+
+
+@pytest.mark.parametrize("how", ["killed", "power lost"])
+def test_a_repair_that_was_stopped_anywhere_is_made_again_or_taken_back(contents, repaired, how):
+    wanted, calls = repaired
+    for stop, files in stopped_anywhere(contents, calls):
         found = files.after_power_loss() if how == "power lost" else files.after_kill()
         again = type(found).holding(found.contents())
         repair(again)
@@ -94,8 +100,34 @@ def test_a_repair_that_was_stopped_anywhere_is_made_again_or_taken_back(contents
         assert found.contents() == contents, stop
 
 
+def lost_messages(files):
+    return survey(ROOT, files).counts.lost
+
+
+def test_a_repair_that_was_stopped_anywhere_leaves_the_count_of_lost_messages(contents, repaired):
+    _wanted, calls = repaired
+    whole = CrashFiles.holding(contents)
+    repair(whole)
+    lost = lost_messages(whole)
+    assert lost
+    half_done = 0
+    for stop, files in stopped_anywhere(contents, calls):
+        found = files.after_kill()
+        if not stopped_repair(found, ROOT):
+            continue
+        half_done += 1
+        assert lost_messages(found) == lost, stop
+        with pytest.raises(UndoError, match="stopped half-way"):
+            MessageStore.open(ROOT, files=found, clock=new_clock())
+        discarded = CrashFiles.holding(state(found))
+        with MessageStore.open(ROOT, files=discarded, clock=new_clock()) as store:
+            store.put("T", b"next")
+        assert lost_messages(discarded) == lost, stop
+    assert half_done
+
+
 def test_a_repair_that_ran_out_of_space_can_be_taken_back(tmp_path):
-    at = 1
+    at, helps = 1, list[str]()
     while True:
         folder = tmp_path / str(at)
         folder.mkdir()
@@ -106,8 +138,8 @@ def test_a_repair_that_ran_out_of_space_can_be_taken_back(tmp_path):
         )
         try:
             repair_store(FailingFiles(fault), root, new_clock(), lambda _plan: True)
-        except (FullError, OSError):
-            pass
+        except (FullError, OSError) as error:
+            helps.append(getattr(error, "help", ""))
         else:
             break
         files = RealFiles()
@@ -118,6 +150,8 @@ def test_a_repair_that_ran_out_of_space_can_be_taken_back(tmp_path):
         assert tree_digest(root) == before, at
         at += scaled(7, 1)
     assert at > 20
+    assert any("`seglog undo /" in one for one in helps)
+    assert not any("send again" in one for one in helps[1:])  # the first fault meets the lock file
 
 
 def test_nothing_is_changed_without_a_yes(tmp_path):

@@ -12,12 +12,12 @@ from seglog.doctor.draft.changes import changes_of
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.plans.apply import apply_changes
 from seglog.doctor.plans.unfinished import unfinished
-from seglog.doctor.undo.store_fingerprint import UNDO
 from seglog.doctor.undo.undo import undo_repair
 from seglog.doctor.undo.undo_pack import list_packs, pack_folder
 from seglog.doctor.undo.undo_writing import remove_leftovers
 from seglog.errors import CorruptError, NotFoundError, UndoError
 from seglog.storage.files.files import RealFiles, Stamp
+from seglog.storage.small_files import UNDO
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.material.golden import tree_digest
 from tests.support.scale import scaled

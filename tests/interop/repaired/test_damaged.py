@@ -10,7 +10,7 @@ import pytest
 from seglog import MessageStore
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line, place
 from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages

@@ -16,7 +16,7 @@ from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.tombstone import LOST_FLAG
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material.golden import expected, extract, golden_names
 
 EVERYTHING = tuple(

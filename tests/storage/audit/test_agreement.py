@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seglog import MessageStore, VirtualClock
 from seglog.storage.files.files import RealFiles
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.audits import audit, audit_as_survey, write_log
 from tests.support.material.golden import config_names, extract, golden_names
 from tests.support.material.mixed import fill_mixed

@@ -13,7 +13,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BATCH_UNIT_BYTES
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.splits.split_scan import SplitScan
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.audits import audit, audit_as_survey
 from tests.support.material.golden import extract
 from tests.support.material.mixed import fill_mixed

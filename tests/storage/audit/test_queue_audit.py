@@ -11,7 +11,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.audits import audit_as_survey, write_log
 from tests.support.material.records import Record, pack_log
 
@@ -97,8 +97,11 @@ def test_queue(queue_offsets, change, codes, tmp_path):
 @pytest.mark.parametrize(
     ("change", "codes"),
     [
-        (lambda units: units, ["record-queue-offset"]),
-        (set_units(tags_code=(9, 77)), ["record-queue-offset", "queue-unit-wrong"]),
+        (lambda units: units, ["record-repairable", "record-queue-offset"]),
+        (
+            set_units(tags_code=(9, 77)),
+            ["record-repairable", "record-queue-offset", "queue-unit-wrong"],
+        ),
     ],
     ids=["its unit is right", "its unit has another tag"],
 )

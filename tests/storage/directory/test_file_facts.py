@@ -9,9 +9,14 @@ from seglog.storage.directory.file_facts import Certainty, FileFacts, infer_leng
 K64 = 64 << 10
 
 
-def infer(facts, known=None):
+def infer(facts, known=None, sequences=()):
     found = infer_length(
-        facts, unit_bytes=1, range_bytes=(4096, (1 << 31) - 1), known_bytes=known, sole_unit_bytes=4096
+        facts,
+        unit_bytes=1,
+        range_bytes=(4096, (1 << 31) - 1),
+        known_bytes=known,
+        sole_unit_bytes=4096,
+        sequences=sequences,
     )
     return found.size_bytes, found.certainty
 
@@ -52,6 +57,20 @@ def test_what_was_written_down_decides_where_contents_do_not_contradict():
     assert infer([full(0, 5000, 100)], known=100_000) == (100_000, Certainty.WRITTEN)
     assert infer([full(0, 5000, 100_001)], known=100_000) == (None, Certainty.UNKNOWN)
     assert infer([full(0, K64, exact=K64)], known=100_000) == (K64, Certainty.PROVEN)
+
+
+def test_a_foreign_file_copied_over_one_does_not_outvote_the_others():
+    others = [full(0, K64), full(K64, K64), full(3 * K64, K64)]
+    foreign = FileFacts(2 * K64, 9 * K64, needed_bytes=9 * K64)
+    assert infer([*others, foreign], known=K64) == (K64, Certainty.WRITTEN)
+    assert infer([*others, foreign]) == (K64, Certainty.PROVEN)
+    apart = [full(0, K64), full(6 * K64, K64), foreign]
+    assert infer(apart, known=K64) == (K64, Certainty.WRITTEN)
+    assert infer(apart) == (None, Certainty.UNKNOWN)  # two of them may have been cut alike
+    queues = [[0], [0], [0], [0]]  # the only file of each of four
+    alone = [full(0, K64), full(0, K64), full(0, K64), FileFacts(0, 9 * K64, needed_bytes=9 * K64)]
+    assert infer(alone, sequences=queues) == (K64, Certainty.PROVEN)
+    assert infer(alone[1:], sequences=queues[1:]) == (None, Certainty.UNKNOWN)
 
 
 @pytest.mark.parametrize(

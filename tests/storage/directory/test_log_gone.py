@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from seglog.doctor.check.check import check_store
+from seglog.doctor.check.verify import verify_store
 from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import FileKindError, LogMissingError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from tests.support.material.golden import extract, tree_digest
 from tests.support.material.stores import SMALL, fill, new_clock, served
 

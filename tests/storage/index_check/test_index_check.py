@@ -12,7 +12,7 @@ from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER, INDEX_S
 from seglog.storage.index_check import index_check
 from seglog.storage.index_check.index_check import check_index
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
 

@@ -37,6 +37,31 @@ def test_native_kernels_that_are_asked_for_and_missing_are_an_error():
     assert "C compiler" in raised.value.help
 
 
+def test_an_extension_older_than_its_sources_says_so(tmp_path):
+    """The extension is as if it had been compiled before ``walk`` was written, for a process of its own."""
+    native()
+    code = (
+        "import importlib, seglog.errors\n"
+        "from seglog.storage.kernels import _native\n"
+        "del _native.walk\n"
+        "try:\n"
+        "    importlib.import_module('seglog.storage.kernels.walk')\n"
+        "except seglog.errors.MissingDependencyError as error:\n"
+        "    print(error, error.help, hasattr(_native, 'walk'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"SEGLOG_KERNEL": NATIVE},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "lack 'walk'" in done.stdout
+    assert "`pip install -e .`" in done.stdout
+    assert done.stdout.endswith("False\n")
+
+
 def test_unknown_kernels_are_an_error():
     with pytest.raises(InvalidArgumentError, match="SEGLOG_KERNEL is 'fortran'"):
         choose_kernels("fortran")

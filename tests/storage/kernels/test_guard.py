@@ -12,13 +12,13 @@ import textwrap
 import pytest
 from typing_extensions import override
 
+from seglog.doctor.check.verify import verify_store
 from seglog.errors import TruncatedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.kernels.parallel_walk import Walkers
 from seglog.storage.kernels.walk import QueueTable
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
-from seglog.storage.survey.verify import verify_store
+from seglog.storage.survey.store_survey import survey
 from tests.support.machine.kernels import native, running
 from tests.support.machine.patience import patience_s
 from tests.support.material.records import Record, pack_log

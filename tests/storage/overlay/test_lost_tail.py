@@ -16,7 +16,7 @@ from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.damage.images import Image, in_segment, shorten, slots
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest

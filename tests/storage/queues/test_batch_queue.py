@@ -15,7 +15,7 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.inner_batch import BatchMessage, encode_batch, iter_batch
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.mixed import declare
 from tests.support.material.stores import SMALL, OpenOptions, copy_store, new_clock

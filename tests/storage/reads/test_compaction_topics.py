@@ -13,7 +13,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.compaction import compaction_record
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.values import NewMessage
 from tests.support.material.archives import unpack
 from tests.support.material.stores import copy_store, new_clock

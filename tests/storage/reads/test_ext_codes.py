@@ -11,7 +11,7 @@ from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.queue.consume_queue_ext import ExtUnit, is_ext_address
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.ext_units import pack_ext_files
 from tests.support.material.stores import SMALL, new_clock, read_all

@@ -13,7 +13,7 @@ from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.record.sys_flag import TRANSACTION_ROLLBACK
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.values import NewMessage
 from tests.support.material.archives import unpack
 from tests.support.material.stores import SMALL, copy_store, new_clock, read_all

@@ -11,6 +11,7 @@ from typing import Unpack
 import pytest
 from typing_extensions import override
 
+from seglog.doctor.check.verify import verify_store
 from seglog.errors import FullError, InvalidArgumentError
 from seglog.storage.directory.index_files import list_index_files
 from seglog.storage.files.files import RealFiles
@@ -23,8 +24,7 @@ from seglog.storage.small_files.recovery_point_file import (
     write_recovery_point,
 )
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
-from seglog.storage.survey.verify import verify_store
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes import writer
 from tests.support.machine.patience import patience_s
 from tests.support.material.index_files import build_index_files

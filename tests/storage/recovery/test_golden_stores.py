@@ -9,7 +9,7 @@ import pytest
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.stores import read_all, served
 

@@ -21,7 +21,7 @@ from seglog.errors import (
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import SMALL, OpenStore, fill, read_all, served
 

@@ -11,7 +11,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.damage.images import Image, in_segment, last_end, made, remove, shorten, slots, torn
 from tests.support.material.golden import tree_digest
 from tests.support.material.records import Record

@@ -15,7 +15,7 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.seals.seal_files import list_seals
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.material.stores import (

@@ -13,7 +13,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.overlay.lost_messages import JUMP, UNIT, LostMessages
 from seglog.storage.scan.holes_file import TOMBSTONES, KnownHole, load_holes, merge_holes, save_holes
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.damage.images import Image, in_segment, slots
 from tests.support.material import golden
 from tests.support.material.records import Record

@@ -15,12 +15,12 @@ import pytest
 from typing_extensions import override
 
 from seglog.clock import SystemClock, VirtualClock
+from seglog.doctor.check.verify import verify_store
 from seglog.errors import FullError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.seals.seal_files import list_seals, read_seal
 from seglog.storage.seals.sealer import Sealer
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 from seglog.storage.writes import writer
 from tests.support.machine.patience import patience_s
 from tests.support.material import golden

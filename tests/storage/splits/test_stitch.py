@@ -9,7 +9,7 @@ import pytest
 from seglog.storage.audit.plan import plan_audit
 from seglog.storage.files.files import RealFiles
 from seglog.storage.splits.split_scan import SplitScan
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.audits import assert_agrees, audit_as_survey, conclude, write_log
 from tests.support.material.records import Record, pack_log
 

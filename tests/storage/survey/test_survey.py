@@ -17,7 +17,7 @@ from seglog.storage.format.checkpoint import Checkpoint, encode_checkpoint
 from seglog.storage.format.index.index import INDEX_ENTRY, INDEX_HEADER
 from seglog.storage.index_check.index_check import check_index
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
 

@@ -9,7 +9,7 @@ import pytest
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material.golden import extract
 from tests.support.material.stores import served
 

@@ -17,7 +17,7 @@ import pytest
 from seglog.errors import FullError, SeglogError, StoreFailedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from tests.support.crash.failing_files import NEEDS_SPACE, FailingFiles, Fault
 from tests.support.material.stores import SMALL, SMALL_INDEX, SomeLengths, new_clock, served

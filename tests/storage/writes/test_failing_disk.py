@@ -16,7 +16,7 @@ import pytest
 from seglog.errors import FullError, SeglogError, StoreFailedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.patience import patience_s

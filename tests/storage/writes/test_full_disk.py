@@ -9,7 +9,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
+from seglog.errors import FullError
+from seglog.storage.files.files import DiskUsage, RealFiles
+from seglog.storage.files.real_file import RealFile
+from seglog.storage.store import MessageStore
 from tests.support.machine.disks import disk, memory_disk, why_not
 from tests.support.machine.patience import patience_s
 
@@ -175,3 +180,34 @@ def test_an_index_that_found_no_space_to_begin_begins_once_there_is_some(tmp_pat
         )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout.split()[1]) >= 50
+
+
+class IndexFilesMade(RealFiles):
+    """Counts the index files that were begun; says that all but a little of the disk is in use."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    @override
+    def usage(self, path: Path) -> DiskUsage:
+        return DiskUsage(1 << 40, 4 << 20)
+
+    @override
+    def create(self, path: Path, size_bytes: int) -> RealFile:
+        self.begun += path.parent.name == "index"
+        return super().create(path, size_bytes)
+
+
+def test_an_index_that_finds_no_space_takes_none_that_puts_could_need(tmp_path):
+    files = IndexFilesMade()
+    with MessageStore.open(
+        tmp_path / "store", files=files, segment_size_bytes=1 << 20, queue_file_size_bytes=2000
+    ) as store:
+        for number in range(20):
+            store.put("T", b"body", properties={"KEYS": f"k{number}"})
+        with pytest.raises(FullError, match="no space left for an index file's slots"):
+            store.query("T", "k7")
+        assert files.begun == 0
+    with MessageStore.open(tmp_path / "store") as store:
+        assert len(store.query("T", "k7")) == 1
+        assert [path.name for path in (tmp_path / "store" / "index").iterdir()]

@@ -101,12 +101,12 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return watch
 
 
-def open_store(root: Path, watch: Watch) -> MessageStore:
+def open_store(root: Path, watch: Watch, flush_interval_ms: int = 1) -> MessageStore:
     return MessageStore.open(
         root,
         segment_size_bytes=SEGMENT_BYTES,
         queue_file_size_bytes=2000,
-        flush_interval_ms=1,
+        flush_interval_ms=flush_interval_ms,
         recovery_step_bytes=64 << 10,
         compaction_sizes=compaction_sizes(1 << 14, 1 << 12),
         files=FailingFiles(DiskWatch(watch)),
@@ -194,7 +194,7 @@ def test_a_flush_within_growth_breaks_the_order(tmp_path: Path, watch: Watch) ->
 
 
 def test_whoever_calls_the_disk_with_the_append_lock_is_seen(tmp_path: Path, watch: Watch) -> None:
-    with open_store(tmp_path / "s", watch) as store:
+    with open_store(tmp_path / "s", watch, flush_interval_ms=3_600_000) as store:
         store.put("T", b"x")
         writer = writer_of(store)
         with writer.appends.append_lock, pytest.raises(OrderError, match="with the append lock held"):

@@ -15,7 +15,7 @@ from seglog.errors import FullError, StoreFailedError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.patience import patience_s
 from tests.support.material.stores import SMALL, OpenOptions, new_clock, read_all, writer_of

@@ -16,7 +16,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
 from tests.support.material.stores import (

@@ -18,7 +18,7 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import CHECKPOINT_FILE, CONFIG, LOCK_FILE
 from seglog.storage.segments.segments import STAGED_SUFFIX
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.crash_model import Model, ViolationError, read_everything
 from tests.support.crash.crash_work import SEGMENT_BYTES, STORE, StillClock, Work

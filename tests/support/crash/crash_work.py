@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from seglog.clock import VirtualClock
 from seglog.errors import ConfigError, CorruptError
-from seglog.storage.directory.known_topics import TOPICS_FILE
+from seglog.storage.directory.broker_topics import TOPICS_FILE
 from seglog.storage.format.config.config_value import ConfigValue
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.record import properties as props

@@ -20,7 +20,7 @@ from seglog.storage.format.record.tombstone import LostRecord, encode_fillers, e
 from seglog.storage.seals.seal_files import SEALS
 from seglog.storage.segments.segments import STAGED_SUFFIX
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.survey import survey
+from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.mixed import fill_mixed
 from tests.support.material.sealed import flip, sealed_store

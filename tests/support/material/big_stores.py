@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from perf.made_store import make_store, record_dtype
+from perf.stores.made_store import make_store, record_dtype
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 
 from seglog.clock import VirtualClock
+from seglog.doctor.check.verify import verify_store
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
-from seglog.storage.survey.verify import verify_store
 
 SEGMENT_BYTES = 256 << 10
 BLOCK_BYTES = 64 << 10
@@ -60,3 +61,21 @@ def flip(file: Path, position: int, mask: int = 1) -> None:
         byte = stream.read(1)[0]
         stream.seek(position)
         stream.write(bytes([byte ^ mask]))
+
+
+def sealed_stores(base: Path) -> dict[bool, tuple[Path, VirtualClock]]:
+    """Makes a sealed store with ``__CRC32#`` and one without; returns each with its clock."""
+    return {
+        crc: (base / f"crc-{crc}", sealed_store(base / f"crc-{crc}", record_crc=crc)) for crc in (True, False)
+    }
+
+
+def record_near(path: Path, number: int, position: int) -> tuple[int, int]:
+    """Returns start and size of the record that covers a position of a segment."""
+    raw = segment(path, number).read_bytes()
+    at = 0
+    while True:
+        size = struct.unpack_from(">i", raw, at)[0]
+        if at + size > position:
+            return at, size
+        at += size

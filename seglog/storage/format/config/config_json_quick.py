@@ -1,7 +1,7 @@
 """Reads config JSON with the reader of the standard library, where that gives the same.
 
 A table of a hundred thousand offsets is read in a tenth of the time. What the standard reader does not know
-(objects as keys) or would let through (endless nesting, NaN), and whatever is damaged, is left to
+(objects as keys) or would let through (endless nesting, NaN), and any damage, is left to
 :mod:`seglog.storage.format.config.config_json`, which also says where the damage is.
 """
 
@@ -29,7 +29,7 @@ def decode_quickly(text: str, max_depth: int) -> tuple[ConfigValue] | None:
 
     Args:
         text: A config file.
-        max_depth: How deep values may lie.
+        max_depth: How deep values may be.
     """
     if _MARK in text or "\\u0000" in text:
         return None

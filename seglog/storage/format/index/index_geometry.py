@@ -1,7 +1,7 @@
 """Finds out how an index file is divided, and whether its chains are whole.
 
 A file's length is 40 + 4·S + 20·N bytes, which leaves both unknown. RocketMQ's default, and nearly every
-store, has N = 4·S; where the file's first entry does not lie where that would put it, S is looked for: the
+store, has N = 4·S; where the file's first entry is not where that would put it, S is looked for: the
 first entry is of the record that the header begins with, the last of the one it ends with, and the slots
 must be exactly what the entries make them.
 
@@ -28,7 +28,7 @@ from seglog.storage.format.layout import I32_ITEMS, Buffer
 from seglog.storage.format.record.record import Damage
 
 _DEFAULT_RATIO: Final = 4
-"""Entries for each slot where nobody configured anything else."""
+"""Entries for each slot by default."""
 
 _MOST_CANDIDATES: Final = 8
 """Real files have one; more come from damage, and each costs a sort."""
@@ -45,7 +45,7 @@ def infer_index_geometry(buffer: Buffer, likely: IndexGeometry | None = None) ->
         CorruptError: No division explains the file; a file without entries needs ``likely`` or N = 4·S.
     """
     header = decode_index_header(buffer)
-    for geometry in _likely(len(buffer), likely):
+    for geometry in likely_geometries(len(buffer), likely):
         view = IndexView(buffer, geometry)
         if header.index_count <= 1 or _ends_fit(view):
             return geometry
@@ -97,7 +97,13 @@ def index_damage(view: IndexView) -> Damage | None:
     return None
 
 
-def _likely(file_size_bytes: int, likely: IndexGeometry | None) -> Iterator[IndexGeometry]:
+def likely_geometries(file_size_bytes: int, likely: IndexGeometry | None) -> Iterator[IndexGeometry]:
+    """Yields the divisions that files of a length most often have: that of another file, then the default.
+
+    Args:
+        file_size_bytes: The length.
+        likely: Division of another file of the same store.
+    """
     if likely is not None and likely.file_size_bytes == file_size_bytes:
         yield likely
     slots, rest = divmod(
@@ -126,7 +132,7 @@ def _ends_fit(view: IndexView) -> bool:
 def _candidates(buffer: Buffer) -> Iterator[IndexGeometry]:
     """Yields the divisions that put the header's records at both ends of the entries.
 
-    With N whole, S is known modulo 5, so the possible first entries lie 20 bytes apart and all are tried
+    With N whole, S is known modulo 5, so the possible first entries are 20 bytes apart and all are tried
     at once.
     """
     header = decode_index_header(buffer)
@@ -134,7 +140,7 @@ def _candidates(buffer: Buffer) -> Iterator[IndexGeometry]:
     last = header.index_count - 1
     step = INDEX_ENTRY.size_bytes // INDEX_SLOT.size_bytes
     least = room % step
-    tries = room // step - last  # entry 0 lies before the first one, the last one within the file
+    tries = room // step - last  # entry 0 is before the first one, the last one within the file
     if odd or tries <= 0:
         return
     at = INDEX_HEADER.size_bytes + least * INDEX_SLOT.size_bytes

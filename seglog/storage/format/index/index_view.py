@@ -1,6 +1,6 @@
 """Looks up keys in index files.
 
-Only hashes are stored: whoever looks up must compare the keys of the records found. Files are asked newest
+Only hashes are stored: callers must compare the keys of the records found. Files are asked newest
 first, and chains lead from newer to older entries, so the newest records are found first.
 
 Source: ``store/.../index/IndexFile.java selectPhyOffset``, ``IndexService.java queryOffset``.
@@ -99,7 +99,7 @@ class IndexView:
     def _chain(self, hashed: int) -> Iterator[tuple[int, int, int]]:
         """Yields hash, place and time of the entries of a slot, newest first.
 
-        Ends where a damaged chain stops leading backwards, so it is linear whatever the bytes are.
+        Ends where a damaged chain stops leading backwards, so it is linear for any bytes.
         """
         header = self.header
         unpack, entries_at, size = (

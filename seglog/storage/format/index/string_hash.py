@@ -39,7 +39,7 @@ def slice_hashes(data: Buffer, starts: _Ints, ends: _Ints) -> Hashes:
     units = np.frombuffer(data, np.uint8)
     sums = np.zeros(len(units) + 1, np.uint32)
     np.cumsum(units * _powers(_INVERSE, len(units)), dtype=np.uint32, out=sums[1:])
-    # An empty slice at 0 has no last byte, but its sum is 0 whatever it is multiplied by.
+    # An empty slice at 0 has no last byte, but its sum is 0, and so is any product of it.
     hashes: Hashes = (sums[ends] - sums[starts]) * powers_of_31(len(units) + 1)[ends - 1]
     return hashes
 

@@ -8,7 +8,6 @@ Truth: the tables here; RocketMQ never reads these files.
 
 from seglog.storage.format.ours.attic_entry import ATTIC_HEAD_BYTES as ATTIC_HEAD_BYTES
 from seglog.storage.format.ours.attic_entry import encode_entry as encode_entry
-from seglog.storage.format.ours.crc_of_zeros import crc_of_zeros as crc_of_zeros
 from seglog.storage.format.ours.offset_history import ChangeKind as ChangeKind
 from seglog.storage.format.ours.offset_history import DecodedChanges as DecodedChanges
 from seglog.storage.format.ours.offset_history import OffsetChange as OffsetChange
@@ -25,3 +24,4 @@ from seglog.storage.format.ours.undo_journal import UndoKind as UndoKind
 from seglog.storage.format.ours.undo_journal import decode_undo_entry as decode_undo_entry
 from seglog.storage.format.ours.undo_journal import encode_undo_entry as encode_undo_entry
 from seglog.storage.format.ours.undo_journal import undo_entry_bytes as undo_entry_bytes
+from seglog.storage.format.ours.zeros_crc import crc_of_zeros as crc_of_zeros

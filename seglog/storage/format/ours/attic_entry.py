@@ -1,9 +1,9 @@
 """One entry of the attic: bytes of a file of the store, as an opening found them before it wrote over them.
 
 A file of the attic is a row of entries, each a head, the name of the file relative to the store, and the
-bytes. It is written from front to end before anything of the store is changed, so an entry that is cut
-is the end of what was kept; one that is damaged
-but for its lengths costs only itself, where entry follows entry from its end to that of the file.
+bytes. It is written from front to end before anything of the store is changed, so an entry that is cut is
+the end of what was kept. Damage that spares the lengths of an entry costs only that entry, if entries follow
+each other from its end to that of the file.
 
 Truth: none. What comes back from here has to prove itself.
 

@@ -5,7 +5,7 @@ and the offsets of all groups as they were then, so every file says by itself wh
 moment since; older files can go. A name is as long as its head says, in UTF-8.
 
 Only the newest file is appended to. What a crash left of its last change is no change. Damage elsewhere costs
-the changes that it lies in: the next one is found by its magic number and proven by its checksum.
+the changes that it is in: the next one is found by its magic number and proven by its checksum.
 
 Truth: none of a group's offset, which is ``config/consumerOffset.json``; all of how it came there.
 
@@ -167,7 +167,7 @@ def decode_changes(data: bytes) -> DecodedChanges:
 
 def _encode_names(topic: str, group: str, client_id: str) -> tuple[bytes, int, int, int]:
     """Returns the three names and how long each of them is."""
-    # Names come from a file that others write: whatever JSON can say must come back as it was.
+    # Names come from a file that others write: any text of JSON must come back as it was.
     names = [name.encode("utf-8", "surrogatepass") for name in (topic, group)]
     # A cut may fall into a character: what is left of it is dropped.
     client = client_id.encode("utf-8", "replace")[:MAX_CLIENT_BYTES].decode("utf-8", "ignore").encode()

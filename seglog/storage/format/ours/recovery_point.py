@@ -53,6 +53,9 @@ RECOVERY_POINT_HEAD: Final = Layout(
     ),
 )
 
+_PLACES: Final = tuple(RECOVERY_POINT_HEAD.offsets)[2:-4]
+"""Fields of the head that a :class:`RecoveryPoint` has under the same names."""
+
 RECOVERY_POINT_BLOCK: Final = Layout(
     "Recovery point, one block",
     _SOURCE,
@@ -157,16 +160,7 @@ def encode_recovery_point(point: RecoveryPoint) -> bytes:
     head = RECOVERY_POINT_HEAD.struct.pack(
         RECOVERY_POINT_MAGIC,
         RECOVERY_POINT_VERSION,
-        point.min_phy_offset,
-        point.end_phy_offset,
-        point.segment_bytes,
-        point.queue_file_bytes,
-        point.last_phy_offset,
-        point.last_store_timestamp_ms,
-        point.newest_store_timestamp_ms,
-        point.indexed_phy_offset,
-        point.index_end_phy_offset,
-        point.blocks_from,
+        *(getattr(point, name) for name in _PLACES),
         len(point.block_crcs),
         len(queues),
         len(files),
@@ -192,8 +186,7 @@ def decode_recovery_point(data: bytes) -> RecoveryPoint:
     own, stored = checksum(memoryview(data)[:end]), RECOVERY_POINT_END.struct.unpack_from(data, end)[0]
     if own != stored:
         raise CorruptError("point-crc", position_bytes=end, expected=f"{stored:#x}", found=f"{own:#x}")
-    head = RECOVERY_POINT_HEAD.struct.unpack_from(data)
-    magic, version, *_places, blocks, queues, files, names = head
+    magic, version, *places, blocks, queues, files, names = RECOVERY_POINT_HEAD.struct.unpack_from(data)
     if (magic, version) != (RECOVERY_POINT_MAGIC, RECOVERY_POINT_VERSION):
         expected = f"{RECOVERY_POINT_MAGIC:#x} version {RECOVERY_POINT_VERSION}"
         raise CorruptError("point-version", expected=expected, found=f"{magic:#x} version {version}")
@@ -212,22 +205,7 @@ def decode_recovery_point(data: bytes) -> RecoveryPoint:
         raise CorruptError("point-lengths", expected=f"{names} bytes of names, {files} files")
     sums = _queue_sums(queue_rows, file_rows, data[at:end])
     crcs = block_rows["crc32c"].astype(np.uint32)
-    start, point, segment, queue_file, last, last_ms, newest_ms = head[2:9]
-    indexed, index_end, blocks_from = head[9:12]
-    return RecoveryPoint(
-        start,
-        point,
-        segment,
-        queue_file,
-        last,
-        last_ms,
-        newest_ms,
-        indexed,
-        index_end,
-        blocks_from,
-        crcs,
-        sums,
-    )
+    return RecoveryPoint(**dict(zip(_PLACES, places, strict=True)), block_crcs=crcs, queues=sums)
 
 
 def _queue_sums(

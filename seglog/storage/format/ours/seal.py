@@ -104,7 +104,7 @@ class Seal:
         """Returns how many records had bytes in blocks ``first_block`` to ``end_block - 1``."""
         begun = int(self.blocks["record_count"][first_block:end_block].sum())
         start = self.first_phy_offset + first_block * SEAL_BLOCK_BYTES
-        # Records lie side by side from the segment's start on, so a block that begins with none is run into.
+        # Records are side by side from the segment's start on, so a block that begins with none is run into.
         run_into = start < self.end_phy_offset and int(self.blocks["first_record_at"][first_block]) != 0
         return begun + run_into
 

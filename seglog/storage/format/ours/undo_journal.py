@@ -63,7 +63,7 @@ class UndoKind(enum.IntEnum):
     BYTES = 4
     """A stretch that is written over, as it was; zeros at its end are left out of the data."""
     KEPT = 5
-    """A file that goes: it lies in the pack under the number in ``position_bytes``."""
+    """A file that goes: it is in the pack under the number in ``position_bytes``."""
     MOVED = 6
     """A file that gets another name, which is the data."""
     CREATED = 7
@@ -73,8 +73,8 @@ class UndoKind(enum.IntEnum):
     END = 9
     """Last entry: ``position_bytes`` is the number of entries before it."""
     RENAMED = 10
-    """A file that gets another name, which is the data and may be that of another such file: each lies in the
-    pack meanwhile, under the number in ``position_bytes``."""
+    """A file that gets another name, which is the data. Another such file may have that name: meanwhile each
+    is in the pack, under the number in ``position_bytes``."""
 
 
 @dataclass(frozen=True, slots=True)

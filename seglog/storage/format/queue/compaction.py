@@ -1,7 +1,7 @@
 """Compaction topics: a log of their own, from which the last message of each key is kept.
 
 The compaction log holds the commit log's records byte for byte, except that ``phy_offset`` says where
-they lie in it. So a ``__CRC32#`` of such a record no longer verifies, and message ids made of it lead
+they are in it. So a ``__CRC32#`` of such a record no longer verifies, and message ids made of it lead
 nowhere. Its queue files have the unit of batch queues and the names of the log files they belong to:
 both end together, a file is full when either is.
 
@@ -83,7 +83,7 @@ def compaction_record(record: Buffer, phy_offset: int) -> bytes:
 
     Args:
         record: A whole record of the commit log.
-        phy_offset: Where it will lie in the compaction log.
+        phy_offset: Where it will be in the compaction log.
 
     Raises:
         TruncatedError: Too short for a record.

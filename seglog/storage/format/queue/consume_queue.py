@@ -1,7 +1,7 @@
 """The consume-queue unit: 20 bytes that lead from a queue offset to a record of the commit log.
 
 Truth: none. Units are derived from the commit log and can be rebuilt from it at any time; where the two
-disagree, the log is right. Unit k of a queue lies at byte 20·k of the endless queue, whose files are
+disagree, the log is right. Unit k of a queue is at byte 20·k of the endless queue, whose files are
 named by the byte they start with.
 
 Source: ``store/.../ConsumeQueue.java CQ_STORE_UNIT_SIZE``. Its comment calls the second field

@@ -9,7 +9,6 @@ Truth: RocketMQ's sources and files, as each module names them.
 
 from seglog.storage.format.record import properties as properties
 from seglog.storage.format.record import sys_flag as sys_flag
-from seglog.storage.format.record.flipped_bit import Bit as Bit
 from seglog.storage.format.record.flipped_bit import flipped as flipped
 from seglog.storage.format.record.host import IPV4_BYTES as IPV4_BYTES
 from seglog.storage.format.record.host import IPV6_BYTES as IPV6_BYTES

@@ -64,7 +64,7 @@ def mend_record(record: bytes, phy_offset: int) -> Bit | None:
 
     Args:
         record: The record, of the length that its head says or a queue unit knows.
-        phy_offset: Where it lies.
+        phy_offset: Where it is.
 
     Returns:
         None if no bit or more than one explains the damage, or no checksum covers it.
@@ -77,12 +77,12 @@ def mend_record(record: bytes, phy_offset: int) -> Bit | None:
 def structure_bits(record: bytes, phy_offset: int) -> list[Bit]:
     """Returns the bits of lengths, magic, place and signs of which flipping one makes a record whole.
 
-    No checksum proves these without ``__CRC32#``, and other lengths may add up as well: whoever flips one
-    needs a second witness, such as the size that a queue unit has.
+    No checksum proves these without ``__CRC32#``, and other lengths may add up as well: a caller
+    that flips one needs a second witness, such as the size that a queue unit has.
 
     Args:
         record: Bytes that start with the record and may go on behind it.
-        phy_offset: Where it lies.
+        phy_offset: Where it is.
     """
     if len(record) < MIN_RECORD_BYTES:
         return []

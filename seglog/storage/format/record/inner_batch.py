@@ -5,7 +5,7 @@ one record whose body is the client's batch untouched; its messages have a flag,
 their own, and take everything else from the record.
 
 Source: ``MessageDecoder.java encodeMessage, decodeMessage, countInnerMsgNum``. Magic and CRC are written
-as 0 there and looked at by nobody. Java counts by the sizes but decodes by the parts; here they must
+as 0 there and never read. Java counts by the sizes but decodes by the parts; here they must
 agree.
 """
 

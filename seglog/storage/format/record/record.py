@@ -8,7 +8,7 @@ bytes to spare, a BLANK filler ends the segment file.
 Truth: this is it. Everything else in a store can be rebuilt from records that pass :func:`examine`.
 
 Source: ``CommitLog.java checkMessageAndReturnSize``, ``MessageExtEncoder.java``. Beyond Java's checks a
-record must lie where its ``phy_offset`` says, a ``__CRC32#`` property must verify wherever it is present,
+record must be where its ``phy_offset`` says, a ``__CRC32#`` property must verify wherever it is present,
 and properties without it must not hold the NULs that a torn write leaves, nor a part of another record.
 """
 
@@ -202,8 +202,8 @@ class Damage(NamedTuple):
 def examine(buffer: memoryview, at: int, phy_offset: int, verify: bool = True) -> RecordRow | Damage:
     """Returns the record that starts at ``at``, or why there is none.
 
-    A record that goes beyond the buffer is damage of the kind ``size``, unless the bytes at hand already
-    prove that it is none: a damaged size must not make a scan read a whole segment.
+    A record that goes beyond the buffer is damage of the kind ``size``, unless the bytes in the buffer
+    already prove that it is none: a damaged size must not make a scan read a whole segment.
 
     Args:
         buffer: Bytes of the log.
@@ -214,7 +214,7 @@ def examine(buffer: memoryview, at: int, phy_offset: int, verify: bool = True) -
     room = len(buffer) - at
     if room < MIN_RECORD_BYTES:
         return Damage("short", f"at least {MIN_RECORD_BYTES} bytes", room)
-    # All but the last two fields lie before the addresses, whose length varies.
+    # All but the last two fields are before the addresses, whose length varies.
     size, magic, body_crc, queue_id, queue_offset, own_offset, sys_flag, store_timestamp, body_size = (
         _UNPACK_V4(buffer, at)
     )

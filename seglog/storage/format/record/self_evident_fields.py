@@ -1,7 +1,7 @@
 """Fields of a record that something else says too, written again: its magic, its own place, its length.
 
-The magic is one of two constants, a record states where it lies, and a queue unit knows its length. Whoever
-writes over these costs a reader the message, and nobody the knowledge of what stood there.
+The magic is one of two constants, a record states where it is, and a queue unit knows its length. Damage
+to these fields hides the message from readers, but what they held is still known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def restate(record: bytes, phy_offset: int) -> bytes | None:
 
     Args:
         record: As many bytes as the queue unit says, or more than are left of it.
-        phy_offset: Where it lies.
+        phy_offset: Where it is.
     """
     for magic in (MAGIC_V1, MAGIC_V2):
         made = bytearray(record)

@@ -1,8 +1,8 @@
 """The tagsCode of a queue unit: Java's ``String.hashCode`` of the tag.
 
 The hash runs over UTF-16 code units, wraps at 32 bits and is sign-extended to 64: hashing bytes, or
-wrapping later, gives other codes for anything outside ASCII. Codes collide ("Aa" and "BB"), so whoever
-filters by code compares the tag itself as well.
+wrapping later, gives other codes for anything outside ASCII. Codes collide ("Aa" and "BB"), so a
+filter by code compares the tag itself as well.
 
 Source: ``MessageExtBrokerInner.java tagsString2tagsCode``.
 """

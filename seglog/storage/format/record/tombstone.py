@@ -1,7 +1,7 @@
 """Tombstones: records that take the place of lost ones, so that the log itself remembers what it lost.
 
 A tombstone has the place, size, queue and queue offset of the record that was lost, and a body of zeros.
-RocketMQ takes it for a message, so the offset is never given again, whoever opens the store, and everything
+RocketMQ takes it for a message, so no program that opens the store gives the offset again, and everything
 behind it keeps its place. Stretches of which no queue knows anything become fillers: ROLLBACK records, to
 which RocketMQ gives neither offset nor queue nor index entry.
 
@@ -56,7 +56,7 @@ LOST_FLAG: Final = 0x4C4F_5354
 LOST_TAGS_CODE: Final = tags_code(LOST)
 MIN_TAG_HASH: Final = -(1 << 31)
 MAX_TAG_HASH: Final = (1 << 31) - 1
-"""Tags have hashes of 32 bits; addresses in ConsumeQueueExt lie below, times of delivery above."""
+"""Tags have hashes of 32 bits; addresses in ConsumeQueueExt are below, times of delivery above."""
 FILLER_TOPIC: Final = "SEGLOG_FILLER"
 MAX_FILLER_BYTES: Final = 1 << 20
 """RocketMQ allocates the size of a record to check it."""
@@ -234,7 +234,7 @@ def is_tombstone(record: memoryview) -> bool:
     """Returns whether a whole record is a tombstone or filler: marked, of no broker, a body of zeros."""
     if len(record) < MIN_RECORD_BYTES or not has_lost_flag(record):
         return False
-    # Where it lies was looked at when it was found; here only its parts are wanted.
+    # Where it is was looked at when it was found; here only its parts are wanted.
     own_offset = HEAD_V4.picking("phy_offset").unpack_from(record)[0]
     row = examine(record, 0, own_offset, verify=False)
     if isinstance(row, Damage) or _STORE_PORT[row.sys_flag & HOST_BITS](record)[0] != _NO_PORT:

@@ -115,7 +115,7 @@ def view_timer_slots(buffer: Buffer) -> TimerSlots:
 
 
 def occupied_slots(slots: TimerSlots) -> npt.NDArray[np.int64]:
-    """Returns the numbers of the slots that lead to units: those whose time belongs where they lie."""
+    """Returns the numbers of the slots that lead to units: those whose time belongs where they are."""
     times = slots["slot_time"]
     fits = (times > 0) & (slots["last_position"] >= 0)
     numbers = np.flatnonzero(fits)

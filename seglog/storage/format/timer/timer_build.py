@@ -46,7 +46,7 @@ def due_unit(
     Args:
         due_ms: ``TIMER_OUT_MS`` of the message.
         now_ms: When it is enqueued, a multiple of the precision; not behind ``due_ms``.
-        phy_offset: Where the message lies in ``rmq_sys_wheel_timer``.
+        phy_offset: Where the message is in ``rmq_sys_wheel_timer``.
         record_bytes: How long it is.
         topic_hash: Java hash of its real topic.
         is_delete: Whether it takes another message out.
@@ -67,7 +67,7 @@ def pack_units(units: list[TimerUnit]) -> TimerUnits:
 
 
 def unit_positions(count: int, first: int, file_size_bytes: int) -> _Ints:
-    """Returns where units lie in the timer log, ``(n,)``.
+    """Returns where units are in the timer log, ``(n,)``.
 
     Args:
         count: How many.

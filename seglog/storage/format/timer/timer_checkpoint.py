@@ -1,8 +1,8 @@
 """The file ``config/timercheck``: how far the timer came.
 
 Truth: this file and nothing else. Without it every timer message that is still in the commit log is
-enqueued again, and those that are due are delivered a second time; whoever rebuilds the wheel must write
-both queue offsets as the end of ``rmq_sys_wheel_timer``.
+enqueued again, and those that are due are delivered a second time; a repair that rebuilds the wheel must
+write both queue offsets as the end of ``rmq_sys_wheel_timer``.
 
 Source: ``store/.../timer/TimerCheckpoint.java``.
 """

@@ -195,7 +195,7 @@ typedef struct {
 /* Finds the queue. */
 enum outcome fast_path_find(FastPath *path, struct append *append);
 
-/* Does all that may run code of others: stamps the time, and makes sure that nobody cut the files. The born
+/* Does all that may run code of others: stamps the time, and makes sure that no file was cut. The born
  * time is left alone if `is_born`.
  */
 enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_born, bool is_sync);

@@ -394,9 +394,9 @@ bool call_guarded(const Py_buffer *view, void (*work)(void *state), void *state)
 
 enum { AT_A_TIME_BYTES = 1 << 20 }; /* other threads may map and unmap files in between */
 
-/* Populates the whole pages within the span; their content stays as it is, whatever is written to them
- * meanwhile. False where the system cannot (Linux before 5.14), or a page has no space behind it: no signal
- * then.
+/* Populates the whole pages within the span; their content stays as it is, with what is written to
+ * them meanwhile. False where the system cannot (Linux before 5.14), or a page has no space behind it: no
+ * signal then.
  */
 #ifdef MADV_POPULATE_WRITE
 static bool populate(struct span pages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from crc32c import crc32c
 
-from seglog.storage.format.ours.crc_of_zeros import crc_of_zeros
+from seglog.storage.format.ours.zeros_crc import crc_of_zeros
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 255, 4096, 1_000_003])

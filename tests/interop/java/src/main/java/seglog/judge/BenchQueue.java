@@ -18,7 +18,7 @@ import org.apache.rocketmq.store.PutMessageResult;
 
 /**
  * The queues that benches write, one message or one batch a call; messages go to the queues in turn.
- * What is in them is the same as in {@code perf/bodies.py}. One thread at a time.
+ * What is in them is the same as in {@code perf/plan/bodies.py}. One thread at a time.
  */
 final class BenchQueue {
   static final String TOPIC = "Bench";

@@ -1,0 +1,1 @@
+"""Sampling: contestants in turn, each sample in a process of its own."""

@@ -1,0 +1,104 @@
+"""Moves one group in one queue, in a store that no process has open.
+
+Only ``config/consumerOffset.json`` changes, under the store's lock, and what it was before becomes its
+``.bak``, as RocketMQ does it. A broker that runs keeps its offsets in memory and would write over ours: it
+holds the lock, so it is never met here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog.clock import Clock
+from seglog.doctor.groups.queue_range import queue_range
+from seglog.doctor.tables.offset_table import OffsetTable
+from seglog.errors import NotFoundError, OffsetRangeError
+from seglog.storage.files import Files, lock_held
+from seglog.storage.format.names import check_group, check_queue_id, check_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was changed.
+
+    Attributes:
+        before: Where the group went on; None if it had no offset.
+        after: Where it goes on now; None if it has no offset any more.
+        min_offset: Of the queue.
+        max_offset: Of the queue.
+    """
+
+    group: str
+    topic: str
+    queue_id: int
+    before: int | None
+    after: int | None
+    min_offset: int
+    max_offset: int
+
+
+def skip(
+    files: Files,
+    root: Path,
+    clock: Clock,
+    group: str,
+    topic: str,
+    queue_id: int,
+    *,
+    to: int | None = None,
+    forget: bool = False,
+) -> Skipped:
+    """Moves a group past the message where it stands, or to an offset.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        clock: Stamps the table's version.
+        group: The group.
+        topic: The topic.
+        queue_id: The queue.
+        to: Where it goes on; None for past one message.
+        forget: Whether to take its offset away instead, as if it had never consumed.
+
+    Raises:
+        NotFoundError: No such store or queue, or the group has no offset there and ``to`` names none.
+        OffsetRangeError: The queue has no such offset, or the group is at its end.
+        StoreLockedError: A broker or another process has the store open.
+        ConfigError: The table cannot be read.
+    """
+    check_group(group)
+    check_topic(topic)
+    check_queue_id(queue_id)
+    low, high = queue_range(files, root, topic, queue_id)
+    with lock_held(files, root):
+        table = OffsetTable(files, root)
+        before = table.of(group, topic, queue_id)
+        after = None if forget else _target(group, topic, queue_id, before, to, (low, high))
+        if before is None and (forget or to is None):
+            raise NotFoundError(
+                f"group {group} has no offset in {topic}/{queue_id}",
+                help="`seglog config show STORE consumerOffset` lists groups; --to gives it one",
+            )
+        if after != before:
+            table.set(group, topic, queue_id, after, clock.now_ms())
+    return Skipped(group, topic, queue_id, before, after, low, high)
+
+
+def _target(
+    group: str, topic: str, queue_id: int, before: int | None, to: int | None, bounds: tuple[int, int]
+) -> int:
+    low, high = bounds
+    # Messages below the minimum are gone: who stands there is delivered the first that is left.
+    target = max(before or 0, low) + 1 if to is None else to
+    if target > high and to is None and before is not None:
+        raise OffsetRangeError(
+            f"group {group} is at the end of {topic}/{queue_id} ({before}): there is no message to skip",
+            min_offset=low,
+            max_offset=high,
+        )
+    if not low <= target <= high and target != before:
+        raise OffsetRangeError(
+            f"{topic}/{queue_id} has the offsets {low}..{high}, not {target}", min_offset=low, max_offset=high
+        )
+    return target

@@ -1,0 +1,295 @@
+"""Reads a store directory, whole, and says what is in it and what opening it would serve; writes nothing.
+
+A survey walks the log in one go and keeps a row of every record, 44 bytes. ``open`` recovers by it, reading
+commands show it, and a repair compares with it. Where a walk anywhere, or in threads, is wanted, an audit
+(:mod:`seglog.storage.audit`) says the same of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from seglog.storage.compaction.copies import CommitRecords
+from seglog.storage.compaction.files import (
+    CompactionState,
+    compacted_queues,
+    infer_compaction_sizes,
+    list_compaction_files,
+    load_state,
+    queue_ids,
+)
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader
+from seglog.storage.directory.broker_topics import TopicKinds, configured_kinds
+from seglog.storage.files.files import Files
+from seglog.storage.format import names
+from seglog.storage.format.ours.recovery_point import RecoveryPoint
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from seglog.storage.format.record.tombstone import LostRecord
+from seglog.storage.kernels.walk import QueueTable, Rows, are_dispatched
+from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.lost_messages import LostMessages, Offsets
+from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, rows_as_placed
+from seglog.storage.scan.conclusion import WalkedLog, conclude
+from seglog.storage.scan.holes_file import KnownHole
+from seglog.storage.scan.listed import ListedStore, list_whole, mode_of
+from seglog.storage.scan.message_counts import MessageCounts, count_messages, lost_of_store
+from seglog.storage.scan.queue_overlays import Key, Overlays, batch_topics, overlay_queues
+from seglog.storage.seals.block_guard import BlockGuard
+from seglog.storage.segments.scratch import Room
+from seglog.storage.survey.row_queues import RowQueues
+from seglog.storage.walk import Hole, LogScan, Progress
+from seglog.storage.walk.dispatch import RowsByQueue, dispatch, topics_with_inner_batches
+from seglog.storage.walk.growable_rows import chosen
+from seglog.storage.walk.log_records import has_record_crc
+
+
+@dataclass(slots=True)
+class Survey(ListedStore):
+    """A store as it was found.
+
+    Attributes:
+        scan: The walk, which can continue from its end.
+        rows: ``(n,) ROW``, every valid record in log order.
+        queues: What each queue must hold, by topic and number.
+        batch_queues: What each batch queue must hold.
+        lost_in_holes: The messages that each of :attr:`holes` took.
+        lost_tail: Records behind the log's end that only queue units know, in log order.
+        standing: Stretches of the log of which earlier recoveries wrote down what was lost there.
+        record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
+        kinds: Topics of other kinds than the plain one.
+        compaction: What the own log of each compaction queue holds, as far as it counts.
+        compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
+        point: The recovery point that the walk began at; rows of records below it are not here.
+        guard: Checks records below that place before they are served; None if there are none.
+        withheld: Where records lie that a reader steps over, as a repair would serve them otherwise.
+        repairable: The queue offsets of these.
+    """
+
+    scan: LogScan
+    rows: Rows
+    queues: dict[Key, QueueState]
+    batch_queues: dict[Key, BatchQueueState]
+    lost_in_holes: list[list[LostMessages]]
+    lost_tail: list[LostRecord]
+    standing: list[KnownHole]
+    record_crc: bool
+    kinds: TopicKinds = field(default_factory=TopicKinds)
+    compaction: dict[Key, CompactionState] = field(default_factory=dict)
+    compaction_rows: RowsByQueue = field(default_factory=dict)
+    point: RecoveryPoint | None = None
+    guard: BlockGuard | None = None
+    withheld: frozenset[int] = frozenset()
+    repairable: Offsets = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        store: ListedStore,
+        scan: LogScan,
+        rows: Rows,
+        queues: Overlays,
+        files: Files,
+        *,
+        record_crc: bool,
+        newest_ms: int | None,
+    ) -> Survey:
+        """Returns what follows from a walk.
+
+        Args:
+            store: The store as it was listed.
+            scan: The walk.
+            rows: What it found.
+            queues: The queues.
+            files: Where the store is.
+            record_crc: As :attr:`record_crc`.
+            newest_ms: The latest store time of any record, None without records.
+        """
+        log = WalkedLog(scan.holes, scan.tail, scan.end_phy_offset, newest_ms, scan.last_store_ms, record_crc)
+        found = conclude(store, log, queues, files)
+        return cls(
+            store.root,
+            store.lengths,
+            store.geometry,
+            store.mode,
+            store.checkpoint,
+            store.log_files,
+            store.queue_files,
+            store.batch_files,
+            found.findings,
+            scan,
+            rows,
+            queues.plain,
+            queues.batch,
+            found.lost_in_holes,
+            found.lost_tail,
+            found.standing,
+            record_crc,
+        )
+
+    @property
+    def numbers(self) -> QueueTable:
+        """The queues that rows name."""
+        return self.scan.queues
+
+    @property
+    def walked_from(self) -> int:
+        """Where the walk began; rows of records below are not here."""
+        return 0 if self.point is None else self.point.end_phy_offset
+
+    @property
+    def min_phy_offset(self) -> int:
+        """Where the log starts; -1 without any segment, as RocketMQ says it."""
+        return self.log_start(self.max_phy_offset)
+
+    @property
+    def max_phy_offset(self) -> int:
+        """Where the log ends: the place of the next record."""
+        return self.scan.end_phy_offset
+
+    @property
+    def tombstone_timestamp_ms(self) -> int:
+        """The store time of tombstones behind the log's end: that of the record before, and never 0."""
+        return max(1, self.scan.last_store_ms)
+
+    @property
+    def newest_store_ms(self) -> int:
+        """The latest store time of any record, 0 without records."""
+        known_ms = 0 if self.point is None else self.point.newest_store_timestamp_ms
+        return int(self.rows["store_timestamp_ms"].max(initial=known_ms))
+
+    @property
+    def mended(self) -> dict[int, int]:
+        """Queue offset by physical offset of records that say another one of themselves."""
+        # An LMQ queue holds records of other queues: what they say of themselves is not said of it.
+        own = (state for state in self.queues.values() if not state.topic.startswith(names.LMQ_PREFIX))
+        return {place: slot for state in own for place, slot in state.mended.items()}
+
+    @property
+    def all_queues(self) -> Mapping[Key, QueueState | BatchQueueState]:
+        """Its plain and its batch queues."""
+        return {**self.queues, **self.batch_queues}
+
+    @property
+    def holes(self) -> list[Hole]:
+        """Unreadable stretches of the log."""
+        return self.scan.holes
+
+    @property
+    def counts(self) -> MessageCounts:
+        """How many messages its queues hold, and how many they lost."""
+        lost = lost_of_store(self.lost_in_holes, self.queues.values(), self.lost_tail, self.standing)
+        return count_messages([*self.queues.values(), *self.batch_queues.values()], lost)
+
+
+def survey(
+    root: Path,
+    files: Files,
+    *,
+    verify: bool = True,
+    progress: Progress | None = None,
+    given: FileSizes = NOTHING_KNOWN,
+) -> Survey:
+    """Reads everything that decides what a store holds.
+
+    Args:
+        root: The store directory.
+        files: Where it is.
+        verify: Whether to check checksums; everything else is always checked.
+        progress: Called with how far the walk over the log is.
+        given: Lengths of files that the caller knows.
+
+    Raises:
+        NotFoundError: There is nothing at ``root``.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: The store is of another kind.
+        InvalidArgumentError: Its files prove another length than is given.
+    """
+    found = _survey(list_whole(files, root, given, asks_queues=False), files, progress, verify=verify)
+    if found.lengths.are_queues_asked or _queues_agree(found):
+        return found
+    store = list_whole(files, root, given)
+    if replace(store.lengths, are_queues_asked=False) == found.lengths:
+        return found
+    return _survey(store, files, progress, verify=verify)
+
+
+def _queues_agree(found: Survey) -> bool:
+    """Returns whether the files of every queue say what the log says, and nothing else."""
+    size = found.geometry.queue_file_size_bytes
+    for key, queue in found.queue_files.items():
+        last, state = max(queue.sizes, default=-1), found.queues.get(key)
+        if last >= 0 and not (
+            state is not None
+            and state.agrees
+            and last < state.max_offset * CQ_UNIT_BYTES
+            and queue.sizes[last] <= size
+        ):
+            return False
+    return True
+
+
+def _survey(store: ListedStore, files: Files, progress: Progress | None, *, verify: bool) -> Survey:
+    root, segment = store.root, store.geometry.segment_size_bytes
+    room = Room()
+    with closing(LogReader(files, root, segment)) as reader:
+        scan = LogScan(reader, store.log_files, segment, verify=verify)
+        with closing(scan):
+            rows = scan.run(progress, room)
+        record_crc = has_record_crc(reader, rows[-1]) if len(rows) else True
+    store.mode = mode_of(files, root)
+    further = scan.inner.take_further()
+    kinds = configured_kinds(files, root)
+    told = kinds.batch | topics_with_inner_batches(rows, scan.queues)
+    # The directories of a topic are believed first.
+    kinds = replace(kinds, batch=batch_topics(told, store.queue_files, store.batch_files))
+    placed = dispatch(rows, further, scan.queues, kinds.batch, room)
+    in_queues = chosen(rows, are_dispatched, room)
+    facts = LogFacts(
+        max(0, store.log_start(scan.end_phy_offset)),
+        scan.end_phy_offset,
+        tuple(scan.holes),
+        in_queues["phy_offset"],
+        in_queues["size_bytes"],
+        store.geometry.queue_file_size_bytes,
+        store.mode == "normal",
+    )
+    seen = RowQueues(placed, scan.inner.ranges, facts, store.geometry.batch_file_size_bytes, files, room)
+    queues = overlay_queues(store, seen, kinds.batch, files)
+    newest_ms = int(rows["store_timestamp_ms"].max()) if len(rows) else None
+    # Before the queues take up what they know of records behind the log's end.
+    compaction_rows = {
+        key: rows_as_placed(of_queue, queues.plain[key])
+        for key, of_queue in placed.plain.items()
+        if key[0] in kinds.compaction and key in queues.plain
+    }
+    compaction = _load_compaction(store, facts.min_phy_offset, kinds, queues, files)
+    found = Survey.of(store, scan, rows, queues, files, record_crc=record_crc, newest_ms=newest_ms)
+    found.kinds, found.compaction, found.compaction_rows = kinds, compaction, compaction_rows
+    return found
+
+
+def _load_compaction(
+    store: ListedStore, min_phy_offset: int, kinds: TopicKinds, queues: Overlays, files: Files
+) -> dict[Key, CompactionState]:
+    keys = {key for key in queues.plain if key[0] in kinds.compaction}
+    keys |= {(topic, number) for topic in kinds.compaction for number in queue_ids(files, store.root, topic)}
+    listed = [list_compaction_files(files, store.root, *key) for key in sorted(keys)]
+    sizes = infer_compaction_sizes(listed)
+    compacted = compacted_queues(files, store.root)
+    loaded: dict[Key, CompactionState] = {}
+    with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
+        for queue in listed:
+            key = (queue.topic, queue.queue_id)
+            # What retention took from the commit log cannot be rebuilt: then what the files hold must do.
+            may_have_gaps = key in compacted or min_phy_offset > 0
+            known = queues.plain.get(key)
+            end_offset = None if known is None else known.max_offset
+            hints = None if known is None else (known.first_slot, known.units)
+            records = None if hints is None else CommitRecords(files, store.root, reader, key, *hints)
+            loaded[key] = load_state(
+                files, queue, sizes, compacted=may_have_gaps, end_offset=end_offset, records=records
+            )
+    return loaded
