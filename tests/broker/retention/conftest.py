@@ -25,7 +25,7 @@ class Disk(RealFiles):
 
     @override
     def usage(self, path: Path) -> DiskUsage:
-        return DiskUsage(self.percent, 100 - self.percent)
+        return DiskUsage(self.percent << 30, (100 - self.percent) << 30)
 
 
 @pytest.fixture

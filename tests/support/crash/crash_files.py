@@ -101,7 +101,7 @@ class CrashFiles:
     """
 
     write_back_share = 0.15
-    disk_usage = DiskUsage(used_bytes=1, available_bytes=99)
+    disk_usage = DiskUsage(used_bytes=1 << 30, available_bytes=99 << 30)
 
     def __init__(self, chance: random.Random | None = None, disk: Disk | None = None) -> None:
         self.chance = chance or random.Random(0)
