@@ -50,7 +50,9 @@ class DraftFiles:
         return [entries[name] for name in sorted(entries)]
 
     def usage(self, path: Path) -> DiskUsage:
-        """Returns how full the real file system is."""
+        """Returns how full the real file system is, of a folder that is only drafted that of the one above."""
+        while not self.files.exists(path):
+            path = path.parent
         return self.files.usage(path)
 
     def exists(self, path: Path) -> bool:
