@@ -50,7 +50,7 @@ class DraftFiles:
         return [entries[name] for name in sorted(entries)]
 
     def usage(self, path: Path) -> DiskUsage:
-        """Returns how full the real file system is, of a folder that is only drafted that of the one above."""
+        """Returns how full the real file system is; a drafted folder has that of the one above it."""
         while not self.files.exists(path):
             path = path.parent
         return self.files.usage(path)
