@@ -32,6 +32,14 @@ class SeglogError(Exception):
         if help is not None:
             self.help = help
 
+    @property
+    @override
+    def __notes__(self) -> list[str]:  # type: ignore[override]  # else an attribute that add_note() makes
+        """What tracebacks show below the text: the advice, and what ``add_note`` adds."""
+        notes: list[str] = vars(self).setdefault("_notes", [""])
+        notes[0] = f"help: {self.help}"
+        return notes
+
     @override
     def __reduce__(self) -> tuple[object, ...]:
         # Exception would call the class with the finished sentence, which other constructors do not take.

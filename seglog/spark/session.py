@@ -13,9 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
-from seglog.errors import MissingDependencyError, SparkJobError
+from seglog.errors import MissingDependencyError
 from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
+from seglog.spark.task_errors import error_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -188,7 +189,8 @@ def plain_errors() -> Iterator[None]:
     """Turns errors of Spark into ours.
 
     Raises:
-        SparkJobError: Spark could not do what was asked of it in the block.
+        SeglogError: What a task raised in the block, or :class:`~seglog.errors.SparkJobError` where Spark
+            could not do what was asked of it.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -200,9 +202,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        text = str(error).partition("JVM stacktrace")[0]
-        lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
-        raise SparkJobError(" / ".join(lines[:_SHOWN_LINES]) or type(error).__name__) from error
+        raise error_of(str(error)) from error
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled

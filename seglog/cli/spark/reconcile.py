@@ -54,7 +54,8 @@ def command(
 
     Ends with 1 where a group is ahead, below-min, stalled or has dead letters, or where messages are lost,
     expired, duplicated or dead. --output writes the tables `queues` and `messages`; --json prints messages
-    that are neither delivered nor pending.
+    that are neither delivered nor pending. Slots in a row that share a verdict and have no record of their
+    own are one row, from queueOffset to before endOffset.
     """
     earlier = None if since is None else load_earlier(since)
     with job_session(cluster, "reconciling") as session:
@@ -71,9 +72,9 @@ def command(
             form=results.format,
             wants_rows=results.is_json,
         )
-    if results.is_json:
-        _emit(outcome)
-    else:
+        if results.is_json:
+            _emit(outcome)  # rows come as they are printed
+    if not results.is_json:
         _show(outcome)
         if results.folder is not None:
             render.say(f"written to {results.folder}")

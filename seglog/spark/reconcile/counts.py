@@ -19,7 +19,7 @@ class MessageCounts:
     """The verdicts about messages, counted.
 
     Attributes:
-        verdicts: How many, by group, topic and verdict.
+        verdicts: How many messages, by group, topic and verdict.
         messages: How many messages each topic has: slots of its queues, those that wait to get there, and
             receipts that nothing answers.
         groups: How many groups have verdicts about each topic.
@@ -60,7 +60,8 @@ def count_verdicts(frame: DataFrame, stores: Sequence[StoreFacts]) -> MessageCou
     # A receipt is of no store, and what waits has no queue offset in its topic yet.
     is_slot = sql.col("store").isNotNull() & sql.col("queueOffset").isNotNull()
     counted = frame.groupBy("group", "topic", "verdict").agg(
-        sql.count("*").alias("count"), sql.count_if(~is_slot).alias("others")
+        sql.sum("messages").alias("count"),
+        sql.sum(sql.when(is_slot, 0).otherwise(sql.col("messages"))).alias("others"),
     )
     slots: Counter[str | None] = Counter()
     for one in slot_ranges(stores):

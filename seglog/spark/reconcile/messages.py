@@ -1,4 +1,4 @@
-"""One verdict for each group and message: what became of it.
+"""One verdict for each group and message: what became of it. A run of slots that share it is one row.
 
 A **message** is
 
@@ -10,9 +10,13 @@ A **message** is
 * what a receipt names and no record has, unless its slot is one of the above or retention took it.
 
 The **groups** of a message are those that have an offset in a queue of its topic on any of the stores; a
-topic that no group consumes has one, without a name. Each message has one row for each of its groups, with
-the first verdict of :data:`~seglog.spark.reconcile.verdicts.MESSAGE_VERDICTS` that fits. So there are as many
-rows as the sum over topics of messages times groups; :mod:`seglog.spark.reconcile.counts` holds that to it.
+topic that no group consumes has one, without a name. Each message has for each of its groups the first
+verdict of :data:`~seglog.spark.reconcile.verdicts.MESSAGE_VERDICTS` that fits.
+
+A row is a message with a record of its own, or a **range** of slots, ``queueOffset`` to before ``endOffset``:
+neighbours that have no record, or those of one batch. A range is cut at the offset of a group where that
+changes its verdict. ``messages`` is how many a row stands for; the sum of it is the sum over topics of
+messages times groups, and :mod:`seglog.spark.reconcile.counts` holds it to that.
 
 Copies are matched with their message by UNIQ_KEY, ORIGIN_MESSAGE_ID and DLQ_ORIGIN_MESSAGE_ID.
 """
@@ -27,7 +31,7 @@ from seglog.spark.reconcile.facts import StoreFacts, subscribers
 from seglog.spark.reconcile.hashes import hash_of
 from seglog.spark.reconcile.receipts import lost_receipts
 from seglog.spark.reconcile.records import MESSAGE, Records
-from seglog.spark.reconcile.slots import SLOT, SlotRange, expired_slots, lost_slots, slot_ranges
+from seglog.spark.reconcile.slots import RANGE, SLOT, SlotRange, expired_slots, lost_slots, slot_ranges
 from seglog.spark.small_frames import sent_if_small, small_frame
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 NOBODY: Final = ""
 """The group of a topic that none consumes."""
+COLUMNS: Final = ("group", *MESSAGE, "endOffset", "messages", "verdict")
+"""``endOffset`` is null where ``queueOffset`` is."""
 
 
 def message_verdicts(
@@ -44,7 +50,7 @@ def message_verdicts(
     *,
     verify: bool = True,
 ) -> DataFrame:
-    """Returns ``group``, the columns of :data:`~seglog.spark.reconcile.records.MESSAGE`, and ``verdict``.
+    """Returns :data:`COLUMNS`.
 
     Copies and duplicates are looked for now, which reads the log once; the verdicts are not computed yet.
 
@@ -59,10 +65,12 @@ def message_verdicts(
     records = Records(spark, stores, verify=verify)
     ranges = list(slot_ranges(stores))
     groups = subscribers(stores)
-    present = _with_duplicates(spark, records.in_queues())
     gone = lost_slots(spark, records, ranges).unionByName(expired_slots(spark, ranges))
-    in_slots = present.unionByName(gone, allowMissingColumns=True)
-    in_slots = in_slots.join(_offsets(spark, stores, ranges, groups), list(SLOT), "left")
+    offsets = _offsets(spark, stores, ranges, groups)
+    copies = sent_if_small(spark, records.copies())
+    single = _with_duplicates(spark, records.single()).join(offsets, list(SLOT), "left")
+    runs = _with_duplicates(spark, records.in_batches()).unionByName(gone, allowMissingColumns=True)
+    runs = runs.join(offsets, list(SLOT), "left")
     others = records.waiting()
     if receipts is not None:
         others = others.unionByName(lost_receipts(spark, receipts, records, ranges, gone))
@@ -72,11 +80,15 @@ def message_verdicts(
         [(topic, group) for topic, named in groups.items() for group in named],
     )
     others = others.join(by_topic, "topic", "left")
-    rows = _with_copies(in_slots, sent_if_small(spark, records.copies())).unionByName(
-        others, allowMissingColumns=True
+    rows = _with_copies(single, copies).unionByName(_cut(_with_copies(runs, copies)))
+    rows = rows.unionByName(others, allowMissingColumns=True)
+    group = sql.coalesce(sql.col("group"), sql.lit(NOBODY))
+    end = sql.coalesce("endOffset", sql.try_add("queueOffset", sql.lit(1)))
+    count = sql.coalesce(sql.col("endOffset") - sql.col("queueOffset"), sql.lit(1))
+    verdict = _verdict(sql.col("queueOffset") < sql.col("offset"))
+    return rows.withColumns({"group": group, "endOffset": end, "messages": count, "verdict": verdict}).select(
+        *COLUMNS
     )
-    group = sql.coalesce(sql.col("group"), sql.lit(NOBODY)).alias("group")
-    return rows.select(group, *MESSAGE, _verdict().alias("verdict"))
 
 
 def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
@@ -92,13 +104,7 @@ def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
     # Two numbers are counted in no time; places are looked at where there is something to find.
     counted = named.where(sql.col("first").isNotNull()).groupBy(*names).count().where("count > 1")
     often = sent_if_small(spark, counted.drop("count"))
-    original = (
-        named.join(often, list(names))
-        .groupBy(*names)
-        .agg(sql.min(place).alias("original"), sql.max(place).alias("newest"))
-        .where(sql.col("original") != sql.col("newest"))  # else the slots of one batch
-        .drop("newest")
-    )
+    original = named.join(often, list(names)).groupBy(*names).agg(sql.min(place).alias("original"))
     named = named.join(sent_if_small(spark, original), list(names), "left")
     is_again = sql.col("original").isNotNull() & (place != sql.col("original"))
     named = named.withColumn("base", sql.when(is_again, sql.lit(verdicts.DUPLICATED)))
@@ -144,11 +150,30 @@ def _with_copies(rows: DataFrame, copies: DataFrame) -> DataFrame:
     return rows.withColumn("state", sql.greatest("known", "placed"))
 
 
-def _verdict() -> Column:
+def _cut(runs: DataFrame) -> DataFrame:
+    """Cuts ranges at the offsets of their groups, where the verdict about what is behind it is another."""
+    from pyspark.sql import functions as sql
+
+    first, end, cut = (sql.col(name) for name in (*RANGE, "offset"))
+    cuts = (cut > first) & (cut < end) & (_verdict(sql.lit(True)) != _verdict(sql.lit(False)))
+    whole = sql.array(sql.struct(*RANGE))
+    both = sql.array(
+        sql.struct(first.alias("queueOffset"), cut.alias("endOffset")),
+        sql.struct(cut.alias("queueOffset"), end.alias("endOffset")),
+    )
+    pieces = sql.explode(sql.when(cuts, both).otherwise(whole))
+    return (
+        runs.withColumn("piece", pieces)
+        .withColumns({name: sql.col(f"piece.{name}") for name in RANGE})
+        .drop("piece")
+    )
+
+
+def _verdict(is_past: Column) -> Column:
+    """Returns the verdict about slots that are all before the offset of their group, or are not."""
     from pyspark.sql import functions as sql
 
     base, state = sql.col("base"), sql.col("state")
-    is_past = sql.col("queueOffset") < sql.col("offset")
     return (
         sql.when((base == verdicts.EXPIRED) & is_past, verdicts.DELIVERED)
         .when(base.isNotNull(), base)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
+from seglog.spark.local_batches import local_batches
 from seglog.spark.reconcile.counts import MessageCounts, count_verdicts
 from seglog.spark.reconcile.messages import message_verdicts
 from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey, QueueVerdict
@@ -32,13 +34,14 @@ class Outcome:
         stores: Their directories.
         queues: The verdict for each group and queue.
         counts: Verdicts about messages; None if they were not asked for.
-        rows: Messages that are neither delivered nor pending, where they were asked for.
+        rows: Messages that are neither delivered nor pending, where they were asked for: read once, and
+            while the session is there.
     """
 
     stores: list[str]
     queues: list[QueueVerdict]
     counts: MessageCounts | None
-    rows: list[dict[str, object]]
+    rows: Iterator[dict[str, object]]
 
     @property
     def is_clean(self) -> bool:
@@ -86,15 +89,17 @@ def reconcile_all(
         save_table(queue_frame(spark, found.queues), f"{folder}/queues", form)
     stores = [facts.store for facts in found.stores]
     if not messages:
-        return Outcome(stores, found.queues, None, [])
-    frame = message_verdicts(spark, found.stores, told, verify=verify).persist()
-    try:
+        return Outcome(stores, found.queues, None, iter(()))
+    frame = message_verdicts(spark, found.stores, told, verify=verify)
+    with ExitStack() as used:
+        if folder is not None or wants_rows:  # else they are only counted, and need no place
+            frame.persist()
+            used.callback(frame.unpersist)
         counts = count_verdicts(frame, found.stores)
         if folder is not None:
             save_table(frame, f"{folder}/messages", form)
-        return Outcome(stores, found.queues, counts, _rows(frame) if wants_rows else [])
-    finally:
-        frame.unpersist()
+        rows = _rows(frame, used.pop_all()) if wants_rows else iter(())
+    return Outcome(stores, found.queues, counts, rows)
 
 
 def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFrame:
@@ -102,7 +107,7 @@ def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFram
     return spark.createDataFrame([tuple(queue.fields().values()) for queue in queues], QUEUE_COLUMNS)
 
 
-def _rows(frame: DataFrame) -> list[dict[str, object]]:
-    odd = frame.where(~frame["verdict"].isin(DELIVERED, PENDING))
-    rows: list[dict[str, object]] = odd.toArrow().to_pylist()
-    return rows
+def _rows(frame: DataFrame, used: ExitStack) -> Iterator[dict[str, object]]:
+    with used:
+        for batch in local_batches(frame.where(~frame["verdict"].isin(DELIVERED, PENDING))):
+            yield from batch.to_pylist()

@@ -76,7 +76,7 @@ def lost_receipts(
         receipts: As :func:`load_receipts` has them.
         records: What the stores have.
         ranges: The slots of their queues.
-        gone: Slots without a message; ``base`` says why.
+        gone: Ranges of slots without a message; ``base`` says why.
     """
     from pyspark.sql import functions as sql
 
@@ -96,11 +96,11 @@ def lost_receipts(
         "topic string, queueId int, minOffset bigint, maxOffset bigint",
         [(*key, *both) for key, both in ends.items()],
     )
-    told = gone.where(gone["base"] == verdicts.LOST).select(*_PLACE).distinct().withColumn("told", sql.lit(1))
-    found = unknown.join(queues, ["topic", "queueId"], "left").join(told, list(_PLACE), "left")
+    found = _with_told(unknown, gone.where(gone["base"] == verdicts.LOST))
+    found = found.join(queues, ["topic", "queueId"], "left")
     is_behind = sql.col("queueOffset") >= sql.coalesce(sql.col("maxOffset"), sql.lit(0))
     is_expired = sql.coalesce(sql.col("queueOffset") < sql.col("minOffset"), sql.lit(False))
-    is_lost = (sql.col("msgId").isNotNull() | is_behind) & ~is_expired & sql.col("told").isNull()
+    is_lost = (sql.col("msgId").isNotNull() | is_behind) & ~is_expired & ~sql.col("told")
     nothing = sql.lit(None)
     return found.where(is_lost).select(
         nothing.cast("string").alias("store"),
@@ -110,3 +110,22 @@ def lost_receipts(
         "msgId",
         sql.lit(verdicts.LOST).alias("base"),
     )
+
+
+def _with_told(receipts: DataFrame, gaps: DataFrame) -> DataFrame:
+    """Adds ``told``: whether the slot of a receipt is in one of the ranges.
+
+    A join by range would hold each receipt of a queue against each of its ranges; here both are sorted, and
+    a slot is in a range where one that begins before it ends behind it.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    marks = gaps.select(*_PLACE, "endOffset", sql.lit(False).alias("asks"))
+    asked = receipts.withColumn("asks", sql.lit(True)).unionByName(marks, allowMissingColumns=True)
+    # Receipts without a place are in no range: they are spread by their ids.
+    spread = sql.when(sql.col("queueOffset").isNull(), hash_of(sql.col("msgId"), 0))
+    up_to = Window.partitionBy("topic", "queueId", spread).orderBy("queueOffset")
+    furthest = sql.max("endOffset").over(up_to)  # a window by range: those that begin at this slot count too
+    told = sql.coalesce(furthest > sql.col("queueOffset"), sql.lit(False))
+    return asked.withColumn("told", told).where("asks").drop("asks", "endOffset")

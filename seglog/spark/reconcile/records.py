@@ -7,7 +7,7 @@ those are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Final
 
 from seglog.doctor.message import copy_names
@@ -50,35 +50,34 @@ class Records:
         """Returns every record that has a place in a queue: :data:`MESSAGE` and ``offsetMsgId``."""
         return self._read(_PLACE)
 
-    def in_queues(self, topics: Collection[str] | None = None) -> DataFrame:
-        """Returns the messages of topics that producers send to, one row for each slot of a queue.
+    def single(self, topics: Collection[str] | None = None) -> DataFrame:
+        """Returns the messages of topics that producers send to, but for topics with batch queues.
 
         Args:
             topics: Only those; None for all.
         """
         from pyspark.sql import functions as sql
 
-        wanted = self._small(
-            "store string, topic string, queueId int, minOffset bigint, maxOffset bigint",
-            lambda facts: [
-                (*key, queue.min_offset, queue.max_offset)
-                for key, queue in facts.queues.items()
-                if is_business_topic(key[0])
-            ],
-        )
-        batch = {
-            queue.topic for facts in self._stores for queue in facts.queues.values() if queue.kind == "batch"
-        }
-        found = self._read(_PLACE, topics)
-        if topics is not None:
-            batch &= set(topics)
+        found, batch = self._read(_PLACE, topics), self._batch_topics
         if batch:
-            found = found.where(~found["topic"].isin(*batch)).unionByName(self._of_batches(batch))
-        joined = found.join(wanted, ["store", "topic", "queueId"])
-        inside = (sql.col("queueOffset") >= sql.col("minOffset")) & (
-            sql.col("queueOffset") < sql.col("maxOffset")
-        )
-        return joined.where(inside).drop("minOffset", "maxOffset")
+            found = found.where(~found["topic"].isin(*batch))
+        return self._inside(found.withColumn("endOffset", sql.try_add("queueOffset", sql.lit(1))))
+
+    def in_batches(self, topics: Collection[str] | None = None) -> DataFrame:
+        """Returns the messages of the other topics: a record of a batch queue has as many slots as it says.
+
+        Args:
+            topics: Only those; None for all.
+        """
+        from pyspark.sql import functions as sql
+
+        batch = self._batch_topics if topics is None else self._batch_topics.intersection(topics)
+        found = self._read(_WITH_PROPERTIES, batch)
+        count = sql.coalesce(_number(props.INNER_NUM), sql.lit(1))
+        first = sql.coalesce(_number(props.INNER_BASE), sql.col("queueOffset"))
+        end = sql.coalesce(sql.try_add(first, count), first)
+        found = found.withColumns({"queueOffset": first, "endOffset": end})
+        return self._inside(found.drop("properties"))
 
     def copies(self) -> DataFrame:
         """Returns copies that keep a message from being delivered: ``group``, ``id``, ``state``.
@@ -163,15 +162,29 @@ class Records:
         waits = (sql.col("age") == 1) & cancelled.isNull() & (due >= sql.col("readMs"))
         return _for_topic(found.where(waits), verdicts.SCHEDULED)
 
-    def _of_batches(self, topics: Collection[str]) -> DataFrame:
-        """Returns the messages of batch queues: a record stands for as many as it says."""
+    @cached_property
+    def _batch_topics(self) -> frozenset[str]:
+        queues = [queue for facts in self._stores for queue in facts.queues.values()]
+        return frozenset(
+            queue.topic for queue in queues if queue.kind == "batch" and is_business_topic(queue.topic)
+        )
+
+    def _inside(self, found: DataFrame) -> DataFrame:
+        """Returns the slots between the ends of their queues."""
         from pyspark.sql import functions as sql
 
-        found = self._read(_WITH_PROPERTIES, topics)
-        count = sql.coalesce(_number(props.INNER_NUM), sql.lit(1))
-        first = sql.coalesce(_number(props.INNER_BASE), sql.col("queueOffset"))
-        offsets = sql.explode(sql.sequence(first, first + count - 1))
-        return found.withColumn("queueOffset", offsets).drop("properties")
+        wanted = self._small(
+            "store string, topic string, queueId int, minOffset bigint, maxOffset bigint",
+            lambda facts: [
+                (*key, queue.min_offset, queue.max_offset)
+                for key, queue in facts.queues.items()
+                if is_business_topic(key[0])
+            ],
+        )
+        first, end = sql.greatest("queueOffset", "minOffset"), sql.least("endOffset", "maxOffset")
+        found = found.join(wanted, ["store", "topic", "queueId"])
+        found = found.withColumns({"queueOffset": first, "endOffset": end})
+        return found.where("queueOffset < endOffset").drop("minOffset", "maxOffset")
 
     def _done_copies(self) -> DataFrame:
         """Returns how far groups are in their retry topics, and the delay service, which has no name."""

@@ -1,4 +1,8 @@
-"""The slots of queues: which there should be, which have no message, and which retention took."""
+"""The slots of queues: which there should be, which have no message, and which retention took.
+
+Slots without a message are ranges, ``queueOffset`` to before ``endOffset``: a group that was abandoned has as
+many behind it as its topic had messages since.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 
 SLOT: Final = ("store", "topic", "queueId")
 """Columns that name a queue."""
+RANGE: Final = ("queueOffset", "endOffset")
+"""The first slot of a row, and the one behind its last."""
 _NOTHING: Final = {"physicalOffset": "bigint", "storeTimestamp": "bigint", "msgId": "string"}
 
 
@@ -58,7 +64,7 @@ def slot_ranges(stores: Sequence[StoreFacts]) -> Iterator[SlotRange]:
 
 
 def lost_slots(spark: SparkSession, records: Records, ranges: Sequence[SlotRange]) -> DataFrame:
-    """Returns slots between a queue's ends that have no message; most queues are known to have none.
+    """Returns ranges between a queue's ends that have no message; most queues are known to have none.
 
     Args:
         spark: The session.
@@ -69,46 +75,46 @@ def lost_slots(spark: SparkSession, records: Records, ranges: Sequence[SlotRange
     from pyspark.sql import functions as sql
 
     odd = [one for one in ranges if one.has_gaps]
+    if not odd:
+        return _slots(_range_frame(spark, []), verdicts.LOST)
     key = "store string, topic string, queueId int"
     wanted = small_frame(spark, key, [(one.store, one.topic, one.queue_id) for one in odd])
-    ends = small_frame(
+    # An empty range at each end of a queue: gaps are between ranges.
+    ends = _range_frame(
         spark,
-        f"{key}, queueOffset bigint",
         [
-            (one.store, one.topic, one.queue_id, offset)
+            (one.store, one.topic, one.queue_id, offset, offset)
             for one in odd
-            for offset in (one.min_offset - 1, one.max_offset)
+            for offset in (one.min_offset, one.max_offset)
         ],
     )
-    if not odd:
-        return _slots(ends.withColumn("slot", sql.col("queueOffset")), verdicts.LOST)
-    found = records.in_queues({one.topic for one in odd}).select(*SLOT, "queueOffset")
+    topics = {one.topic for one in odd}
+    found = records.single(topics).unionByName(records.in_batches(topics)).select(*SLOT, *RANGE)
     there = found.join(wanted, list(SLOT)).unionByName(ends)
-    before = sql.lag("queueOffset").over(Window.partitionBy(*SLOT).orderBy("queueOffset"))
-    gaps = there.withColumn("before", before).where(sql.col("queueOffset") - sql.col("before") > 1)
-    missing = sql.explode(sql.sequence(sql.col("before") + 1, sql.col("queueOffset") - 1))
-    return _slots(gaps.withColumn("slot", missing), verdicts.LOST)
+    earlier = Window.partitionBy(*SLOT).orderBy("queueOffset").rowsBetween(Window.unboundedPreceding, -1)
+    gaps = there.withColumn("before", sql.max("endOffset").over(earlier)).where("queueOffset > before")
+    gaps = gaps.withColumns({"queueOffset": sql.col("before"), "endOffset": sql.col("queueOffset")})
+    return _slots(gaps, verdicts.LOST)
 
 
 def expired_slots(spark: SparkSession, ranges: Sequence[SlotRange]) -> DataFrame:
-    """Returns slots that retention took and that some group had not come to."""
-    from pyspark.sql import functions as sql
+    """Returns slots that retention took and that some group had not come to: one range a queue."""
+    taken = [
+        (one.store, one.topic, one.queue_id, one.start, one.min_offset)
+        for one in ranges
+        if one.start < one.min_offset
+    ]
+    return _slots(_range_frame(spark, taken), verdicts.EXPIRED)
 
-    taken = small_frame(
-        spark,
-        "store string, topic string, queueId int, start bigint, stop bigint",
-        [
-            (one.store, one.topic, one.queue_id, one.start, one.min_offset - 1)
-            for one in ranges
-            if one.start < one.min_offset
-        ],
+
+def _range_frame(spark: SparkSession, rows: Sequence[tuple[str, str, int, int, int]]) -> DataFrame:
+    return small_frame(
+        spark, "store string, topic string, queueId int, queueOffset bigint, endOffset bigint", rows
     )
-    slot = sql.explode(sql.sequence("start", "stop"))
-    return _slots(taken.withColumn("slot", slot), verdicts.EXPIRED)
 
 
 def _slots(found: DataFrame, base: str) -> DataFrame:
     from pyspark.sql import functions as sql
 
     nothing = [sql.lit(None).cast(kind).alias(name) for name, kind in _NOTHING.items()]
-    return found.select(*SLOT, sql.col("slot").alias("queueOffset"), *nothing, sql.lit(base).alias("base"))
+    return found.select(*SLOT, *RANGE, *nothing, sql.lit(base).alias("base"))

@@ -29,6 +29,8 @@ COLUMNS = (
     "storeTimestamp",
     "msgId",
     "verdict",
+    "endOffset",
+    "messages",
 )
 SEEDS = range(5)
 
@@ -50,7 +52,8 @@ def test_spark_and_plain_python_agree_on_every_row_and_count(spark: SparkSession
     path = tmp_path / "receipts.jsonl"
     path.write_text("".join(json.dumps(receipt) + "\n" for receipt in receipts))
     frame = message_verdicts(spark, facts, load_receipts(spark, str(path))).select(*COLUMNS).persist()
-    found = Counter(zip(*(column.to_pylist() for column in frame.toArrow().columns), strict=True))
+    rows = list(zip(*(column.to_pylist() for column in frame.toArrow().columns), strict=True))
+    found = Counter(slot for row in rows for slot in slots_of(row))
     expected = oracle.rows(receipts)
     assert found - expected == Counter()
     assert expected - found == Counter()
@@ -63,6 +66,19 @@ def test_spark_and_plain_python_agree_on_every_row_and_count(spark: SparkSession
     for (group, _store, topic, *_place, verdict), count in found.items():
         by_hand[group, topic, verdict] += count
     assert counts.verdicts == dict(by_hand)
+
+
+def slots_of(row):
+    """Yields the messages that a row stands for, as the oracle has them."""
+    *message, end, count = row
+    first = message[4]
+    if first is None:
+        assert (end, count) == (None, 1)
+        yield tuple(message)
+        return
+    assert count == end - first > 0
+    for slot in range(first, end):
+        yield (*message[:4], slot, *message[5:])
 
 
 def make_receipts(planted, oracle):

@@ -1,0 +1,96 @@
+"""What a task of Python raised, found again in the text that Spark makes of it.
+
+Only text crosses from a worker to the driver: the traceback, the cause last, inside of what Java says. From
+it an error of ours is built with its class, and so its exit code, and its advice (which tracebacks show, see
+:class:`seglog.errors.SeglogError`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Final
+
+from seglog.errors import CorruptError, SeglogError, SparkJobError, error_classes
+
+_SHOWN_LINES: Final = 5
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_JAVA: Final = re.compile(
+    r"\s*(at [\w.$]+[/(]|Driver stacktrace:|JVM stacktrace:|SQLSTATE: |\.\.\. \d+ more)"
+)
+_RAISED: Final = re.compile(r"((?:\w+\.)*\w+)(?:: (.*))?")
+_ADVICE: Final = "help: "
+_DAMAGE: Final = re.compile(r"(.*?) \+(\d+): (.*?)(?:: found (.*), expected (.*))?", re.DOTALL)
+
+
+def error_of(text: str) -> SeglogError:
+    """Returns what an error of Spark says of its cause.
+
+    Args:
+        text: What the error says, with the stack of Java or without.
+
+    Returns:
+        An error of the class that was raised in a task if that is one of ours, else a
+        :class:`~seglog.errors.SparkJobError`.
+    """
+    raised = _last_of_traceback(text)
+    if raised is None:
+        return SparkJobError(_first_lines(text) or "Spark said nothing")
+    name, lines = raised
+    advice = next((line for line in lines if line.startswith(_ADVICE)), None)
+    said = "\n".join(lines[: lines.index(advice)] if advice is not None else lines).strip()
+    known = {kind.__name__: kind for kind in error_classes() if kind.__module__ == name.rpartition(".")[0]}
+    kind = known.get(name.rpartition(".")[2])
+    if kind is None:
+        return SparkJobError(f"{name.removeprefix('builtins.')}: {said}" if said else name)
+    return _again(kind, said, None if advice is None else advice.removeprefix(_ADVICE))
+
+
+def _last_of_traceback(text: str) -> tuple[str, list[str]] | None:
+    """Returns the class that the first traceback ends with, and the lines after it; None without one."""
+    start = text.find(_TRACEBACK)
+    if start < 0:
+        return None
+    lines: list[str] = []
+    for line in text[start:].splitlines():
+        if _JAVA.match(line):
+            break
+        lines.append(line.partition(" SQLSTATE: ")[0])
+    # Frames are indented, and so is nothing that follows the last of them.
+    last = max(at for at, line in enumerate(lines) if line == _TRACEBACK)
+    for at in range(last + 1, len(lines)):
+        named = _RAISED.fullmatch(lines[at])
+        if named is not None and not lines[at].startswith(" "):
+            return named.group(1), [named.group(2) or "", *lines[at + 1 :]]
+    return None
+
+
+def _again(kind: type[SeglogError], said: str, advice: str | None) -> SeglogError:
+    if issubclass(kind, CorruptError):
+        found = _DAMAGE.fullmatch(said)
+        if found is not None:
+            file, position, damage, is_there, expected = found.groups()
+            file = "" if file == "buffer" else file
+            error: SeglogError = kind(
+                damage, file=file, position_bytes=int(position), expected=expected, found=is_there
+            )
+            error.help = advice or error.help
+            return error
+    for known in kind.__mro__:  # a class above it where it has attributes that the text does not have
+        if issubclass(known, SeglogError) and _takes_text(known):
+            return known(said, help=advice)
+    return SparkJobError(said, help=advice)
+
+
+def _takes_text(kind: type[SeglogError]) -> bool:
+    try:
+        inspect.signature(kind).bind("", help=None)
+    except TypeError:
+        return False
+    return True
+
+
+def _first_lines(text: str) -> str:
+    text = text.partition("JVM stacktrace")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+    return " / ".join(lines[:_SHOWN_LINES])

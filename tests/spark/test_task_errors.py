@@ -1,0 +1,100 @@
+"""What a task raised arrives on the driver, with its class, its text and its advice."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from seglog.errors import (
+    ConfigError,
+    CorruptError,
+    InvalidArgumentError,
+    OffsetRangeError,
+    SeglogError,
+    SparkJobError,
+    StoreError,
+)
+from seglog.spark.local_batches import local_batches
+from seglog.spark.session import plain_errors
+from seglog.spark.task_errors import error_of
+from tests.support.material.golden import extract
+
+IN_JAVA = (
+    "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: {} SQLSTATE: 38000\n\tat org.apache.X"
+)
+
+
+def traceback_of(raises: Callable[[], object]) -> str:
+    try:
+        raises()
+    except Exception as error:  # noqa: BLE001 - the text of any
+        return IN_JAVA.format("".join(traceback.format_exception(error)))
+    raise AssertionError("nothing was raised")
+
+
+def corrupt() -> None:
+    error = CorruptError("body-crc", file="commitlog/0: x", position_bytes=17, expected="0x1", found="0x2")
+    error.help = "read on"
+    raise error
+
+
+def wrapped() -> None:
+    try:
+        corrupt()
+    except CorruptError as error:
+        raise ConfigError("two\nlines", help="look") from error
+
+
+def test_an_error_of_ours_is_made_again():
+    error = error_of(traceback_of(corrupt))
+    assert type(error) is CorruptError
+    assert str(error) == "commitlog/0: x +17: body-crc: found 0x2, expected 0x1"
+    assert (error.kind, error.file, error.position_bytes, error.help) == (
+        "body-crc",
+        "commitlog/0: x",
+        17,
+        "read on",
+    )
+
+
+def test_the_last_of_a_chain_counts():
+    error = error_of(traceback_of(wrapped))
+    assert (type(error), str(error), error.help) == (ConfigError, "two\nlines", "look")
+
+
+def test_an_error_whose_attributes_do_not_travel_is_one_above_it():
+    def out_of_range() -> None:
+        raise OffsetRangeError("too far", min_offset=1, max_offset=2)
+
+    error = error_of(traceback_of(out_of_range))
+    assert (type(error), str(error), error.help) == (StoreError, "too far", OffsetRangeError.help)
+
+
+def test_of_another_error_the_cause_is_said_and_not_the_first_lines():
+    error = error_of(traceback_of(lambda: {"here": 1}["gone"]))
+    assert (type(error), str(error)) == (SparkJobError, "KeyError: 'gone'")
+    plain = error_of("[UNRESOLVED_COLUMN] no such column\n\tat org.apache\nJVM stacktrace:\nmore")
+    assert str(plain) == "[UNRESOLVED_COLUMN] no such column"
+
+
+def test_notes_of_an_error_stay_beside_its_advice():
+    error = SeglogError("what", help="first")
+    error.add_note("seed 5")
+    error.help = "second"
+    assert traceback.format_exception_only(error)[1:] == ["help: second\n", "seed 5\n"]
+
+
+@pytest.mark.spark
+def test_damage_that_a_task_finds_is_a_corrupt_error(spark: SparkSession, tmp_path):
+    root = str(extract("d-magic", tmp_path))
+    frame = spark.read.format("seglog").load(root)
+    for ask in (frame.count, frame.collect, lambda: list(local_batches(frame))):
+        with pytest.raises(CorruptError, match=r"commitlog/\d{20} \+\d+: magic") as caught, plain_errors():
+            ask()
+        assert caught.value.file.startswith("commitlog/")
+        assert 'option("failOnDataLoss", "false")' in caught.value.help
+    with pytest.raises(InvalidArgumentError, match="no option 'topik'"), plain_errors():
+        spark.read.format("seglog").option("topik", "T").load(root)
