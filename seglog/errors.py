@@ -289,6 +289,21 @@ class LogMissingError(StoreError):
     )
 
 
+class DataLossError(StoreError):
+    """Messages that were asked for are lost, or a stretch of the log that may hold them cannot be read."""
+
+    exit_code = 36
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "`seglog check STORE` says what is lost, and `seglog repair STORE` what can be saved"
+
+
+class StoreMismatchError(StoreError):
+    """A store is not the one that it should be: it does not continue what an archive has of it."""
+
+    exit_code = 37
+    help = "it was rolled back, or is another store: give it a name of its own"
+
+
 class ProtocolError(SeglogError):
     """A request or an answer that the protocol does not allow."""
 

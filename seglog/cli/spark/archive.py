@@ -11,7 +11,7 @@ from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import options, render
-from seglog.spark.archive import Run, archive_store
+from seglog.spark.archive import REASONS, Missing, Run, archive_store
 
 
 @click.command
@@ -20,19 +20,47 @@ from seglog.spark.archive import Run, archive_store
 @click.option(
     "--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all but the broker's own]"
 )
+@click.option(
+    "--as",
+    "name",
+    metavar="NAME",
+    help="What ARCHIVE calls the store, such as its brokerName.  [default: that of what it continues]",
+)
+@click.option("--allow-loss", is_flag=True, help="Archive a damaged store, and write down what is missing.")
+@click.option("--fill-missing", is_flag=True, help="Look again for messages that earlier runs found lost.")
 @click.option("--no-verify", is_flag=True, help="Do not compute checksums of what is archived.")
 @spark_options.cluster
 @options.as_json
 def command(
-    *, path: Path, folder: Path, topics: Sequence[str], no_verify: bool, cluster: Cluster, as_json: bool
+    *,
+    path: Path,
+    folder: Path,
+    topics: Sequence[str],
+    name: str | None,
+    allow_loss: bool,
+    fill_missing: bool,
+    no_verify: bool,
+    cluster: Cluster,
+    as_json: bool,
 ) -> None:
     """Add to ARCHIVE what it has not yet of STORE, which may be open.
 
-    ARCHIVE/data is Parquet by topic and day (UTC). A message is archived once, however often this is run or
-    was interrupted; each store needs an archive of its own.
+    ARCHIVE/data is Parquet by store, topic and day (UTC). A message is archived once, however often this is
+    run or was interrupted. A store that does not continue what ARCHIVE has of it, as after a rollback, is
+    refused (exit code 37), and so is a damaged one (36). What retention took before it was archived is
+    written down as missing.
     """
     with job_session(cluster, "archiving") as session:
-        run = archive_store(path, folder, session, topics=topics, verify=not no_verify)
+        run = archive_store(
+            path,
+            folder,
+            session,
+            name=name,
+            topics=topics,
+            verify=not no_verify,
+            allow_loss=allow_loss,
+            fill_missing=fill_missing,
+        )
     if as_json:
         render.emit(_fields(path, folder, run))
     else:
@@ -46,23 +74,54 @@ def _fields(path: Path, folder: Path, run: Run | None) -> dict[str, object]:
         "path": str(path),
         "archive": str(folder),
         "run": run.number if run is not None else None,
+        "store": run.name if run is not None else None,
         "messages": run.messages if run is not None else 0,
+        "placeholders": run.placeholders if run is not None else 0,
         "bytes": run.size_bytes if run is not None else 0,
         "queues": [
             {"topic": one.topic, "queueId": one.queue_id, "first": one.first, "end": one.end}
             for one in intervals
         ],
+        "missing": [_missing_fields(one) for one in (run.missing if run is not None else ())],
     }
+
+
+def _missing_fields(one: Missing) -> dict[str, object]:
+    if one.first >= 0:
+        return {
+            "topic": one.topic,
+            "queueId": one.queue_id,
+            "first": one.first,
+            "end": one.end,
+            "why": one.why,
+        }
+    queue = {"topic": one.topic, "queueId": one.queue_id} if one.topic else {}
+    return queue | {"physicalOffset": one.phy_offset, "physicalEnd": one.phy_end, "why": one.why}
 
 
 def _show(folder: Path, run: Run | None) -> None:
     if run is None:
         render.say(f"{render.printable(str(folder))} has everything already")
         return
-    render.facts(
-        {
-            "archive": render.printable(str(folder)),
-            "added": f"{render.count_text(run.messages, 'message')}, {render.size_text(run.size_bytes)}",
-            "files": render.count_text(len(run.files)),
-        }
-    )
+    facts = {
+        "archive": render.printable(str(folder)),
+        "store": render.printable(run.name or ""),
+        "added": f"{render.count_text(run.messages, 'message')}, {render.size_text(run.size_bytes)}",
+        "files": render.count_text(len(run.files)),
+    }
+    if run.placeholders:
+        facts["placeholders"] = (
+            f"{render.count_text(run.placeholders)} of a compaction, which are no messages"
+        )
+    render.facts(facts)
+    for one in run.missing:
+        render.say(render.printable(f"missing: {_missing_text(one)}"))
+
+
+def _missing_text(one: Missing) -> str:
+    if one.first >= 0:
+        what = f"{one.topic}/{one.queue_id} {one.first} to {one.end - 1}"
+    else:
+        queue = f"{one.topic}/{one.queue_id} in " if one.topic else ""
+        what = f"{queue}the log from {one.phy_offset} to {one.phy_end}"
+    return f"{what}: {one.why}, {REASONS[one.why]}"

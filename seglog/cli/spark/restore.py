@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("folder", metavar="ARCHIVE", type=click.Path(path_type=Path))
 @options.store_path
+@click.option("--store", metavar="NAME", help="Which store of ARCHIVE.  [default: the only one]")
 @click.option("--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all]")
 @click.option("--segment-size", type=Size(), help="Length of the log files of a new store.  [default: 1g]")
 @click.option("--queue-file-size", type=Size(), help="Length of its queue files.  [default: 6000000]")
@@ -31,6 +32,7 @@ def command(
     *,
     folder: Path,
     path: Path,
+    store: str | None,
     topics: Sequence[str],
     segment_size: int | None,
     queue_file_size: int | None,
@@ -48,7 +50,7 @@ def command(
         from seglog.spark.archive import Sizes, restore_store
 
         sizes = Sizes(segment_size, queue_file_size)
-        done = restore_store(folder, path, session, topics=topics, apply=apply, sizes=sizes)
+        done = restore_store(folder, path, session, store=store, topics=topics, apply=apply, sizes=sizes)
     if as_json:
         render.emit(_fields(folder, path, done, applied=apply))
     else:

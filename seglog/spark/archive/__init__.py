@@ -1,12 +1,20 @@
 """Archives of messages in Parquet, and stores made of them again.
 
-An archive is a folder: ``data/topic=…/day=…/*.parquet`` for readers of Parquet (days are UTC, of the
-store time), and ``_manifest/N.json``, one for each run that added something: its files, and the intervals of
-queue offsets that they hold. What no manifest names does not count; a run that was interrupted left at most
-that. So a message is archived once, however often a run is begun again.
+An archive is a folder that holds any number of stores, each under a name:
+``data/store=…/topicFolder=…/day=…/*.parquet`` for readers of Parquet (days are UTC, of the store time), and
+``_manifest/N.json``, one for each run that added something: its store, its files, the intervals of queue
+offsets that they hold, the last record of each queue, and what is missing. What no manifest names does not
+count; a run that was interrupted left at most that. So a message is archived once, however often a run is
+begun again.
+
+No message is left out in silence. A run first holds the store against what is archived under its name
+(:mod:`seglog.spark.archive.continuity`). From the first archived offset of a queue to its end every offset is
+archived or named as missing (:mod:`seglog.spark.archive.losses`), also in ``missing.parquet``.
 
 Nothing of a record is lost: ``head``, ``body`` and ``tail`` one after the other are its bytes. A restored
 message has another place in the log, and so another offsetMsgId and ``__CRC32#``; all else is as it was.
+Placeholders of a compaction are archived as records, so that offsets stay whole, but are no messages:
+``placeholder`` is true, and they are counted apart.
 
 Archives are on a file system that knows rename: a local or mounted one.
 """
@@ -19,10 +27,12 @@ from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.spark.archive.archive import archive_store
-    from seglog.spark.archive.folder import Run
+    from seglog.spark.archive.manifest import REASONS, Missing, Run
     from seglog.spark.archive.restore import Restored, Sizes, restore_store
 
 __all__ = [
+    "REASONS",
+    "Missing",
     "Restored",
     "Run",
     "Sizes",
@@ -33,8 +43,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "Missing": "manifest",
+        "REASONS": "manifest",
         "Restored": "restore",
-        "Run": "folder",
+        "Run": "manifest",
         "Sizes": "restore",
         "archive_store": "archive",
         "restore_store": "restore",

@@ -1,59 +1,32 @@
-"""Adds to an archive what a store has and the archive has not, in two Spark jobs."""
+"""Adds to an archive what a store has and the archive has not.
+
+First the store is held against what is archived of it, then its rows are written, then what is missing is
+named; the manifest makes all of it count at once.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
-from seglog.spark import register
-from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
+from seglog.spark.archive import columns
+from seglog.spark.archive.continuity import check_continues
+from seglog.spark.archive.folder import ArchiveFolder, Key, archived, still_missing
+from seglog.spark.archive.losses import loss_error, losses_of, missing_ranges, unreadable_stretches
+from seglog.spark.archive.manifest import LOST, Missing, Run, StoreIdentity
+from seglog.spark.archive.missing_table import write_missing_table
+from seglog.spark.archive.names import check_has_names, place_in_archive
+from seglog.spark.archive.staging import Found, StoreRows
+from seglog.spark.archive.store_facts import QueueEnds, StoreFacts
+from seglog.spark.audit import audit_store
+from seglog.spark.small_frames import small_frame
 from seglog.storage.directory import ReadingRoot, check_is_store
-from seglog.storage.format import names
-from seglog.storage.format.record import FILLER_TOPIC
-from seglog.storage.format.system_names import TRANSIT_TOPICS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_READ: Final = (
-    "topic string, queueId int, queueOffset bigint, physicalOffset bigint, size int, msgId string,"
-    " keys string, tags string, flag int, sysFlag int, reconsumeTimes int, bornTimestamp bigint,"
-    " storeTimestamp bigint, bornHost string, storeHost string, properties map<string,string>,"
-    " body binary, record binary"
-)
-COLUMNS: Final = (
-    "topic string, day string, run int, queueId int, queueOffset bigint, physicalOffset bigint, size int,"
-    " msgId string, keys string, tags string, flag int, sysFlag int, reconsumeTimes int,"
-    " bornTimestamp bigint, storeTimestamp bigint, bornHost string, storeHost string,"
-    " properties map<string,string>, head binary, body binary, tail binary"
-)
-"""The columns of an archive; times in ms."""
-_HEAD_BYTES: Final = "(88 + 12 * (shiftright(sysFlag, 4) & 1) + 12 * (shiftright(sysFlag, 5) & 1))"
-"""Of a record, by its flags: see :data:`seglog.storage.format.record.record.HEADS`."""
-_MADE: Final = {
-    "day": "date_format(date_add(date'1970-01-01', cast(floor(storeTimestamp / 86400000) as int)),"
-    " 'yyyy-MM-dd')",
-    "head": f"substring(record, 1, {_HEAD_BYTES})",
-    "tail": f"substring(record, {_HEAD_BYTES} + octet_length(body) + 1)",
-}
-_OWN_TOPICS: Final = (*TRANSIT_TOPICS, FILLER_TOPIC)
-_TAKES_SLOT: Final = "(sysFlag & 12) NOT IN (4, 12)"
-_SLOTS: Final = (
-    "CASE WHEN sysFlag & 128 <> 0 THEN coalesce(try_cast(properties['INNER_NUM'] AS int), 1) ELSE 1 END"
-)
-_RUNS: Final = """
-    SELECT topic, queueId, min(queueOffset) AS first, max(queueOffset + slots) AS end,
-           count(*) AS messages, sum(size) AS bytes
-    FROM (SELECT *, sum(is_first) OVER (PARTITION BY topic, queueId ORDER BY queueOffset) AS part
-          FROM (SELECT *, CASE WHEN queueOffset = lag(queueOffset + slots) OVER
-                    (PARTITION BY topic, queueId ORDER BY queueOffset) THEN 0 ELSE 1 END AS is_first
-                FROM {staged}))
-    GROUP BY topic, queueId, part
-"""
 
 
 def archive_store(
@@ -61,8 +34,11 @@ def archive_store(
     folder: Path,
     spark: SparkSession,
     *,
+    name: str | None = None,
     topics: Sequence[str] = (),
     verify: bool = True,
+    allow_loss: bool = False,
+    fill_missing: bool = False,
     clock: Clock | None = None,
 ) -> Run | None:
     """Adds to an archive what it has not yet of a store; the store may be open.
@@ -71,8 +47,12 @@ def archive_store(
         root: The store directory; every machine of the cluster must see it there.
         folder: The archive, likewise; made where it is missing.
         spark: The session.
+        name: What the archive calls the store; None for what it continues, see
+            :func:`~seglog.spark.archive.names.place_in_archive`.
         topics: Topics that are wanted; all but the broker's own if empty.
         verify: Whether to compute checksums of what is archived.
+        allow_loss: Whether a damaged store is archived, and what is missing written down.
+        fill_missing: Whether to look again for messages that earlier runs named as lost.
         clock: The time.
 
     Returns:
@@ -80,92 +60,198 @@ def archive_store(
 
     Raises:
         NotFoundError: There is no store.
+        StoreMismatchError: The store does not continue what the archive has under its name.
+        DataLossError: The store is damaged, and ``allow_loss`` is off.
+        InvalidArgumentError: The name cannot be, or the archive is of the first layout.
         StoreLockedError: Another run adds to the archive.
         ConfigError: A manifest of the archive cannot be read.
-        SparkJobError: The store is damaged, or cannot be read.
+        SparkJobError: The store cannot be read.
     """
-    from pyspark.sql.functions import col
-
     if not check_is_store(ReadingRoot(root), root):
         raise NotFoundError(f"there is no store at {root}")
     archive = ArchiveFolder(folder)
     lock = archive.lock()
     try:
         number = archive.finish()
-        held = archived(archive.runs())
-        staged = archive.staged(number)
-        rows = _rows(spark, root, topics, verify=verify, offsets=starting_offsets(held))
-        if not topics:
-            is_own = col("topic").isin(*_OWN_TOPICS) | col("topic").startswith(names.SYSTEM_PREFIX)
-            rows = rows.where(~is_own)
-        columns = [name.split()[0] for name in COLUMNS.split(", ")]
-        rows = rows.selectExpr(
-            "*", f"{number} AS run", *(f"{text} AS {name}" for name, text in _MADE.items())
-        )
-        writer = rows.select(*columns).write.option("compression", "zstd").partitionBy("topic", "day")
-        writer.parquet(str(staged))
-        run = _run(spark, archive, number, (clock or SystemClock()).now_ms())
+        runs = archive.runs()
+        check_has_names(runs, archive.path)
+        rows = StoreRows(spark, root, topics, verify=verify)
+        with StoreFacts(root) as facts:
+            name, places = place_in_archive(
+                name, runs, root, lambda own: check_continues(own, facts, rows.look_up, topics)
+            )
+            job = _Job(spark, archive, root, rows, facts, [run for run in runs if run.name == name], places)
+            run = job.add(
+                number,
+                name,
+                (clock or SystemClock()).now_ms(),
+                allow_loss=allow_loss,
+                fill_missing=fill_missing,
+            )
         if run is None:
-            archive.files.remove_tree(staged)
-            return None
-        archive.commit(run)
-        archive.finish()
+            archive.files.remove_tree(archive.staged(number))
+        else:
+            archive.commit(run)
+            archive.finish()
+        write_missing_table(archive.files, archive.path, runs if run is None else [*runs, run])
         return run
     finally:
         lock.release()
 
 
-def read_archive(spark: SparkSession, folder: Path) -> DataFrame | None:
-    """Returns all rows of an archive, :data:`COLUMNS`; None of an empty one."""
-    archive = ArchiveFolder(folder)
-    if not archive.is_finished():
-        lock = archive.lock()
+class _Job:
+    """One run.
+
+    Args:
+        spark: The session.
+        archive: The archive.
+        root: The store directory.
+        rows: Its rows.
+        facts: What its files say.
+        runs: Earlier runs of this store.
+        places: Where the last archived record of each queue is in its log.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        archive: ArchiveFolder,
+        root: Path,
+        rows: StoreRows,
+        facts: StoreFacts,
+        runs: Sequence[Run],
+        places: Mapping[Key, int],
+    ) -> None:
+        self._spark = spark
+        self._archive = archive
+        self._root = root
+        self._rows = rows
+        self._facts = facts
+        self._runs = runs
+        self._places = places
+        self._held = archived(runs)
+        self._ends = {key: parts[-1].end for key, parts in self._held.items()}
+        self._ranges, self._stretches = still_missing(runs)
+
+    def add(self, number: int, name: str, now_ms: int, *, allow_loss: bool, fill_missing: bool) -> Run | None:
+        """Writes what the archive has not; returns the run that it is, None if that is nothing.
+
+        Raises:
+            DataLossError: The store is damaged, and ``allow_loss`` is off.
+        """
+        before = self._wanted_ends(self._facts)
+        staged = self._archive.staged(number)
+        missing: list[Missing] = []
+        is_strict = True
         try:
-            archive.finish()
-        finally:
-            lock.release()
-    files = [str(archive.file(run, name)) for run in archive.runs() for name in run.files]
-    if not files:
-        return None
-    reader = spark.read.schema(COLUMNS).option("basePath", str(archive.path / "data"))
-    return reader.parquet(*files)
+            found = self._write(staged, number, name, missing, strict=True, fills=fill_missing)
+        except _spark_errors():
+            report = audit_store(self._root, spark=self._spark)
+            if not losses_of(report):
+                raise
+            if not allow_loss:
+                raise loss_error(report, ()) from None
+            is_strict = False
+            missing.clear()
+            found = self._write(staged, number, name, missing, strict=False, fills=fill_missing)
+            missing += unreadable_stretches(report, self._stretches)
+        with StoreFacts(self._root) as now:
+            after = self._wanted_ends(now)
+            is_log_cut = now.first_phy_offset > 0
+        missing += missing_ranges(
+            self._held, self._ranges, found.intervals, before, after, is_log_cut=is_log_cut
+        )
+        if is_strict and any(one.why == LOST for one in missing):
+            report = audit_store(self._root, spark=self._spark)
+            if losses_of(report) and not allow_loss:
+                raise loss_error(report, missing)
+            missing += unreadable_stretches(report, self._stretches)
+        if not found.intervals and not missing:
+            return None
+        grown = {key for key in found.last if found.last[key].queue_offset >= self._ends.get(key, 0)}
+        return Run(
+            number,
+            now_ms,
+            tuple(sorted(self._archive.names(staged, ".parquet"))),
+            tuple(found.intervals),
+            found.messages,
+            found.size_bytes,
+            self._identity(name),
+            tuple(found.last[key] for key in sorted(grown)),
+            tuple(missing),
+            found.placeholders,
+        )
+
+    def _write(
+        self, staged: Path, number: int, name: str, missing: list[Missing], *, strict: bool, fills: bool
+    ) -> Found:
+        """Writes the rows of the run, returns what they hold, and adds what is left out to ``missing``."""
+        rows = self._filling(strict=strict) if fills and self._ranges else None
+        if rows is None:
+            rows = self._rows.after(self._ends, strict=strict)
+        self._rows.write(rows, staged, number, name)
+        if not self._archive.names(staged, ".parquet"):
+            return Found()
+        found = self._rows.look_at(staged)
+        found.turned |= {
+            (one.topic, one.queue_id)
+            for one, place in zip(found.intervals, found.places, strict=True)
+            if one.first >= self._ends.get((one.topic, one.queue_id), 0)
+            and place < self._places.get((one.topic, one.queue_id), -1)
+        }
+        if found.turned:
+            served = {key: places for key in found.turned if (places := self._facts.places(*key)) is not None}
+            chosen, gone = self._rows.keep_served(staged, rows, found.turned, served)
+            missing += [one for one in gone if not any(_covers(known, one) for known in self._stretches)]
+            self._rows.write(chosen, staged, number, name)
+            found = self._rows.look_at(staged)
+        return found
+
+    def _filling(self, *, strict: bool) -> DataFrame:
+        """Returns the rows behind what is archived, and messages, not placeholders, that were missing."""
+        firsts = dict(self._ends)
+        for one in self._ranges:
+            key = one.topic, one.queue_id
+            firsts[key] = min(one.first, firsts.get(key, one.first))
+        ends = small_frame(
+            self._spark,
+            "topic string, queueId int, heldEnd bigint",
+            [(*key, end) for key, end in self._ends.items()],
+        )
+        missing = small_frame(
+            self._spark,
+            "missingTopic string, missingQueue int, missingFirst bigint, missingEnd bigint",
+            [one[:4] for one in self._ranges],
+        )
+        rows = self._rows.after(firsts, strict=strict).join(ends, ["topic", "queueId"], "left")
+        is_in = (
+            (rows["topic"] == missing["missingTopic"])
+            & (rows["queueId"] == missing["missingQueue"])
+            & (rows["queueOffset"] >= missing["missingFirst"])
+            & (rows["queueOffset"] < missing["missingEnd"])
+        )
+        chosen = rows.join(missing, is_in, "left").where(
+            "heldEnd IS NULL OR queueOffset >= heldEnd"
+            f" OR (missingFirst IS NOT NULL AND NOT {columns.IS_PLACEHOLDER})"
+        )
+        return chosen.select(*columns.names_of(columns.READ))
+
+    def _wanted_ends(self, facts: StoreFacts) -> dict[Key, QueueEnds]:
+        return {key: ends for key, ends in facts.queues().items() if self._rows.is_wanted(key[0])}
+
+    def _identity(self, name: str) -> StoreIdentity:
+        first = self._facts.record_at(self._facts.first_phy_offset)
+        place, crc = (first.phy_offset, first.crc) if first is not None else (-1, 0)
+        return StoreIdentity(name, self._facts.segment_bytes, place, crc)
 
 
-def _rows(
-    spark: SparkSession,
-    root: Path,
-    topics: Sequence[str],
-    *,
-    verify: bool,
-    offsets: dict[str, dict[str, int]],
-) -> DataFrame:
-    register(spark)
-    reader = spark.read.format("seglog").schema(_READ).option("verify", str(verify).lower())
-    if topics:
-        reader = reader.option("topic", ",".join(topics))
-    if offsets:
-        reader = reader.option("startingOffsets", json.dumps(offsets))
-    return reader.load(str(root)).where(_TAKES_SLOT)
+def _covers(known: Missing, one: Missing) -> bool:
+    is_same = known[:2] == one[:2] and known.why == one.why
+    return is_same and known.phy_offset <= one.phy_offset and one.phy_end <= known.phy_end
 
 
-def _run(spark: SparkSession, archive: ArchiveFolder, number: int, now_ms: int) -> Run | None:
-    """Returns what the files of a run hold; None if that is nothing."""
-    staged = archive.staged(number)
-    files = sorted(archive.names(staged, ".parquet"))
-    if not files:
-        return None
-    view = f"seglog_archive_run_{number}"
-    rows = spark.read.schema(COLUMNS).parquet(str(staged))
-    rows.selectExpr("topic", "queueId", "queueOffset", "size", f"{_SLOTS} AS slots").createOrReplaceTempView(
-        view
-    )
-    found = spark.sql(_RUNS.format(staged=view)).collect()
-    spark.catalog.dropTempView(view)
-    return Run(
-        number,
-        now_ms,
-        tuple(files),
-        tuple(sorted(Interval(row["topic"], row["queueId"], row["first"], row["end"]) for row in found)),
-        sum(row["messages"] for row in found),
-        sum(row["bytes"] for row in found),
-    )
+def _spark_errors() -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JJavaError

@@ -8,53 +8,25 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from seglog.errors import ConfigError, CorruptError, StoreError
+from seglog.spark.archive.manifest import Interval, Missing, Run, parse_run, run_fields
 from seglog.storage.files import HeldLock, StoreRoot, untrusted
 from seglog.storage.format.config import decode_json_object
-from seglog.storage.format.names import MAX_QUEUE_ID
 
 DATA: Final = "data"
 _MANIFESTS: Final = "_manifest"
 _STAGED: Final = "_staged"
 _SUFFIX: Final = ".json"
 _DIGITS: Final = 8
-_MAX_NUMBER: Final = (1 << 63) - 1
-
-
-class Interval(NamedTuple):
-    """Queue offsets of one queue, ``first`` to ``end - 1``."""
-
-    topic: str
-    queue_id: int
-    first: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one run added.
-
-    Attributes:
-        number: Its number, from 1 on.
-        made_ms: When.
-        files: Its files, relative to ``data``.
-        intervals: What they hold.
-        messages: How many records.
-        size_bytes: How many bytes those have.
-    """
-
-    number: int
-    made_ms: int
-    files: tuple[str, ...]
-    intervals: tuple[Interval, ...]
-    messages: int
-    size_bytes: int
+Key: TypeAlias = tuple[str, int]
+"""Topic and number of a queue."""
+Held: TypeAlias = dict[Key, list[Interval]]
+"""Intervals that are archived, by topic and number of the queue."""
 
 
 class ArchiveFolder:
@@ -138,7 +110,7 @@ class ArchiveFolder:
         self.files.make_dirs(folder)
         target = folder / f"{run.number:0{_DIGITS}d}{_SUFFIX}"
         written = self.path / _STAGED / f"{uuid.uuid4().hex}.manifest"
-        self.files.write_file(written, json.dumps(asdict(run), indent=1).encode())
+        self.files.write_file(written, json.dumps(run_fields(run), indent=1).encode())
         try:
             self.files.link(written, self.files, target)  # unlike a rename it never replaces
         except FileExistsError as error:
@@ -154,13 +126,13 @@ class ArchiveFolder:
             handle.sync()
 
 
-def archived(runs: Iterable[Run]) -> dict[tuple[str, int], list[Interval]]:
-    """Returns what runs hold of each queue: intervals in order, joined where they meet.
+def archived(runs: Iterable[Run]) -> Held:
+    """Returns what runs of one store hold of each queue: intervals in order, joined where they meet.
 
     Raises:
         ConfigError: Two runs hold the same message.
     """
-    found: dict[tuple[str, int], list[Interval]] = {}
+    found: Held = {}
     for one in sorted(interval for run in runs for interval in run.intervals):
         known = found.setdefault((one.topic, one.queue_id), [])
         if known and known[-1].end > one.first:
@@ -172,12 +144,35 @@ def archived(runs: Iterable[Run]) -> dict[tuple[str, int], list[Interval]]:
     return found
 
 
-def starting_offsets(held: Mapping[tuple[str, int], list[Interval]]) -> dict[str, dict[str, int]]:
-    """Returns where each queue continues after what is archived of it, as the data source takes it."""
-    found: dict[str, dict[str, int]] = {}
-    for (topic, queue_id), intervals in held.items():
-        found.setdefault(topic, {})[str(queue_id)] = intervals[-1].end
-    return found
+def still_missing(runs: Sequence[Run]) -> tuple[list[Missing], list[Missing]]:
+    """Returns what runs of one store named as missing and no run has archived since.
+
+    Returns:
+        Ranges of queue offsets, sorted and without overlap; and stretches of the log, as they were named.
+    """
+    held = archived(runs)
+    named = [one for run in runs for one in run.missing]
+    ranges: list[Missing] = []
+    for one in sorted(one for one in named if one.first >= 0):
+        known = held.get((one.topic, one.queue_id), [])
+        behind = ranges[-1].end if ranges and ranges[-1][:2] == one[:2] else 0
+        for first, end in gaps_of(known, max(one.first, behind), one.end):
+            ranges.append(one._replace(first=first, end=end))
+    return ranges, [one for one in named if one.first < 0]
+
+
+def gaps_of(parts: Sequence[Interval | Missing], first: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields what sorted intervals leave of the range from ``first`` to ``end``."""
+    for part in parts:
+        if part.end <= first:
+            continue
+        if part.first >= end:
+            break
+        if part.first > first:
+            yield first, part.first
+        first = part.end
+    if first < end:
+        yield first, end
 
 
 def _read(files: StoreRoot, path: Path) -> Run:
@@ -188,38 +183,14 @@ def _read(files: StoreRoot, path: Path) -> Run:
         UnsafePathError: It names what is no file of the archive's.
     """
     try:
-        fields = decode_json_object(files.read_file(path))
-        intervals = tuple(_interval(one) for one in fields.pop("intervals"))
-        run = Run(files=tuple(fields.pop("files")), intervals=intervals, **fields)
-        numbers = (run.number, run.made_ms, run.messages, run.size_bytes)
-        if not all(type(number) is int and 0 <= number <= _MAX_NUMBER for number in numbers):
-            raise ValueError("a number is none")
-        if not all(isinstance(name, str) for name in run.files):
-            raise TypeError("a file's name is none")
-        if run.number != int(path.name.removesuffix(_SUFFIX)) or len(set(run.files)) < len(run.files):
-            raise ValueError("a file twice, or the number of another run")
+        run = parse_run(decode_json_object(files.read_file(path)))
+        if run.number != int(path.name.removesuffix(_SUFFIX)):
+            raise ValueError("the number of another run")
     except (CorruptError, ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{path} is no manifest: {error}") from error
     for name in run.files:
         untrusted(path.parent, name)
     return run
-
-
-def _interval(fields: object) -> Interval:
-    """Returns an interval of a manifest.
-
-    Raises:
-        TypeError: It has other fields.
-        ValueError: It cannot be.
-    """
-    if not isinstance(fields, list):
-        raise TypeError("an interval is a list")
-    if [type(value) for value in fields] != [str, int, int, int]:
-        raise TypeError("an interval has a topic and three numbers")
-    one = Interval(*fields)
-    if not (0 <= one.queue_id <= MAX_QUEUE_ID and 0 <= one.first < one.end <= _MAX_NUMBER):
-        raise ValueError(f"{one.first} to {one.end} is no interval of a queue {one.queue_id}")
-    return one
 
 
 def _move(files: StoreRoot, staged: Path, data: Path, names: Iterable[str]) -> None:

@@ -18,9 +18,11 @@ import pyarrow as pa
 from seglog.clock import Clock, SystemClock
 from seglog.doctor.copies import make_backup
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError
-from seglog.spark.archive.archive import read_archive
 from seglog.spark.archive.chunks import CHUNKS, Chunk, place_chunks, write_chunks, write_placed
-from seglog.spark.archive.folder import ArchiveFolder, Interval, archived
+from seglog.spark.archive.folder import ArchiveFolder, archived
+from seglog.spark.archive.manifest import Interval
+from seglog.spark.archive.names import choose_store
+from seglog.spark.archive.rows import read_archive
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.swap import (
     Manifest,
@@ -99,6 +101,7 @@ def restore_store(
     root: Path,
     spark: SparkSession,
     *,
+    store: str | None = None,
     topics: Sequence[str] = (),
     apply: bool = False,
     sizes: Sizes | None = None,
@@ -110,6 +113,7 @@ def restore_store(
         folder: The archive.
         root: The store directory; a store is made where nothing is.
         spark: The session.
+        store: Which store of the archive; may be left out where there is one.
         topics: Topics that are wanted, all if empty.
         apply: Whether to do it; else it is only said what would be done.
         sizes: For a new store.
@@ -119,10 +123,11 @@ def restore_store(
         NotFoundError: There is no archive, or nothing wanted in it.
         StoreError: Queue offsets between the store and the archive, or within the archive, are missing.
         StoreLockedError: Somebody has the store open.
-        InvalidArgumentError: What the store was before its last compaction or restore is still there.
+        InvalidArgumentError: What the store was before its last compaction or restore is still there; or the
+            archive has several stores, and none was named.
     """
     restore = _Restore(
-        folder, root.resolve(), spark, frozenset(topics), sizes or Sizes(), clock or SystemClock()
+        folder, root.resolve(), spark, store, frozenset(topics), sizes or Sizes(), clock or SystemClock()
     )
     if not restore.files.exists(restore.root) and not (apply and finish_swap(restore.files, restore.root)):
         return restore.into_new(apply=apply)
@@ -139,6 +144,7 @@ class _Restore:
         folder: Path,
         root: Path,
         spark: SparkSession,
+        store: str | None,
         topics: frozenset[str],
         sizes: Sizes,
         clock: Clock,
@@ -148,8 +154,10 @@ class _Restore:
         self._spark = spark
         self._sizes = sizes
         self._clock = clock
-        rows = read_archive(spark, folder)
-        held = archived(ArchiveFolder(folder).runs())
+        runs = ArchiveFolder(folder).runs()
+        name = choose_store(store, runs, folder)
+        rows = read_archive(spark, folder, name)
+        held = archived(run for run in runs if run.name == name)
         self._held = {key: parts for key, parts in held.items() if not topics or key[0] in topics}
         if rows is None or not self._held:
             raise NotFoundError(

@@ -30,6 +30,8 @@ CHECK_MAX_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+HEARTBEAT_SYNC_TOPIC: Final = "DefaultHeartBeatSyncerTopic"
+"""What proxies tell each other of their clients (``ProxyConfig.java heartbeatSyncerTopicName``)."""
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 """Behind the cluster's name: answers to requests, which a broker hands on and no group consumes."""
 

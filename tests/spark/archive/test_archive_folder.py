@@ -7,7 +7,8 @@ import json
 import pytest
 
 from seglog.errors import ConfigError, StoreError, UnsafePathError
-from seglog.spark.archive.folder import ArchiveFolder, Interval, Run, archived, starting_offsets
+from seglog.spark.archive.folder import ArchiveFolder, archived
+from seglog.spark.archive.manifest import Interval, Run
 
 NAME = "topic=T/day=2026-11-21/part-0.parquet"
 
@@ -102,7 +103,6 @@ def test_a_manifest_names_no_file_outside_of_its_archive(name, tmp_path):
 def test_intervals_join_where_they_meet():
     held = archived([run_of(1, (0, 4), (9, 11)), run_of(2, (4, 7))])
     assert held == {("T", 0): [Interval("T", 0, 0, 7), Interval("T", 0, 9, 11)]}
-    assert starting_offsets(held) == {"T": {"0": 11}}
 
 
 def test_message_that_two_runs_hold_is_said():

@@ -1,0 +1,85 @@
+"""What of a store is not in an archive although its queues have it: gaps of queue offsets, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from seglog.doctor.check import CheckReport
+from seglog.errors import DataLossError
+from seglog.spark.archive.folder import Held, Key, gaps_of
+from seglog.spark.archive.manifest import EXPIRED, LOST, UNREADABLE, Interval, Missing
+from seglog.spark.archive.store_facts import QueueEnds
+from seglog.storage.findings import Finding, Severity
+
+
+def missing_ranges(
+    held: Held,
+    named: Iterable[Missing],
+    added: Sequence[Interval],
+    before: Mapping[Key, QueueEnds],
+    after: Mapping[Key, QueueEnds],
+    *,
+    is_log_cut: bool,
+) -> Iterator[Missing]:
+    """Yields ranges of queue offsets that a run did not find, and that no run named yet.
+
+    Args:
+        held: What was archived before.
+        named: What was named as missing before.
+        added: What the run found.
+        before: What the files of the wanted queues said before the run read: so far it had to come.
+        after: What they said when it had read: retention may have worked meanwhile.
+        is_log_cut: Whether the log does not begin at 0 any more.
+    """
+    known: dict[Key, list[Interval | Missing]] = {key: list(parts) for key, parts in held.items()}
+    named = list(named)
+    of_old = held.keys() | {(one.topic, one.queue_id) for one in named}
+    for lost in named:
+        known.setdefault((lost.topic, lost.queue_id), []).append(lost)
+    for interval in added:
+        known.setdefault((interval.topic, interval.queue_id), []).append(interval)
+    for key in sorted({*known, *before}):
+        parts = sorted(known.get(key, []), key=lambda part: part.first)
+        ends, now = before.get(key), after.get(key)
+        starts = [part.first for part in parts]
+        if key not in of_old and ends is not None and ends.first < ends.end:
+            starts.append(ends.first)
+        if not starts:
+            continue
+        stops = [part.end for part in parts] + ([ends.end] if ends else [])
+        for first, end in gaps_of(parts, min(starts), max(stops)):
+            is_in_front = not any(one.first < first for one in added if (one.topic, one.queue_id) == key)
+            floor = now.first if now else end if is_log_cut and is_in_front else 0
+            if first < min(end, floor):
+                yield Missing(*key, first, min(end, floor), EXPIRED)
+            if max(first, floor) < end:
+                yield Missing(*key, max(first, floor), end, LOST)
+
+
+def unreadable_stretches(report: CheckReport, named: Iterable[Missing]) -> list[Missing]:
+    """Returns the stretches of the log that an audit could not read and that were not named before."""
+    known = {(one.phy_offset, one.phy_end) for one in named}
+    holes = [(hole.phy_offset, hole.end) for hole in report.holes]
+    return [Missing("", -1, -1, -1, UNREADABLE, *hole) for hole in holes if hole not in known]
+
+
+def losses_of(report: CheckReport) -> list[Finding]:
+    """Returns the findings of an audit that mean lost messages."""
+    return [finding for finding in report.findings if finding.severity is Severity.LOSS]
+
+
+def loss_error(report: CheckReport, missing: Sequence[Missing]) -> DataLossError:
+    """Returns the refusal of a damaged store, which names its damage."""
+    losses = losses_of(report)
+    first = losses[0]
+    where = f"{first.file} +{first.position_bytes}: " if first.file else ""
+    more = f", and {len(losses) - 1} findings more" if len(losses) > 1 else ""
+    lost = [one for one in missing if one.why == LOST]
+    count = sum(one.end - one.first for one in lost)
+    named = f"; {lost[0].topic}/{lost[0].queue_id} lacks {lost[0].first} to {lost[0].end - 1}" if lost else ""
+    total = f"; {count} queue offsets in all have no record" if len(lost) > 1 else ""
+    return DataLossError(
+        f"{report.root} is damaged: {where}{first.code}{more}{named}{total}",
+        help="nothing was archived: repair it first (`seglog repair STORE`), or archive what is left with"
+        " --allow-loss, which writes down what is missing",
+    )

@@ -1,0 +1,36 @@
+"""The CRC by which a record is known again: it stays when a compaction or a restore moves the record.
+
+CRC-32 of the record's bytes with zeros for ``physicalOffset``, and without the property ``__CRC32#`` at their
+end: those two say where a record is, everything else what it is. Two twins that agree: Python for one record,
+Spark's own functions for a column.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from seglog.storage.format.layout import I64
+from seglog.storage.format.record import PHY_OFFSET_AT
+from seglog.storage.format.record import properties as props
+
+_PLACE_END: Final = PHY_OFFSET_AT + I64.size
+
+
+def record_crc(record: bytes | memoryview) -> int:
+    """Returns the CRC of a whole record."""
+    data = bytes(record)
+    end = len(data) - (props.CRC_PROPERTY_BYTES if props.ends_with_record_crc(data) else 0)
+    return zlib.crc32(data[_PLACE_END:end], zlib.crc32(bytes(I64.size), zlib.crc32(data[:PHY_OFFSET_AT])))
+
+
+def record_crc_sql(record: str) -> str:
+    """Returns the expression of the CRC, a bigint, for a column of whole records."""
+    name = props.CRC_NAME.hex()
+    named = f"substring({record}, -{props.CRC_PROPERTY_BYTES}, {len(props.CRC_NAME)})"
+    crc_bytes = f"if({named} = X'{name}', {props.CRC_PROPERTY_BYTES}, 0)"
+    rest = f"octet_length({record}) - {_PLACE_END} - {crc_bytes}"
+    return (
+        f"crc32(concat(substring({record}, 1, {PHY_OFFSET_AT}), X'{bytes(I64.size).hex()}',"
+        f" substring({record}, {_PLACE_END + 1}, {rest})))"
+    )
