@@ -41,7 +41,17 @@ def locate(path: str) -> tuple[Files, Path]:
     """
     if not is_address(path):
         return ReadingRoot(path), Path(path).absolute()
-    system, name = _connect(path)
+    return connect(path)
+
+
+def connect(address: str) -> tuple[RemoteFiles, Path]:
+    """Returns the file system that an address leads to, and the store directory there.
+
+    Raises:
+        MissingDependencyError: Nothing that is installed knows such addresses.
+        NotFoundError: It is no address.
+    """
+    system, name = _connect(address)
     return RemoteFiles(system, starts_with_slash=name.startswith("/")), Path("/") / name.lstrip("/")
 
 
@@ -126,17 +136,21 @@ class RemoteFiles:
     Args:
         system: The file system.
         starts_with_slash: Whether its names do.
+
+    Attributes:
+        system: The file system.
+        starts_with_slash: Whether its names do.
     """
 
     def __init__(self, system: arrow_fs.FileSystem, *, starts_with_slash: bool) -> None:
-        self._system = system
-        self._starts_with_slash = starts_with_slash
+        self.system = system
+        self.starts_with_slash = starts_with_slash
 
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
         chosen = pyarrow.fs.FileSelector(self._name(path), allow_not_found=True)
         try:
-            infos = self._system.get_file_info(chosen)
+            infos = self.system.get_file_info(chosen)
         except NotADirectoryError:
             return []
         entries = [
@@ -157,11 +171,11 @@ class RemoteFiles:
         """Opens an existing file for reading."""
         if writable:
             _refuse(str(path))
-        return RemoteFile(self._system.open_input_file(self._name(path)))
+        return RemoteFile(self.system.open_input_file(self._name(path)))
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content."""
-        with self._system.open_input_file(self._name(path)) as file:
+        with self.system.open_input_file(self._name(path)) as file:
             content: bytes = file.read()
         return content
 
@@ -203,10 +217,10 @@ class RemoteFiles:
 
     def _name(self, path: Path) -> str:
         name = str(PurePosixPath(path))
-        return name if self._starts_with_slash else name.lstrip("/")
+        return name if self.starts_with_slash else name.lstrip("/")
 
     def _type(self, path: Path) -> pyarrow.fs.FileType:
-        return self._system.get_file_info(self._name(path)).type
+        return self.system.get_file_info(self._name(path)).type
 
 
 def _refuse(what: str) -> NoReturn:

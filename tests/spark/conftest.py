@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -13,11 +13,21 @@ from tests.support.machine.spark_here import need_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+OBJECT_STORE_KEYS: Final = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""What a client of an S3 server wants to know, in this process and in workers."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on this machine."""
     need_spark()
-    session = local_session("seglog tests", conf={"spark.sql.shuffle.partitions": "4"})
+    settings = {"spark.sql.shuffle.partitions": "4"}
+    settings |= {f"spark.executorEnv.{name}": value for name, value in OBJECT_STORE_KEYS.items()}
+    session = local_session("seglog tests", conf=settings)
     yield session
     session.stop()

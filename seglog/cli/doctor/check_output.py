@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from seglog.cli.ui import render
 from seglog.cli.ui.findings import counts_text, next_command, show_findings
 from seglog.doctor.check import CheckReport
 from seglog.storage.findings import finding_fields
+
+_COPY: Final = Path("COPY")
 
 
 def emit_check(report: CheckReport) -> None:
@@ -22,7 +25,7 @@ def emit_check(report: CheckReport) -> None:
 def check_fields(report: CheckReport) -> dict[str, object]:
     """Returns the sum of a check for programs."""
     return {
-        "path": str(report.root),
+        "path": report.store,
         "clean": report.is_clean,
         "state": report.state,
         "holder": report.holder,
@@ -44,13 +47,14 @@ def check_fields(report: CheckReport) -> dict[str, object]:
     }
 
 
-def show_check(report: CheckReport, path: Path) -> None:
+def show_check(report: CheckReport, path: Path | str) -> None:
     """Prints what was found for people.
 
     Args:
         report: What was found.
-        path: The store as it was named, which goes into the commands to type.
+        path: The store as it was named, which goes into the commands to type: they take no address.
     """
+    typed = _COPY if report.address else Path(path)
     render.facts(
         {
             "store": render.printable(str(path)),
@@ -64,7 +68,7 @@ def show_check(report: CheckReport, path: Path) -> None:
     )
     if report.findings:
         render.say()
-        show_findings(report.findings, path)
+        show_findings(report.findings, typed)
     if report.concerned:
         damaged = sum(not message.is_readable for message in report.concerned)
         render.say(
@@ -75,10 +79,12 @@ def show_check(report: CheckReport, path: Path) -> None:
     render.say("not looked at, or not to be seen:")
     for text in report.not_looked_at:
         render.say(f"  {render.printable(text)}")
-    todo = next_command(report.findings, path)
+    todo = next_command(report.findings, typed)
     if todo:
         render.say()
         render.say(f"next: {todo}")
+        if report.address:
+            render.say(f"{_COPY} is a copy of the store on a file system: an address is only read")
 
 
 def _state_text(report: CheckReport) -> str:

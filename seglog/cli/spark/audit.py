@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -20,13 +19,13 @@ from seglog.storage.audit import AuditQueue
 
 
 @click.command
-@options.stores
+@options.readable_stores
 @click.option(
     "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
 )
 @options.cluster
 @to_results
-def command(*, paths: Sequence[Path], no_verify: bool, cluster: Cluster, results: Results) -> None:
+def command(*, paths: Sequence[str], no_verify: bool, cluster: Cluster, results: Results) -> None:
     """Look at everything in each STORE, as `seglog check` does, in splits on Spark.
 
     Finds what `seglog check` finds, with the same codes, files and places. Ends with 1 if anything but
@@ -59,7 +58,7 @@ def _emit(report: CheckReport, *, verified: bool) -> None:
     render.emit({"kind": "audit", **check_fields(report), "verified": verified})
 
 
-def _show(report: CheckReport, path: Path) -> None:
+def _show(report: CheckReport, path: str) -> None:
     if report.queues:
         render.table(
             ("topic", "queue", "kind", "min", "max", "records", "size", "gaps", "last stored"),

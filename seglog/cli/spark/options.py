@@ -14,6 +14,9 @@ from seglog.cli.ui.options import CommandFunction
 stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 """Hands ``paths``, one store directory or more, to the command."""
 
+readable_stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=click.Path())
+"""Hands ``paths``, one store or more by path or address, to a command that only reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@options.stores
+@options.readable_stores
 @click.option("--messages", is_flag=True, help="Say of each message, too, what became of it for each group.")
 @click.option(
     "--receipts",
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @to_results
 def command(
     *,
-    paths: Sequence[Path],
+    paths: Sequence[str],
     messages: bool,
     receipts: str | None,
     since: Path | None,

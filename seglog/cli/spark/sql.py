@@ -12,6 +12,7 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
+from seglog.spark.remote_files import is_address
 from seglog.spark.save import save_table
 from seglog.spark.views import json_value, make_views
 
@@ -19,11 +20,11 @@ SHOWN_ROWS = 1000
 
 
 @click.command
-@options.stores
+@options.readable_stores
 @click.argument("query")
 @options.cluster
 @to_results
-def command(*, paths: Sequence[Path], query: str, cluster: Cluster, results: Results) -> None:
+def command(*, paths: Sequence[str], query: str, cluster: Cluster, results: Results) -> None:
     """Ask QUERY, in Spark's SQL, about all STOREs: the last argument.
 
     Views: messages, queues, offsets, index; the column `store` says which store a row is from. Messages that
@@ -31,7 +32,7 @@ def command(*, paths: Sequence[Path], query: str, cluster: Cluster, results: Res
     rows; --json prints and --output writes all of them.
     """
     with job_session(cluster, "asking") as session:
-        make_views(session, [str(path.absolute()) for path in paths])
+        make_views(session, [path if is_address(path) else str(Path(path).absolute()) for path in paths])
         frame = session.sql(query)
         if results.folder is not None:
             save_table(frame, results.folder, results.format)

@@ -33,10 +33,10 @@ from seglog.doctor.check.trailing_bytes import behind_end_findings
 from seglog.doctor.parts.offset_check import group_lags
 from seglog.doctor.parts.other_files import state_findings
 from seglog.doctor.parts.parts_check import check_parts
-from seglog.doctor.parts.tolerant_files import ForgivingFiles
+from seglog.doctor.parts.tolerant_files import CheckedFiles, ForgivingFiles
 from seglog.doctor.plans.unfinished import unfinished_findings
 from seglog.doctor.tables.config_tables import load_tables
-from seglog.errors import StoppedError
+from seglog.errors import InvalidArgumentError, StoppedError
 from seglog.storage.audit import AuditPlan, AuditReport, Stitched, conclude_log, plan_audit, report_on
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated
 from seglog.storage.findings import Finding, Severity
@@ -111,6 +111,8 @@ class StoreCheck:
         verify: Whether to compute checksums; everything else is always checked.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
+        files: Where the store is if not on this machine; :meth:`run` is for stores that are.
+        address: How the store is named if not by ``root``.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
@@ -132,13 +134,16 @@ class StoreCheck:
         verify: bool = True,
         given: FileSizes = NOTHING_KNOWN,
         follow: Sequence[str] = (),
+        files: CheckedFiles | None = None,
+        address: str = "",
     ) -> None:
         self._given = given
+        self._address = address
         self._root = root.absolute()
         self._clock = clock or SystemClock()
         self._begun_ms = self._clock.monotonic_ms()
         self._split_bytes = split_bytes
-        self._forgiving = ForgivingFiles(self._root, follow=follow)
+        self._forgiving: CheckedFiles = ForgivingFiles(self._root, follow=follow) if files is None else files
         self._files = as_stated(self._forgiving, self._root)
         # In this order: what a writer does while we look makes queues and log longer than tables say.
         self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)
@@ -161,10 +166,13 @@ class StoreCheck:
         resume: bool,
     ) -> CheckReport:
         """Walks the log in threads, and returns what was found; arguments as :func:`check_store` has them."""
+        local = self._forgiving
+        if not isinstance(local, ForgivingFiles):
+            raise InvalidArgumentError(f"{self._address} is not on this machine", help="seglog spark audit")
         walk = LogWalk(self.plan, self._files, self.seals.present, self.index)
-        stamps = ResumeStamps(self.plan, self._forgiving, self.index)
+        stamps = ResumeStamps(self.plan, local, self.index)
         known = load_outcomes(resume_file, self.plan, stamps) if resume_file is not None and resume else []
-        kept = self._keep(resume_file, stamps, must=resume)
+        kept = self._keep(resume_file, local, stamps, must=resume)
         with ThreadPoolExecutor(1, "seglog-chains") as beside:
             follow = partial(chain_finding, self._files, is_closed=self.is_closed)
             chains = [beside.submit(follow, outline.file) for outline in self.index.outlines]
@@ -239,9 +247,12 @@ class StoreCheck:
             sum(map(self._bytes_of, outcomes)) - self._resumed_bytes,
             self._resumed_bytes,
             self._clock.monotonic_ms() - self._begun_ms,
+            self._address,
         )
 
-    def _keep(self, path: Path | None, stamps: ResumeStamps, *, must: bool) -> ResumeFile | None:
+    def _keep(
+        self, path: Path | None, files: ForgivingFiles, stamps: ResumeStamps, *, must: bool
+    ) -> ResumeFile | None:
         """Returns the resume file, None where none was asked for or none can be written.
 
         Raises:
@@ -252,7 +263,7 @@ class StoreCheck:
             return None
         kept = ResumeFile(path, self.plan, stamps)
         try:
-            kept.begin(self._forgiving)
+            kept.begin(files)
         except OSError:
             if must:
                 raise

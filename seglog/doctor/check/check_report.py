@@ -42,6 +42,7 @@ class CheckReport:
         read_bytes: How much of the log was read by this run.
         resumed_bytes: How much an earlier run had read.
         elapsed_ms: How long it took.
+        address: How the store is named if not by ``root``: that of an object store.
     """
 
     root: Path
@@ -66,6 +67,12 @@ class CheckReport:
     read_bytes: int
     resumed_bytes: int
     elapsed_ms: float
+    address: str = ""
+
+    @property
+    def store(self) -> str:
+        """Path or address of the store."""
+        return self.address or str(self.root)
 
     @property
     def is_clean(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from seglog.storage.directory import ReadingRoot
+from seglog.doctor.parts.tolerant_files import CheckedFiles
 from seglog.storage.files import LINK, PACK_NAME, UNDO_FOLDER, kind_of, wanted_kind
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
@@ -62,7 +62,7 @@ class _Findings:
         return [group.finding(code) for (code, *_rest), group in self.groups.items()]
 
 
-def tree_findings(files: ReadingRoot, root: Path, *, is_live: bool) -> tuple[list[Finding], bool]:
+def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[list[Finding], bool]:
     """Returns what is to be said of names, owners and rights, and whether a RocksDB lies beside the files.
 
     Beside an open writer (``is_live``) a staged file is one that it is about to rename.
@@ -92,7 +92,7 @@ def tree_findings(files: ReadingRoot, root: Path, *, is_live: bool) -> tuple[lis
     return found.list(), has_rocksdb
 
 
-def _walk(files: ReadingRoot, root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(files: CheckedFiles, root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Yields every name below a folder, relative to the store, parents first."""
     try:
         entries = files.scan(folder)

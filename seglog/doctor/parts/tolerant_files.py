@@ -14,19 +14,42 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final
+from typing import Final, Protocol
 
 from typing_extensions import override
 
 from seglog.errors import CorruptError
 from seglog.storage.directory import ReadingRoot
-from seglog.storage.files import Entry, RealFile, read_whole
+from seglog.storage.files import Entry, Files, RealFile, read_whole
 from seglog.storage.findings import Finding
 
 _PIECE_BYTES: Final = 4096
 _UNREADABLE: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EFBIG}
 )
+
+
+class CheckedFiles(Files, Protocol):
+    """What a check reads a store through; a file that cannot be read is noted, and counts as empty."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What could not be read so far, and what no store has."""
+
+    def add(self, finding: Finding) -> None:
+        """Remembers a file that somebody else could not read."""
+
+    def meet_odd(self, path: Path, found: str, expected: str) -> None:
+        """Remembers a name that is of another kind than it should be."""
+
+    def status(self, path: Path) -> os.stat_result:
+        """Returns what the file system keeps of a name."""
+
+    def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
+        """Returns each name in a directory, sorted, and what the file system keeps of it."""
+
+    def lock_holder(self) -> int | None:
+        """Returns the process that has the store open for writing, -1 if it has no name, None without one."""
 
 
 class ForgivingFiles(ReadingRoot):

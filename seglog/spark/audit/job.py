@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seglog.doctor.check import SplitOutcome, StoreCheck, walk_split
-from seglog.doctor.parts import ForgivingFiles
+from seglog.doctor.parts import CheckedFiles
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
+from seglog.spark.checked_remote import checked_files
 from seglog.storage.audit import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.ours import Seal
@@ -33,25 +34,28 @@ class StoreWalk:
         sealed: First offsets of the segments that are held against seals.
         index: What is where in its index.
         is_closed: Whether its last writer closed it.
+        store: Path or address of the store.
     """
 
     plan: AuditPlan
     sealed: frozenset[int]
     index: IndexFacts
     is_closed: bool
+    store: str
 
     @classmethod
-    def of(cls, check: StoreCheck) -> StoreWalk:
+    def of(cls, check: StoreCheck, store: str) -> StoreWalk:
         """Returns what tasks must know of a store that is to be checked."""
         plan = replace(check.plan, queue_files={}, batch_files={}, log_files=[], findings=[])
-        return cls(plan, frozenset(check.seals.present), replace(check.index, findings=()), check.is_closed)
+        index = replace(check.index, findings=())
+        return cls(plan, frozenset(check.seals.present), index, check.is_closed, store)
 
     @property
     def steps(self) -> int:
         """How much there is to do: each split, then each index file."""
         return len(self.plan.splits) + len(self.index.outlines)
 
-    def do(self, step: int, files: ForgivingFiles) -> tuple[SplitOutcome | None, list[Finding]]:
+    def do(self, step: int, files: CheckedFiles) -> tuple[SplitOutcome | None, list[Finding]]:
         """Walks a split, or follows the chains of an index file.
 
         Args:
@@ -71,7 +75,7 @@ class StoreWalk:
         finding = chain_finding(files, outline.file, is_closed=self.is_closed)
         return None, [*files.findings, *([finding] if finding is not None else [])]
 
-    def _seal(self, first: int, files: ForgivingFiles) -> Seal | None:
+    def _seal(self, first: int, files: CheckedFiles) -> Seal | None:
         if first not in self.sealed:
             return None
         try:
@@ -128,7 +132,7 @@ def _stepper(
             for number in batch.column(0).to_pylist():
                 store = bisect.bisect_right(firsts, number) - 1
                 walk = walks[store]
-                outcome, findings = walk.do(number - firsts[store], ForgivingFiles(walk.plan.root))
+                outcome, findings = walk.do(number - firsts[store], checked_files(walk.store)[0])
                 yield to_batch(store, outcome, findings)
 
     return do_steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 from seglog.clock import Clock
 from seglog.doctor.check import SPLIT_BYTES, CheckReport, StoreCheck
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
+from seglog.spark.checked_remote import checked_files
+from seglog.spark.remote_files import is_address
 from seglog.spark.session import session_for
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ def audit_stores(
     """Audits stores; reads only.
 
     Args:
-        paths: The store directories. Every machine of the cluster must see them there.
+        paths: The store directories, or their addresses. Every machine of the cluster must see them there.
         spark: A session; None takes the active one, or starts one on this machine and stops it at the end.
             The workers of a session that was not made by :func:`seglog.spark.session.local_session` must
             have seglog installed.
@@ -39,15 +42,18 @@ def audit_stores(
         What :func:`seglog.doctor.check.check.check_store` would return for each.
 
     Raises:
-        NotFoundError: There is nothing at a path.
+        NotFoundError: There is nothing at a path, or nothing knows an address.
         NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
         InvalidArgumentError: ``split_bytes`` is too small.
         MissingDependencyError: PySpark or Java is missing, and a session had to be made.
     """
-    checks = [StoreCheck(Path(path), clock, split_bytes=split_bytes, verify=verify) for path in paths]
+    named = [os.fspath(path) for path in paths]
+    stores = [path if is_address(path) else str(Path(path).absolute()) for path in named]
+    checks = [_check(store, clock, split_bytes=split_bytes, verify=verify) for store in stores]
     with session_for(spark, "seglog audit") as session:
-        walked = walk_on_spark([StoreWalk.of(check) for check in checks], session)
+        walks = [StoreWalk.of(check, store) for check, store in zip(checks, stores, strict=True)]
+        walked = walk_on_spark(walks, session)
     return [
         check.conclude(walk.outcomes, walk.of_chains, walk.unreadable)
         for check, walk in zip(checks, walked, strict=True)
@@ -58,3 +64,9 @@ def audit_store(path: str | PathLike[str], *, spark: SparkSession | None = None)
     """Audits one store, as :func:`audit_stores` does."""
     (report,) = audit_stores([path], spark=spark)
     return report
+
+
+def _check(store: str, clock: Clock | None, *, split_bytes: int, verify: bool) -> StoreCheck:
+    files, root = checked_files(store)
+    address = store if is_address(store) else ""
+    return StoreCheck(root, clock, split_bytes=split_bytes, verify=verify, files=files, address=address)

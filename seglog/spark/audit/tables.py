@@ -44,7 +44,7 @@ def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
     """Yields the queues of a report, named as in JSON."""
     for queue in report.queues:
         yield {
-            "store": str(report.root),
+            "store": report.store,
             "topic": queue.topic,
             "queueId": queue.queue_id,
             "queueKind": queue_kind(queue),
@@ -62,4 +62,4 @@ def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
 def finding_rows(report: CheckReport) -> Iterator[dict[str, object]]:
     """Yields the findings of a report, named as in JSON."""
     for finding in report.findings:
-        yield {"store": str(report.root), **finding_fields(finding)}
+        yield {"store": report.store, **finding_fields(finding)}

@@ -96,7 +96,7 @@ class SparkRunner:
     def scan(self, plan: AuditPlan) -> Iterator[Stretch]:
         """Walks the log."""
         tasks_need = replace(plan, queue_files={}, batch_files={}, log_files=[], findings=[])
-        walk = StoreWalk(tasks_need, frozenset(), _NO_INDEX, is_closed=True)
+        walk = StoreWalk(tasks_need, frozenset(), _NO_INDEX, is_closed=True, store=str(plan.root))
         (walked,) = walk_on_spark([walk], self._spark)
         for outcome in walked.outcomes:
             yield from outcome.stretches

@@ -8,8 +8,9 @@ from typing import Final
 
 from seglog.doctor.check import CheckReport
 from seglog.doctor.message import TIMER_FILE
-from seglog.doctor.parts import ForgivingFiles, HalfQueue, half_queues
+from seglog.doctor.parts import HalfQueue, half_queues
 from seglog.doctor.tables import ConfigTables, load_tables
+from seglog.spark.checked_remote import checked_files
 from seglog.storage.audit import AuditQueue
 from seglog.storage.format.system_names import is_business_topic, needs_no_registration
 from seglog.storage.format.timer import decode_timer_checkpoint
@@ -23,7 +24,7 @@ class StoreFacts:
     """What is known of one store.
 
     Attributes:
-        store: Its directory.
+        store: Its directory or address.
         queues: By topic and number.
         topics: Those of the queues.
         tables: Its config files.
@@ -43,13 +44,12 @@ class StoreFacts:
 
 def load_facts(report: CheckReport) -> StoreFacts:
     """Returns what is known of a store that was audited."""
-    root = report.root
-    files = ForgivingFiles(root)
+    files, root = checked_files(report.store)
     tables = load_tables(files, root)
     queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
     timer_read_ms = decode_timer_checkpoint(files.read_file(root / TIMER_FILE)).last_read_timestamp_ms
     return StoreFacts(
-        str(root),
+        report.store,
         queues,
         frozenset(topic for topic, _queue_id in queues),
         tables,

@@ -1,0 +1,96 @@
+"""The files of a store as an audit reads them, at a path or at an address."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+from typing_extensions import override
+
+from seglog.doctor.parts import CheckedFiles, ForgivingFiles
+from seglog.spark.remote_files import RemoteFiles, connect, is_address
+from seglog.storage.findings import Finding
+
+
+def checked_files(store: str) -> tuple[CheckedFiles, Path]:
+    """Returns the files of a store for an audit, and the store directory among them.
+
+    Args:
+        store: A path or an address.
+
+    Raises:
+        MissingDependencyError: Nothing that is installed knows such addresses.
+        NotFoundError: It is no address.
+    """
+    if not is_address(store):
+        return ForgivingFiles(store), Path(store).absolute()
+    system, root = connect(store)
+    return CheckedRemoteFiles(system, root), root
+
+
+class CheckedRemoteFiles(RemoteFiles):
+    """A store at an address. An absent file reads as an empty one; owners and rights are not known there.
+
+    An error of the connection ends the audit: it says nothing about the store.
+
+    Args:
+        files: The file system.
+        root: The store directory.
+    """
+
+    def __init__(self, files: RemoteFiles, root: Path) -> None:
+        super().__init__(files.system, starts_with_slash=files.starts_with_slash)
+        self._root = root
+        self._found_lock = threading.Lock()
+        self._found: dict[str, Finding] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What could not be read so far, and what no store has."""
+        with self._found_lock:
+            return list(self._found.values())
+
+    def add(self, finding: Finding) -> None:
+        """Remembers a file that somebody else could not read."""
+        with self._found_lock:
+            self._found.setdefault(finding.file, finding)
+
+    def meet_odd(self, path: Path, found: str, expected: str) -> None:
+        """Remembers a name that is of another kind than it should be."""
+        name = path.relative_to(self._root).as_posix()
+        self.add(Finding("file-kind", name, expected=expected, found=found))
+
+    def status(self, path: Path) -> os.stat_result:
+        """Returns a status as that of a file of the user's own.
+
+        Raises:
+            FileNotFoundError: There is nothing.
+        """
+        is_dir = self.is_dir(path)
+        if not is_dir and not self.exists(path):
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return _status(is_dir=is_dir, size_bytes=0)
+
+    def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
+        """Returns each name in a directory, sorted, with a status as that of files of the user's own."""
+        return [
+            (entry.name, _status(is_dir=entry.is_dir, size_bytes=entry.size_bytes))
+            for entry in self.list_dir(path)
+        ]
+
+    def lock_holder(self) -> None:
+        """Returns None: a lock is not seen from another machine."""
+
+    @override
+    def read_file(self, path: Path) -> bytes:
+        try:
+            return super().read_file(path)
+        except FileNotFoundError:
+            return b""
+
+
+def _status(*, is_dir: bool, size_bytes: int) -> os.stat_result:
+    mode = stat.S_IFDIR | stat.S_IRWXU if is_dir else stat.S_IFREG | stat.S_IRUSR | stat.S_IWUSR
+    return os.stat_result((mode, 0, 0, 1, 0, 0, size_bytes, 0, 0, 0))
