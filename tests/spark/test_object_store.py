@@ -94,6 +94,8 @@ def test_messages_are_rows(put, spark, tmp_path):
 @pytest.mark.spark
 def test_groups_are_reconciled(put, spark, tmp_path):
     root = extract("roll", tmp_path)
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config/consumerOffset.json").write_text('{"offsetTable": {"TopicA@readers": {"0": 3}}}')
     found, wanted = (
         [verdict.fields() | {"store": ""} for verdict in reconcile_stores([path], spark=spark).queues]
         for path in (put(root), str(root))
