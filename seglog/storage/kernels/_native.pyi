@@ -44,6 +44,59 @@ def walk(
         the walk stopped.
     """
 
+def record_facts(
+    buffer: memoryview,
+    phy_offset: int,
+    rows: memoryview,
+    asks: bytes,
+    salt: int,
+    flag: int,
+    properties: bytes,
+    facts: memoryview,
+    /,
+) -> int:
+    """Writes the facts of records, ``FACT``, as far as they are there; returns how many.
+
+    Args:
+        buffer: A stretch of one segment.
+        phy_offset: Physical offset of its first byte.
+        rows: The records, ``ROW``.
+        asks: What is asked of each queue.
+        salt: Of the hashes of keys.
+        flag: That of placeholders.
+        properties: Those of placeholders.
+        facts: Room for as many.
+    """
+
+def last_of_keys(rows: memoryview, are_last: memoryview, /) -> None:
+    """Says of each row, ``KEYED``, in a byte whether it is the last of its key."""
+
+def move_records(
+    source: memoryview,
+    source_phy_offset: int,
+    starts: memoryview,
+    sizes: memoryview,
+    are_replaced: memoryview,
+    flag: int,
+    properties: bytes,
+    target: memoryview,
+    phy_offset: int,
+    /,
+) -> int:
+    """Copies records one behind the other to where they go in the log; returns how many it could.
+
+    Args:
+        source: A stretch of one segment.
+        source_phy_offset: Physical offset of its first byte.
+        starts: Where in it each record starts, int64.
+        sizes: How long each is, or its placeholder, int64.
+        are_replaced: Whether a placeholder goes in its place, a byte each.
+        flag: That of placeholders.
+        properties: Those of placeholders.
+        target: Room for all of them.
+        phy_offset: Where in the log it is.
+    """
+
 def walk_stretch(
     buffer: memoryview,
     phy_offset: int,

@@ -120,3 +120,22 @@
 #define SEGLOG_KEY_ROW_KEY_HASH_AT 0 /* int32 */
 #define SEGLOG_KEY_ROW_PHY_OFFSET_AT 4 /* int64 */
 #define SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT 12 /* int64 */
+
+/* what a compaction knows of a record, in memory only */
+#define SEGLOG_FACT_SIZE 52
+#define SEGLOG_FACT_PHY_OFFSET_AT 0 /* int64 */
+#define SEGLOG_FACT_QUEUE_OFFSET_AT 8 /* int64 */
+#define SEGLOG_FACT_STORE_TIMESTAMP_MS_AT 16 /* int64 */
+#define SEGLOG_FACT_KEY_HIGH_AT 24 /* int64 */
+#define SEGLOG_FACT_KEY_LOW_AT 32 /* int64 */
+#define SEGLOG_FACT_SIZE_BYTES_AT 40 /* int32 */
+#define SEGLOG_FACT_QUEUE_AT 44 /* int32 */
+#define SEGLOG_FACT_PLACEHOLDER_BYTES_AT 48 /* uint16 */
+#define SEGLOG_FACT_BITS_AT 50 /* uint16 */
+
+/* a record with a key that a compaction compares, in memory only */
+#define SEGLOG_KEYED_SIZE 37
+#define SEGLOG_KEYED_KEY_HIGH_AT 0 /* int64 */
+#define SEGLOG_KEYED_KEY_LOW_AT 8 /* int64 */
+#define SEGLOG_KEYED_QUEUE_OFFSET_AT 16 /* int64 */
+#define SEGLOG_KEYED_QUEUE_AT 24 /* int32 */

@@ -226,6 +226,20 @@ uint32_t crc32_joined(uint32_t first, uint32_t second, size_t second_size)
     return second ^ times(first, last.factor);
 }
 
+uint32_t crc32_remainder(const uint8_t bytes[STEP])
+{
+    return crc_step(0, bytes);
+}
+
+uint32_t crc32_behind_zeros(uint32_t remainder, size_t size)
+{
+    if (can_fold && size >= 1u << LEAST_EXPONENT)
+        return crc32_joined(remainder, 0, size);
+    while (size--)
+        remainder = remainder >> 8 ^ remainders[0][remainder & 0xFF];
+    return remainder;
+}
+
 /* One instruction takes eight bytes, and its result is ready three steps later: so three blocks are summed at
  * a time.
  */

@@ -24,6 +24,12 @@ uint32_t crc32_on(uint32_t crc, struct span bytes);
  */
 uint32_t crc32_joined(uint32_t first, uint32_t second, size_t second_size);
 
+/* What eight bytes leave in a register of zeros; not inverted, so linear. */
+uint32_t crc32_remainder(const uint8_t bytes[8]);
+
+/* What a remainder becomes when so many zeros follow. Quickest if the size is that of the call before. */
+uint32_t crc32_behind_zeros(uint32_t remainder, size_t size);
+
 /* Writes the property `__CRC32#` of a record that has this CRC up to there. */
 void crc_property_write(uint32_t crc, uint8_t *property);
 
