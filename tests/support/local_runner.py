@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.check_report import CheckReport
-from seglog.spark.compact.phases import KEYED, decide_part, keyed_rows, losers_of
-from seglog.spark.compact.queues import write_queue
-from seglog.spark.compact.records import Key
+from seglog.spark.compact.phases import decide_part, keyed_rows, losers_of
+from seglog.spark.compact.records import Asked, Key
 from seglog.spark.compact.summary import QueuePart
-from seglog.spark.compact.task import Task
-from seglog.spark.compact.writing import (
-    QueueSlice,
-    SegmentPlan,
-    WrittenSegment,
-    write_segment,
-)
+from seglog.spark.compact.task import Task, scan_split
+from seglog.spark.compact.writing import SegmentPlan, WrittenSegment, write_segment
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files.files import RestoringFiles
-from seglog.storage.splits.split_scan import SplitScan
+from seglog.storage.kernels.key_winners import KEYED
 from seglog.storage.splits.stretches import Stretch
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class LocalRunner:
@@ -32,23 +30,19 @@ class LocalRunner:
     def __init__(self, files: RestoringFiles) -> None:
         self._files = files
 
-    def scan(self, plan: AuditPlan) -> Iterable[Stretch]:
+    def scan(self, plan: AuditPlan, asked: Asked, staged: Path | None) -> Iterable[Stretch]:
         """Walks the log."""
-        scan = SplitScan(self._files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
-        try:
-            for split in plan.splits:
-                yield from scan.run(split)
-        finally:
-            scan.close()
+        for number in range(len(plan.splits)):
+            yield from scan_split(self._files, plan, asked, number, staged)
 
     def check(self, root: Path) -> CheckReport:
         """Checks a store."""
         return check_store(root)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
-        """Runs phases 1 to 3."""
-        parts = [keyed_rows(self._files, task, part) for part in range(task.parts)]
-        losers = losers_of(task, np.concatenate([np.zeros(0, KEYED), *parts]))
+        """Runs phases 2 to 4."""
+        parts = [keyed_rows(self._files, task, part, staged) for part in range(task.parts)]
+        losers = losers_of(np.concatenate([np.zeros(0, KEYED), *parts]))
         return [
             one
             for part in range(task.parts)
@@ -58,13 +52,9 @@ class LocalRunner:
     def write_segments(
         self, task: Task, staged: Path, plans: Sequence[SegmentPlan], begins: Mapping[Key, int]
     ) -> Sequence[WrittenSegment]:
-        """Runs phase 4."""
+        """Runs phase 5."""
         return [write_segment(self._files, task, staged, plan, begins) for plan in plans]
 
-    def write_queues(
-        self, staged: Path, queues: Mapping[Key, Sequence[QueueSlice]], file_bytes: int
-    ) -> Mapping[Key, int]:
-        """Runs phase 5."""
-        return {
-            key: write_queue(self._files, staged, *key, slices, file_bytes) for key, slices in queues.items()
-        }
+    def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
+        """Calls a function for each piece of work."""
+        return [do(self._files, one) for one in work]

@@ -16,17 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seglog.errors import StoreError
-from seglog.spark.compact.placeholders import move_records
+from seglog.spark.compact.placeholders import MARK
 from seglog.storage.files import RestoringFiles, read_all
-from seglog.storage.format.layout import U32, U32_ITEMS
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
-from seglog.storage.format.record import properties as props
-from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
+from seglog.storage.kernels.gather import Bytes, Ints, copy_ranges
+from seglog.storage.kernels.record_moves import move_records
 
 CHUNKS: Final = ".chunks"
 _SHARE: Final = 16
-_CRC_WORD: Final = U32.unpack_from(props.CRC_NAME)[0]
 
 
 class Chunk(NamedTuple):
@@ -119,14 +117,12 @@ def write_placed(files: RestoringFiles, staged: Path, segment: PlacedSegment, se
     position = records = 0
     try:
         for chunk in segment.chunks:
-            data = np.frombuffer(bytearray(read_all(files, staged / CHUNKS / chunk.name)), np.uint8)
+            data = memoryview(read_all(files, staged / CHUNKS / chunk.name))
             raw = read_all(files, staged / CHUNKS / f"{chunk.name}.sizes")
             sizes = np.frombuffer(raw, np.int64)
-            places = np.cumsum(sizes) - sizes
-            offsets = segment.first + position + places
-            moved = np.zeros(len(sizes), np.bool_)
-            move_records(data, places, sizes, offsets, _have_crc(data, places, sizes), moved)
-            file.write_at(data, position)  # type: ignore[arg-type]  # numpy is a buffer
+            starts, replaced = np.cumsum(sizes) - sizes, np.zeros(len(sizes), np.bool_)
+            moved = move_records(data, 0, starts, sizes, replaced, MARK, segment.first + position)
+            file.write_at(moved.data, position)
             position += len(data)
             records += len(sizes)
         if not segment.is_last:
@@ -157,10 +153,3 @@ def _bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
     bounds = np.frombuffer(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
     held: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     return held, bounds[:-1].copy(), np.diff(bounds)
-
-
-def _have_crc(data: Bytes, places: Ints, sizes: Ints) -> Mask:
-    """Returns which records have a record CRC."""
-    words = overlapping(data, U32_ITEMS)
-    found: Mask = words[places + sizes - props.CRC_PROPERTY_BYTES] == _CRC_WORD
-    return found

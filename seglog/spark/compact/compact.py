@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.clock import Clock, SystemClock
-from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.spark.compact.phases import Runner, by_queue
+from seglog.errors import InvalidArgumentError, NotFoundError, SeglogError
+from seglog.spark.compact.compaction_logs import compaction_queues, write_compaction_log
+from seglog.spark.compact.derived import by_queue
+from seglog.spark.compact.index_files import plan_index, write_index_file
+from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.plan import (
     CompactionPlan,
+    ask,
     check_audit,
     check_movable,
     compaction_topics,
@@ -20,11 +24,14 @@ from seglog.spark.compact.plan import (
     make_task,
 )
 from seglog.spark.compact.policy import Policy
+from seglog.spark.compact.queues import write_queue
 from seglog.spark.compact.staging import (
     begin_staging,
+    check_staged,
+    copy_tables,
     finish_staging,
+    index_geometry,
     keep_empty_queues,
-    write_compaction_logs,
 )
 from seglog.spark.compact.swap import (
     Manifest,
@@ -37,9 +44,12 @@ from seglog.spark.compact.swap import (
     state_of_store,
     write_manifest,
 )
+from seglog.spark.compact.writing import WrittenSegment
 from seglog.storage.audit import conclude_log, plan_audit, report_on
 from seglog.storage.files import SwappingFiles
-from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
+from seglog.storage.format.names import INDEX, segment_file_name
+from seglog.storage.format.queue import COMPACTION, POSITION_FILE, encode_positions
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
@@ -121,7 +131,11 @@ class Compaction:
             if files.exists(old_store(root)):
                 return self._nothing_to_do(spark)
             staged = new_store(root)
-            plan = self._plan(spark, staged)
+            try:
+                plan = self._plan(spark, staged)
+            except SeglogError:
+                clear_rubbish(files, root)
+                raise
             if not plan.dropped:
                 clear_rubbish(files, root)
                 return Compacted(plan, is_done=False, was_finished=False, old=None)
@@ -151,45 +165,80 @@ class Compaction:
         split_bytes = self.split_bytes or min(DEFAULT_SPLIT_BYTES, max(1024, segment // _PARTS_OF_A_SEGMENT))
         listed = plan_audit(root, files, split_bytes=split_bytes)
         runner = self._runner(spark)
-        stitched = conclude_log(listed, runner.scan(listed), files)
+        policies = self.policies
+        if policies is None:
+            policies = dict.fromkeys(sorted(compaction_topics(files, root)), Policy(compact=True))
+        asked = ask(listed, policies, self.draw(_SALT_BITS))
+        if staged is not None:
+            begin_staging(files, staged)
+        stitched = conclude_log(listed, runner.scan(listed, asked, staged), files)
         audit = report_on(stitched, files)
         check_audit(audit)
         check_movable(files, root, audit)
         check_swappable(files, root)
-        policies = self.policies
-        if policies is None:
-            policies = dict.fromkeys(sorted(compaction_topics(files, root)), Policy(compact=True))
         task = make_task(
             files,
             stitched.plan,
             stitched.log,
             audit,
             policies,
+            asked,
             now_ms=self.clock.now_ms(),
-            salt=self.draw(_SALT_BITS),
             allow_undelivered=self.allow_undelivered,
         )
         if staged is not None:
-            begin_staging(files, root, staged)
+            copy_tables(files, root, staged)
         return make_plan(task, audit, runner, staged, allow=self.allow_undelivered)
 
     def _write(self, spark: SparkSession | None, plan: CompactionPlan, staged: Path) -> None:
         files, runner = self._files, self._runner(spark)
         written = runner.write_segments(plan.task, staged, plan.segments, plan.begins)
-        slices = by_queue(one for segment in written for one in segment.slices)
         keep_empty_queues(files, plan, staged)
-        write_compaction_logs(files, plan, staged, slices)
-        runner.write_queues(staged, slices, plan.task.geometry.queue_file_size_bytes)
-        finish_staging(files, plan, staged, written, runner, self.clock)
+        index_full_ms = self._write_derived(runner, plan, staged, written)
+        finish_staging(files, plan, staged, written, index_full_ms, self.clock)
+        check_staged(plan, staged, written, runner)
         manifest = Manifest(
             plan.segments[0].first,
             state_of_store(files, plan.root),
             state_of_store(files, staged),
             self.clock.now_ms(),
-            tuple((segment_file_name(one.first), one.used_bytes, one.records, one.crc) for one in written),
+            tuple(
+                (segment_file_name(one.first), one.used_bytes, one.derived.records, one.crc)
+                for one in written
+            ),
         )
         _sync_tree(files, staged)
         write_manifest(files, plan.root, manifest)
+
+    def _write_derived(
+        self, runner: Runner, plan: CompactionPlan, staged: Path, written: Sequence[WrittenSegment]
+    ) -> int:
+        """Writes what follows from the segments; returns the end time of the last full index file."""
+        files, task = self._files, plan.task
+        slices = by_queue(one for segment in written for one in segment.derived.slices)
+        file_bytes = task.geometry.queue_file_size_bytes
+        runner.each(
+            staged,
+            lambda around, key: write_queue(around, staged, *key, slices[key], file_bytes),
+            sorted(slices),
+        )
+        queues = compaction_queues(files, plan.root)
+        positions = runner.each(
+            staged,
+            lambda around, key: write_compaction_log(around, task, staged, key, slices.get(key, ())),
+            queues,
+        )
+        if queues:
+            text = encode_positions(dict(zip(queues, positions, strict=True)))
+            files.make_dirs(staged / COMPACTION)
+            files.write_file(staged / COMPACTION / POSITION_FILE, text.encode())
+        geometry = index_geometry(files, plan.root) or DEFAULT_INDEX_GEOMETRY
+        counts = [(one.first, one.keys) for one in written]
+        index = plan_index(files, staged, counts, geometry, self.clock.now_ms())
+        if index:
+            files.make_dirs(staged / INDEX)
+        ends = runner.each(staged, lambda around, one: write_index_file(around, staged, geometry, one), index)
+        return next((end for end in reversed(ends) if end), 0)
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         if self.runner is not None:

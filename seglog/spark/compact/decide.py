@@ -2,72 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.spark.compact.policy import QueuePolicy, Verdict
-from seglog.spark.compact.records import Facts, Key
+from seglog.spark.compact.records import Key, are
 from seglog.storage.kernels.gather import Ints, Mask
+from seglog.storage.kernels.record_facts import Bit, Facts
 
 Verdicts = npt.NDArray[np.int8]
+Policies = Mapping[Key, QueuePolicy]
+_NEVER = 1 << 62
+"""No queue offset and no time comes so far."""
 
 
-def is_mapped(facts: Facts, names: Sequence[Key], policies: Mapping[Key, QueuePolicy]) -> Mask:
+def is_mapped(facts: Facts, names: Sequence[Key], policies: Policies) -> Mask:
     """Returns which records take part in the choice of the last of each key."""
-    mapped: Mask = facts["has_key"] & ~facts["is_placeholder"]
-    until = [policies[key].cleanable_until_ms if key in policies else 0 for key in names]
-    if len(facts):
-        mapped &= facts["store_timestamp_ms"] <= np.array(until, np.int64)[facts["queue"]]
-    return mapped
+    until = _of_queues(facts, names, policies, lambda one: one.cleanable_until_ms if one.compact else -1, -1)
+    mapped: Mask = are(facts, Bit.HAS_KEY) & ~are(facts, Bit.IS_PLACEHOLDER)
+    return mapped & (facts["store_timestamp_ms"] <= until)
 
 
-def find_losers(
-    queue: Ints, high: Ints, low: Ints, queue_offset: Ints, is_empty: Mask, store_ms: Ints, until_ms: Ints
-) -> Verdicts:
-    """Returns who is superseded, and which last messages of a key are tombstones that may go.
-
-    Args:
-        queue: ``(n,)`` each of these: a number for each queue.
-        high: Half of the key's hash.
-        low: The other half.
-        queue_offset: Its place in the queue.
-        is_empty: Whether it has no body.
-        store_ms: When it was stored.
-        until_ms: Newest store time of tombstones that may go.
-
-    Returns:
-        ``(n,)``: KEPT, SUPERSEDED or TOMBSTONE.
-    """
-    order = np.lexsort((queue_offset, low, high, queue))
-    is_last = np.ones(len(order), np.bool_)
-    same = np.ones(max(0, len(order) - 1), np.bool_)
-    for column in (queue, high, low):
-        ordered = column[order]
-        same &= ordered[1:] == ordered[:-1]
-    is_last[:-1] = ~same
-    found = np.full(len(order), Verdict.SUPERSEDED, np.int8)
-    goes = is_empty & (store_ms <= until_ms)
-    found[order[is_last]] = np.where(goes[order[is_last]], Verdict.TOMBSTONE, Verdict.KEPT)
-    return found
+def goes_empty(facts: Facts, names: Sequence[Key], policies: Policies) -> Mask:
+    """Returns which records are without body and old enough to go although they are the last of their key."""
+    until = _of_queues(facts, names, policies, lambda one: one.tombstones_until_ms, -1)
+    empty: Mask = are(facts, Bit.IS_EMPTY) & (facts["store_timestamp_ms"] <= until)
+    return empty
 
 
 def decide(
-    facts: Facts,
-    names: Sequence[Key],
-    policies: Mapping[Key, QueuePolicy],
-    loser_rows: Ints,
-    loser_verdicts: Verdicts,
+    facts: Facts, names: Sequence[Key], policies: Policies, loser_rows: Ints, loser_verdicts: Verdicts
 ) -> tuple[Verdicts, Mask]:
-    """Returns what becomes of each record of a split.
+    """Returns what becomes of each record of a part.
 
     Args:
         facts: ``(n,) FACT``.
         names: Topic and number by ``queue``.
         policies: What is asked, by queue.
-        loser_rows: ``(m,)``, which of the facts :func:`find_losers` found.
-        loser_verdicts: ``(m,)``, what it found.
+        loser_rows: ``(m,)``, which of the facts are superseded, or are tombstones that may go.
+        loser_verdicts: ``(m,)``, which of both.
 
     Returns:
         ``(n,)``: the verdicts, and which records hold the beginning of their queue: those that stay, and
@@ -75,21 +50,30 @@ def decide(
     """
     verdicts = np.full(len(facts), Verdict.KEPT, np.int8)
     verdicts[loser_rows] = loser_verdicts
-    is_end = np.zeros(len(facts), np.bool_)
-    for number in np.unique(facts["queue"]).tolist():
-        policy = policies.get(names[number])
-        if policy is None:
-            continue
-        mine = np.flatnonzero((facts["queue"] == number) & facts["can_go"])
-        part = facts[mine]
-        own = verdicts[mine]
-        own[part["queue_offset"] < policy.oversize_below] = Verdict.OVERSIZE
-        own[part["store_timestamp_ms"] < policy.expired_below_ms] = Verdict.EXPIRED
-        own[part["is_erased"]] = Verdict.ERASED
-        if policy.held_from is not None:
-            own[(own != Verdict.KEPT) & (part["queue_offset"] >= policy.held_from)] = Verdict.HELD
-        own[part["is_placeholder"]] = Verdict.PLACEHOLDER
-        verdicts[mine] = own
-        is_end[mine] = part["queue_offset"] == policy.last_offset
-    verdicts[facts["is_filler"]] = Verdict.FILLER
+    can_go = (
+        are(facts, Bit.IS_SINGLE) & np.array([key in policies for key in names], np.bool_)[facts["queue"]]
+    )
+    offsets, times = facts["queue_offset"], facts["store_timestamp_ms"]
+    oversize = _of_queues(facts, names, policies, lambda one: one.oversize_below, 0)
+    expired = _of_queues(facts, names, policies, lambda one: one.expired_below_ms, 0)
+    verdicts[can_go & (offsets < oversize)] = Verdict.OVERSIZE
+    verdicts[can_go & (times < expired)] = Verdict.EXPIRED
+    verdicts[can_go & are(facts, Bit.IS_ERASED)] = Verdict.ERASED
+    held = _of_queues(
+        facts, names, policies, lambda one: _NEVER if one.held_from is None else one.held_from, _NEVER
+    )
+    verdicts[can_go & (verdicts != Verdict.KEPT) & (offsets >= held)] = Verdict.HELD
+    verdicts[can_go & are(facts, Bit.IS_PLACEHOLDER)] = Verdict.PLACEHOLDER
+    last = _of_queues(facts, names, policies, lambda one: one.last_offset, -1)
+    is_end = can_go & (offsets == last)
+    verdicts[are(facts, Bit.IS_FILLER)] = Verdict.FILLER
     return verdicts, (verdicts <= Verdict.HELD) | is_end
+
+
+def _of_queues(
+    facts: Facts, names: Sequence[Key], policies: Policies, value: Callable[[QueuePolicy], int], without: int
+) -> Ints:
+    """Returns a value of the policy of each record's queue."""
+    each = [value(policies[key]) if key in policies else without for key in names]
+    found: Ints = np.array(each, np.int64)[facts["queue"]]
+    return found

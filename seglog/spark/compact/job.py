@@ -1,44 +1,41 @@
-"""The phases of a compaction on Spark: three jobs, two shuffles, and no record ever on the driver.
+"""The phases of a compaction on Spark: a job each, two shuffles, and no record ever on the driver.
 
-What is shuffled: of every record with a key 42 bytes (queue, hash, place, time), then 9 of every record that
-goes. Segments and queues are written by tasks straight into the folder of the new store, which every
-machine must see; what is run twice writes the same bytes under the same name.
+What is shuffled: of every record with a key 37 bytes (queue, hash, place), then 9 of every record that goes;
+packed, many records in one value, so that neither Java nor Python takes a step for each. Everything else
+goes by files beside the new store, which every machine must see; what is run twice writes the same bytes
+under the same name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from seglog.doctor.check import CheckReport
-from seglog.spark.audit.job import StoreWalk, walk_on_spark
+from seglog.doctor.check import CheckReport, Seen, SplitOutcome
+from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
 from seglog.spark.audit.stores import audit_store
-from seglog.spark.compact.phases import KEYED, LOSER, decide_part, keyed_rows, losers_of
-from seglog.spark.compact.queues import write_queue
-from seglog.spark.compact.records import Key
+from seglog.spark.compact.phases import LOSER, decide_part, keyed_rows, losers_of
+from seglog.spark.compact.records import Asked, Key
 from seglog.spark.compact.summary import QueuePart
 from seglog.spark.compact.swap import files_around
-from seglog.spark.compact.task import Task
-from seglog.spark.compact.writing import QueueSlice, SegmentPlan, WrittenSegment, write_segment
+from seglog.spark.compact.task import Task, scan_split
+from seglog.spark.compact.writing import SegmentPlan, WrittenSegment, write_segment
 from seglog.storage.audit import AuditPlan
-from seglog.storage.index_check import IndexFacts
+from seglog.storage.files import RestoringFiles
+from seglog.storage.kernels.key_winners import KEYED
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES, Stretch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SHARE_BYTES: Final = 512 << 20
-"""Log whose keyed records one task compares: some millions, 52 bytes each."""
-_SPARK_NAMES: Final = {"i4": "int", "i8": "bigint", "i1": "tinyint", "b1": "boolean"}
-_SENTINEL: Final = -1
-_NO_INDEX: Final = IndexFacts((), (), has_tags=False, end_phy_offset=0)
-"""Of the old store only the log is walked: its index is not taken over."""
+"""Log whose keyed records one task compares: some millions, 45 bytes each."""
 _QUEUE_PART: Final = pa.schema(
     [
         ("part", pa.int32()),
@@ -59,32 +56,11 @@ _QUEUE_PART_SPARK: Final = (
     " first_offset bigint, last_gone_offset bigint, all_placeholder_bytes bigint,"
     " later_placeholder_bytes bigint, undelivered array<bigint>"
 )
-_WRITTEN: Final = pa.schema(
-    [
-        ("first", pa.int64()),
-        ("used_bytes", pa.int64()),
-        ("records", pa.int64()),
-        ("crc", pa.int64()),
-        (
-            "slices",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("segment", pa.int64()),
-                        ("topic", pa.string()),
-                        ("queue_id", pa.int32()),
-                        ("start", pa.int64()),
-                        ("units", pa.int64()),
-                    ]
-                )
-            ),
-        ),
-    ]
-)
-_WRITTEN_SPARK: Final = (
-    "first bigint, used_bytes bigint, records bigint, crc bigint,"
-    " slices array<struct<segment: bigint, topic: string, queue_id: int, start: bigint, units: bigint>>"
-)
+_PACKED: Final = pa.schema([("share", pa.int32()), ("part", pa.int32()), ("rows", pa.binary())])
+_PACKED_SPARK: Final = "share int, part int, rows binary"
+"""Rows of one dtype, packed, and which task takes them."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class SparkRunner:
@@ -93,12 +69,21 @@ class SparkRunner:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def scan(self, plan: AuditPlan) -> Iterator[Stretch]:
+    def scan(self, plan: AuditPlan, asked: Asked, staged: Path | None) -> Iterator[Stretch]:
         """Walks the log."""
-        tasks_need = replace(plan, queue_files={}, batch_files={}, log_files=[], findings=[])
-        walk = StoreWalk(tasks_need, frozenset(), _NO_INDEX, is_closed=True, store=str(plan.root))
-        (walked,) = walk_on_spark([walk], self._spark)
-        for outcome in walked.outcomes:
+        plan = replace(plan, queue_files={}, batch_files={}, log_files=[], findings=[])  # what tasks need
+
+        def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            files = files_around(plan.root)
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    stretches = tuple(scan_split(files, plan, asked, number, staged))
+                    outcome = SplitOutcome(number, (), stretches, (Seen(),) * len(stretches))
+                    yield to_batch(0, outcome, ())
+
+        table = self._numbers(len(plan.splits)).mapInArrow(walk, spark_schema()).toArrow()
+        outcomes = [outcome for _store, outcome, _findings in from_table(table) if outcome is not None]
+        for outcome in sorted(outcomes, key=lambda one: one.split):
             yield from outcome.stretches
 
     def check(self, root: Path) -> CheckReport:
@@ -106,18 +91,17 @@ class SparkRunner:
         return audit_store(root, spark=self._spark)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
-        """Runs phases 1 to 3 as one job."""
+        """Runs phases 2 to 4 as one job."""
 
         def decide_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             files = files_around(task.root)
-            rows = _array(batches, LOSER)
-            for part in np.unique(rows["part"]).tolist():
-                losers = rows[(rows["part"] == part) & (rows["row"] != _SENTINEL)]
+            for part, packed in sorted(_by_part(batches).items()):
+                losers = np.frombuffer(b"".join(packed), LOSER)
                 found = decide_part(files, task, part, losers, staged)
                 yield pa.RecordBatch.from_pylist([asdict(one) for one in found], _QUEUE_PART)
 
-        shares = self._shares(task, DEFAULT_SPLIT_BYTES)
-        frame = self._losers(task).repartition(min(task.parts, shares), "part")
+        shares = min(task.parts, self._shares(task, DEFAULT_SPLIT_BYTES))
+        frame = self._losers(task, staged, shares).repartitionById(shares, "share")
         table = frame.mapInArrow(decide_parts, _QUEUE_PART_SPARK).toArrow()
         found = [QueuePart(**row | {name: tuple(row[name]) for name in _LISTS}) for row in table.to_pylist()]
         return sorted(found, key=lambda one: (one.part, one.topic, one.queue_id))
@@ -125,60 +109,59 @@ class SparkRunner:
     def write_segments(
         self, task: Task, staged: Path, plans: Sequence[SegmentPlan], begins: Mapping[Key, int]
     ) -> Sequence[WrittenSegment]:
-        """Runs phase 4 as one job, a task for each segment."""
+        """Runs phase 5 as one job, a task for each segment."""
+        return self.each(staged, lambda files, plan: write_segment(files, task, staged, plan, begins), plans)
 
-        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
+        """Runs a function as one job, a task for some pieces of work."""
+        import pickle
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            files = files_around(staged.parent)
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    made = write_segment(files_around(task.root), task, staged, plans[number], begins)
-                    row = asdict(made) | {"slices": [one._asdict() for one in made.slices]}
-                    yield pa.RecordBatch.from_pylist([row], _WRITTEN)
+                    made = pickle.dumps(do(files, work[number]))
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array([number]), pa.array([made])], ["number", "made"]
+                    )
 
-        table = self._numbers(len(plans)).mapInArrow(write, _WRITTEN_SPARK).toArrow()
-        written = [
-            WrittenSegment(**row | {"slices": tuple(QueueSlice(**one) for one in row["slices"])})
-            for row in table.to_pylist()
-        ]
-        return sorted(written, key=lambda one: one.first)
+        if not work:
+            return []
+        table = self._numbers(len(work)).mapInArrow(run, "number bigint, made binary").toArrow()
+        results = dict(zip(table["number"].to_pylist(), table["made"].to_pylist(), strict=True))
+        return [pickle.loads(results[number]) for number in range(len(work))]  # noqa: S301 - made by our tasks
 
-    def write_queues(
-        self, staged: Path, queues: Mapping[Key, Sequence[QueueSlice]], file_bytes: int
-    ) -> Mapping[Key, int]:
-        """Runs phase 5 as one job, a task for some queues."""
-        keys = sorted(queues)
+    def _losers(self, task: Task, staged: Path | None, takers: int) -> DataFrame:
+        """Returns who is superseded, and a row without any for each part, so that none is missing.
 
-        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                numbers = batch.column(0)
-                files = files_around(staged.parent)
-                counts = []
-                for topic, queue_id in (keys[number] for number in numbers.to_pylist()):
-                    slices = queues[topic, queue_id]
-                    counts.append(write_queue(files, staged, topic, queue_id, slices, file_bytes))
-                yield pa.RecordBatch.from_arrays([numbers, pa.array(counts, pa.int64())], ["queue", "units"])
-
-        table = self._numbers(len(keys)).mapInArrow(write, "queue bigint, units bigint").toArrow()
-        return {keys[row["queue"]]: row["units"] for row in table.to_pylist()}
-
-    def _losers(self, task: Task) -> DataFrame:
-        """Returns who is superseded, and a row without meaning for each part, so that none is missing."""
+        Args:
+            task: The compaction.
+            staged: The store that is being made.
+            takers: How many tasks decide: a part is decided by that whose number it leaves behind a division.
+        """
         sentinels = self._spark.range(task.parts).selectExpr(
-            "cast(id as int) as part", f"{_SENTINEL} as row", "cast(0 as tinyint) as verdict"
+            f"cast(id % {takers} as int) as share", "cast(id as int) as part", "cast('' as binary) as rows"
         )
         if not any(policy.compact for policy in task.policies.values()):
             return sentinels
+        shares = self._shares(task, _SHARE_BYTES)
 
         def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for part in batch.column(0).to_pylist():
-                    yield _batch(keyed_rows(files_around(task.root), task, part))
+                    rows = keyed_rows(files_around(task.root), task, part, staged)
+                    share = rows["key_high"].view(np.uint64) % np.uint64(shares)
+                    yield _packed(rows, share.astype(np.int64), shares, partial(_of_share, part))
 
         def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield _batch(losers_of(task, _array(batches, KEYED)))
+            packed = [value for values in _by_part(batches).values() for value in values]
+            losers = losers_of(np.frombuffer(b"".join(packed), KEYED))
+            yield _packed(
+                losers, losers["part"].astype(np.int64), task.parts, lambda one: (one % takers, one)
+            )
 
-        keyed = self._numbers(task.parts).mapInArrow(scan, _schema(KEYED))
-        shared = keyed.repartition(self._shares(task, _SHARE_BYTES), "queue", "key_high", "key_low")
-        return shared.mapInArrow(compare, _schema(LOSER)).union(sentinels)
+        keyed = self._numbers(task.parts).mapInArrow(scan, _PACKED_SPARK)
+        return keyed.repartitionById(shares, "share").mapInArrow(compare, _PACKED_SPARK).union(sentinels)
 
     def _shares(self, task: Task, share_bytes: int) -> int:
         log_bytes = sum(split.end - split.start for split in task.splits)
@@ -189,22 +172,41 @@ class SparkRunner:
         return self._spark.range(0, count, 1, max(1, min(count, 4 * parallelism)))
 
 
-def _schema(dtype: np.dtype[np.void]) -> str:
-    return ", ".join(f"{name} {_SPARK_NAMES[dtype[name].str[1:]]}" for name in dtype.names or ())
+def _of_share(part: int, share: int) -> tuple[int, int]:
+    return share, part
 
 
-def _batch(rows: npt.NDArray[np.void]) -> pa.RecordBatch:
-    """Returns a structured array as columns."""
-    names = rows.dtype.names or ()
-    return pa.RecordBatch.from_arrays([pa.array(np.ascontiguousarray(rows[name])) for name in names], names)
+def _packed(
+    rows: np.ndarray[tuple[int], np.dtype[np.void]],
+    group: np.ndarray[tuple[int], np.dtype[np.int64]],
+    groups: int,
+    place: Callable[[int], tuple[int, int]],
+) -> pa.RecordBatch:
+    """Returns rows as one value for each of their groups that has any.
+
+    Args:
+        rows: ``(n,)``, of any dtype.
+        group: ``(n,)``, which each belongs to.
+        groups: How many there are.
+        place: Returns share and part of a group.
+    """
+    order = np.argsort(group, kind="stable")
+    ordered = rows[order]
+    starts = np.searchsorted(group[order], np.arange(groups + 1)).tolist()
+    found = [
+        (*place(one), ordered[starts[one] : starts[one + 1]].tobytes())
+        for one in range(groups)
+        if starts[one + 1] > starts[one]
+    ]
+    columns = list(zip(*found, strict=True)) or [(), (), ()]
+    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, _PACKED.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_PACKED)
 
 
-def _array(batches: Iterator[pa.RecordBatch], dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """Returns columns as one structured array."""
-    parts = [np.zeros(0, dtype)]
+def _by_part(batches: Iterator[pa.RecordBatch]) -> dict[int, list[bytes]]:
+    """Returns the packed rows of each part."""
+    found: dict[int, list[bytes]] = {}
     for batch in batches:
-        rows = np.zeros(batch.num_rows, dtype)
-        for number, name in enumerate(dtype.names or ()):
-            rows[name] = batch.column(number).to_numpy(zero_copy_only=False)
-        parts.append(rows)
-    return np.concatenate(parts)
+        for part, packed in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
+            found.setdefault(part, []).append(packed)
+    return found

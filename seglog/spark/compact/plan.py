@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from seglog.doctor.tables import ConfigTables, load_tables
+from seglog.doctor.tables import load_tables
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.policy import Policy, QueuePolicy, Verdict
-from seglog.spark.compact.records import Key
+from seglog.spark.compact.records import Asked, Key
 from seglog.spark.compact.summary import NOWHERE, QueuePart
 from seglog.spark.compact.task import CompactionPart, Task
 from seglog.spark.compact.writing import SegmentPlan
@@ -135,15 +136,32 @@ def check_audit(audit: AuditReport) -> None:
         )
 
 
+def ask(plan: AuditPlan, policies: Mapping[str, Policy], salt: int) -> Asked:
+    """Returns what the facts of a store's records depend on.
+
+    Args:
+        plan: The store's files.
+        policies: What is asked, by topic.
+        salt: Of the key hashes, drawn at random.
+    """
+    erased = {
+        topic: frozenset(text.encode() for text in policy.erased)
+        for topic, policy in policies.items()
+        if policy.erased
+    }
+    compacted = frozenset(topic for topic, policy in policies.items() if policy.compact)
+    return Asked(plan.root, plan.geometry, compacted, erased, salt)
+
+
 def make_task(
     files: Files,
     plan: AuditPlan,
     log: LogOutcome,
     audit: AuditReport,
     policies: Mapping[str, Policy],
+    asked: Asked,
     *,
     now_ms: int,
-    salt: int,
     allow_undelivered: bool,
 ) -> Task:
     """Resolves policies to queues.
@@ -154,8 +172,8 @@ def make_task(
         log: The log, put together.
         audit: What the files hold.
         policies: What is asked, by topic.
+        asked: What :func:`ask` returned for them.
         now_ms: The time.
-        salt: Of the key hashes, drawn at random.
         allow_undelivered: Whether messages may go that a group has still to read.
 
     Raises:
@@ -163,22 +181,23 @@ def make_task(
         NotFoundError: There is no such topic.
     """
     _check_topics(plan, audit, policies)
-    tables = load_tables(files, plan.root)
+    offsets: dict[Key, dict[str, int]] = {}
+    for at in load_tables(files, plan.root).offsets:
+        offsets.setdefault((at.topic, at.queue_id), {})[at.group] = at.offset
     queues: dict[Key, QueuePolicy] = {}
     for queue in audit.queues:
         policy = policies.get(queue.topic)
         if policy is not None and queue.kind == "plain" and queue.records:
             key = queue.topic, queue.queue_id
-            queues[key] = _resolve(files, plan, queue, policy, tables, now_ms, allow=allow_undelivered)
+            groups = offsets.get(key, {})
+            queues[key] = _resolve(files, plan, queue, policy, groups, now_ms, allow=allow_undelivered)
     return Task(
-        plan.root,
-        plan.geometry,
+        asked,
         plan.batch_topics,
         plan.splits,
         {stretch.split: stretch.start for stretch in log.stretches},
         _compaction_parts(files, plan, audit, queues),
         queues,
-        salt,
     )
 
 
@@ -205,7 +224,7 @@ def make_plan(
             f"{seen} records were decided on, but the log has {audit.records}",
             help="somebody writes to the store; stop the broker, or run it again",
         )
-    begins = {key: _begin(key, in_log, policy) for key, policy in task.policies.items()}
+    begins = _begins(in_log, task.policies)
     segments = place_parts(task, audit.end_phy_offset, in_log, begins)
     return CompactionPlan(
         task.root,
@@ -276,13 +295,12 @@ def _resolve(
     plan: AuditPlan,
     queue: AuditQueue,
     policy: Policy,
-    tables: ConfigTables,
+    offsets: Mapping[str, int],
     now_ms: int,
     *,
     allow: bool,
 ) -> QueuePolicy:
     key = queue.topic, queue.queue_id
-    offsets = {at.group: at.offset for at in tables.offsets if (at.topic, at.queue_id) == key}
     found = QueuePolicy(
         *key,
         queue.max_offset - 1,
@@ -324,27 +342,33 @@ def _compaction_parts(
     ]
 
 
-def _begin(key: Key, parts: Sequence[QueuePart], policy: QueuePolicy) -> int:
-    firsts = [
-        part.first_offset
-        for part in parts
-        if (part.topic, part.queue_id) == key and part.first_offset != NOWHERE
-    ]
-    return min(firsts, default=policy.last_offset)
+def _begins(parts: Sequence[QueuePart], policies: Mapping[Key, QueuePolicy]) -> dict[Key, int]:
+    """Returns the queue offset at which each queue will begin."""
+    firsts: dict[Key, int] = {}
+    for part in parts:
+        if part.first_offset != NOWHERE:
+            key = part.topic, part.queue_id
+            firsts[key] = min(part.first_offset, firsts.get(key, part.first_offset))
+    return {key: firsts.get(key, policy.last_offset) for key, policy in policies.items()}
 
 
 def _topic_plans(parts: Sequence[QueuePart], begins: Mapping[Key, int]) -> list[TopicPlan]:
-    found: dict[str, TopicPlan] = {}
-    nothing = (0,) * len(Verdict)
+    records: dict[str, Counter[int]] = defaultdict(Counter)
+    sizes: dict[str, Counter[int]] = defaultdict(Counter)
+    after: Counter[str] = Counter()
     for part in parts:
-        known = found.get(part.topic, TopicPlan(part.topic, nothing, nothing, 0))
-        found[part.topic] = TopicPlan(
-            part.topic,
-            tuple(a + b for a, b in zip(known.records, part.records, strict=True)),
-            tuple(a + b for a, b in zip(known.size_bytes, part.size_bytes, strict=True)),
-            known.bytes_after + part.written_bytes(begins.get((part.topic, part.queue_id), 0)),
+        records[part.topic].update(dict(enumerate(part.records)))
+        sizes[part.topic].update(dict(enumerate(part.size_bytes)))
+        after[part.topic] += part.written_bytes(begins.get((part.topic, part.queue_id), 0))
+    return [
+        TopicPlan(
+            topic,
+            tuple(records[topic][verdict] for verdict in Verdict),
+            tuple(sizes[topic][verdict] for verdict in Verdict),
+            after[topic],
         )
-    return [found[topic] for topic in sorted(found)]
+        for topic in sorted(records)
+    ]
 
 
 def _undelivered(parts: Sequence[QueuePart], task: Task) -> list[Undelivered]:

@@ -1,182 +1,220 @@
-"""What compaction needs to know of the records of a split, as columns."""
+"""What compaction needs to know of the records of a part of the log: facts, read once and spilled.
+
+The task that verifies a split writes the facts of its records beside the store that is being made, 52 bytes
+for each, under the place where the records begin. Who decides and who writes reads them there. Where there
+is no such file (a plan writes nothing; a guess of where a record begins was wrong), they are read anew.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.compact.keys import hash_keys
-from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG, placeholder_sizes
-from seglog.spark.compact.policy import QueuePolicy
-from seglog.storage.format.layout import U32, U32_ITEMS
-from seglog.storage.format.record import FILLER_TOPIC, INNER_BATCH
+from seglog.spark.compact.placeholders import MARK
+from seglog.storage.directory import LogReader, StoreGeometry
+from seglog.storage.files import Files, RestoringFiles
+from seglog.storage.format.layout import I64
+from seglog.storage.format.record import FILLER_TOPIC, Damage, examine
 from seglog.storage.format.record import properties as props
-from seglog.storage.kernels.gather import Bytes, Ints, Mask, overlapping, properties_ranges, read_heads
-from seglog.storage.kernels.walk import Rows, are_dispatched
-
-FACT: Final = np.dtype(
-    [
-        ("phy_offset", "i8"),
-        ("queue_offset", "i8"),
-        ("tags_code", "i8"),
-        ("store_timestamp_ms", "i8"),
-        ("key_high", "i8"),
-        ("key_low", "i8"),
-        ("size_bytes", "i4"),
-        ("queue", "i4"),
-        ("sys_flag", "i4"),
-        ("placeholder_bytes", "i4"),
-        ("has_key", "?"),
-        ("is_empty", "?"),
-        ("is_placeholder", "?"),
-        ("is_filler", "?"),
-        ("is_erased", "?"),
-        ("has_crc", "?"),
-        ("takes_slot", "?"),
-        ("can_go", "?"),
-    ]
+from seglog.storage.kernels import walk_into
+from seglog.storage.kernels.gather import Mask
+from seglog.storage.kernels.record_facts import (
+    ASKS_FILLER,
+    ASKS_KEYS,
+    FACT,
+    Bit,
+    Facts,
+    record_facts,
 )
-"""One record; ``can_go`` says whether its kind may be dropped at all."""
+from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, walk
 
-Facts = npt.NDArray[np.void]
 Key = tuple[str, int]
-_HEAD_FIELDS: Final = ("magic", "sys_flag", "body_bytes", "flag")
-_COPIED: Final = ("phy_offset", "queue_offset", "tags_code", "store_timestamp_ms", "size_bytes", "sys_flag")
-_CRC_WORD: Final = U32.unpack_from(props.CRC_NAME)[0]
+FACTS: Final = ".facts"
+ATTEMPT: Final = ".attempt"
+"""Folders and endings in a store that is being made; they are gone before it is one."""
+_WINDOW_BYTES: Final = 16 << 20
+_OVERLAP_BYTES: Final = 8 << 20
+"""Longer than any record with the default limits."""
+_ROOM: Final = 1 << 15
+"""Records that are walked at a time: their heads are still in the processor's caches when they are read."""
 
 
-@dataclass(slots=True)
-class FactWatch:
-    """Collects facts while a split is walked; a :class:`~seglog.spark.compact.task.Looks`.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the facts of a store depend on; known before anything of it is read.
 
     Attributes:
-        policies: What is asked, by queue.
-        salt: Of the key hashes.
-        parts: What was seen so far.
-        names: Topic and number by ``queue`` of the facts.
+        root: The store directory.
+        geometry: Lengths of its files.
+        compacted: Topics whose keys are compared.
+        erased: Keys that are to be erased, by topic.
+        salt: Of the hashes of keys.
     """
 
-    policies: Mapping[Key, QueuePolicy]
+    root: Path
+    geometry: StoreGeometry
+    compacted: frozenset[str]
+    erased: Mapping[str, frozenset[bytes]]
     salt: int
-    parts: list[Facts] = field(default_factory=list)
-    names: Sequence[Key] = ()
 
-    def note(
-        self,
-        window: memoryview,
-        phy_offset: int,
-        rows: Rows,
-        saying_more: Sequence[int],
-        queues: Sequence[Key],
-    ) -> None:
-        """Takes the next records."""
-        self.names = queues
-        self.parts.append(facts_of(window, phy_offset, rows, saying_more, queues, self.policies, self.salt))
+    def facts(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> Facts:
+        """Returns the facts of records that a stretch of a segment holds.
 
-    def facts(self) -> Facts:
-        """Returns all facts in log order."""
-        return np.concatenate(self.parts) if self.parts else np.zeros(0, FACT)
-
-
-def facts_of(
-    window: memoryview,
-    phy_offset: int,
-    rows: Rows,
-    saying_more: Sequence[int],
-    queues: Sequence[Key],
-    policies: Mapping[Key, QueuePolicy],
-    salt: int,
-) -> Facts:
-    """Returns the facts of records that a window of the log holds.
-
-    Args:
-        window: The bytes.
-        phy_offset: Where they begin.
-        rows: ``(n,) ROW``.
-        saying_more: Where in the window records are that belong to further queues, or are batches.
-        queues: Topic and number by the rows' ``queue``.
-        policies: What is asked, by queue.
-        salt: Of the key hashes.
-    """
-    buffer = np.frombuffer(window, np.uint8)
-    at = rows["phy_offset"].astype(np.int64) - phy_offset
-    sizes = rows["size_bytes"].astype(np.int64)
-    _valid, heads = read_heads(buffer, at, rows["phy_offset"].astype(np.int64), sizes, _HEAD_FIELDS)
-    facts = np.zeros(len(rows), FACT)
-    for name in _COPIED:
-        facts[name] = rows[name]
-    facts["queue"] = rows["queue"]
-    facts["takes_slot"] = are_dispatched(rows)
-    facts["is_empty"] = heads["body_bytes"] == 0
-    facts["is_placeholder"] = (heads["flag"] == PLACEHOLDER_FLAG) & facts["takes_slot"] & facts["is_empty"]
-    wanted = np.array([key in policies for key in queues], np.bool_)[rows["queue"]]
-    fillers = np.array([topic == FILLER_TOPIC for topic, _queue in queues], np.bool_)[rows["queue"]]
-    facts["is_filler"] = fillers & ~facts["takes_slot"]
-    _ok, starts, lengths = properties_ranges(buffer, at, sizes, heads)
-    facts["has_crc"] = _has_crc(buffer, starts, lengths)
-    says_more = np.isin(at, saying_more)
-    facts["can_go"] = wanted & facts["takes_slot"] & (rows["sys_flag"] & INNER_BATCH == 0) & ~says_more
-    _add_keys(facts, buffer, starts, lengths, queues, policies, salt)
-    _add_erased(facts, window, at, starts, lengths, queues, policies)
-    for number in np.unique(rows["queue"][facts["can_go"]]).tolist():
-        mine = np.flatnonzero(facts["can_go"] & (rows["queue"] == number))
-        facts["placeholder_bytes"][mine] = placeholder_sizes(
-            queues[number][0], rows["sys_flag"][mine].astype(np.int64), sizes[mine], facts["has_crc"][mine]
+        Args:
+            window: The bytes.
+            phy_offset: Where they begin.
+            rows: ``(n,) ROW``.
+            queues: Topic and number by the rows' ``queue``.
+        """
+        asks = bytes(
+            ASKS_KEYS * (topic in self.compacted) | ASKS_FILLER * (topic == FILLER_TOPIC)
+            for topic, _queue_id in queues
         )
-    return facts
+        facts = record_facts(window, phy_offset, rows, asks, self.salt, MARK)
+        if self.erased:
+            self._mark_erased(facts, window, phy_offset, queues)
+        return facts
+
+    def _mark_erased(self, facts: Facts, window: memoryview, phy_offset: int, queues: Sequence[Key]) -> None:
+        """Marks what has a key to be erased; a step of Python for those records only that hold its text."""
+        if not len(facts):
+            return
+        begin = int(facts["phy_offset"][0])
+        data = bytes(window[begin - phy_offset : int(facts["phy_offset"][-1]) - phy_offset + _OVERLAP_BYTES])
+        at = facts["phy_offset"] - begin
+        single = are(facts, Bit.IS_SINGLE)
+        for key in frozenset[bytes]().union(*self.erased.values()):
+            place = data.find(key)
+            while place >= 0:
+                row = int(np.searchsorted(at, place, "right")) - 1
+                topic = queues[int(facts["queue"][row])][0]
+                if single[row] and key in self.erased.get(topic, ()):
+                    start = int(at[row])
+                    record = data[start : start + int(facts["size_bytes"][row])]
+                    if key in _keys_of(record, int(facts["phy_offset"][row])):
+                        facts["bits"][row] |= Bit.IS_ERASED
+                place = data.find(key, place + 1)
 
 
-def _has_crc(buffer: Bytes, starts: Ints, lengths: Ints) -> Mask:
-    fits = lengths >= props.CRC_PROPERTY_BYTES
-    tail = np.where(fits, starts + lengths - props.CRC_PROPERTY_BYTES, 0)
-    words = overlapping(buffer, U32_ITEMS)
-    found: Mask = fits & (words[tail] == _CRC_WORD)
+def are(facts: Facts, bit: Bit) -> Mask:
+    """Returns of which records something is so."""
+    found: Mask = facts["bits"] & bit != 0
     return found
 
 
-def _add_keys(
-    facts: Facts,
-    buffer: Bytes,
-    starts: Ints,
-    lengths: Ints,
-    queues: Sequence[Key],
-    policies: Mapping[Key, QueuePolicy],
-    salt: int,
-) -> None:
-    is_compact = [key in policies and policies[key].compact for key in queues]
-    chosen = np.flatnonzero(np.array(is_compact, np.bool_)[facts["queue"]] & facts["can_go"])
-    if len(chosen):
-        keys = hash_keys(buffer, starts[chosen], lengths[chosen], salt)
-        facts["has_key"][chosen] = keys.has_key
-        facts["key_high"][chosen] = keys.high
-        facts["key_low"][chosen] = keys.low
+def facts_between(files: Files, asked: Asked, start: int, end: int) -> tuple[Facts, list[Key]]:
+    """Returns the facts of the records that begin in a stretch of one segment, and the queues that they name.
+
+    Neither checksums nor queues are looked at; that is what makes it quick.
+
+    Args:
+        files: Where the store is.
+        asked: What is asked of it.
+        start: Where the first record begins, as an audit found it.
+        end: Where they end.
+    """
+    queues = QueueTable()
+    with closing(LogReader(files, asked.root, asked.geometry.segment_size_bytes)) as reader:
+        parts = [
+            asked.facts(window, phy_offset, rows, queues.names)
+            for window, phy_offset, rows in _walk(reader, asked, start, end, queues)
+        ]
+    return np.concatenate([np.zeros(0, FACT), *parts]), queues.names
 
 
-def _add_erased(
-    facts: Facts,
-    window: memoryview,
-    at: Ints,
-    starts: Ints,
-    lengths: Ints,
-    queues: Sequence[Key],
-    policies: Mapping[Key, QueuePolicy],
-) -> None:
-    """Marks the records that have a key to be erased; a step of Python only for those that hold its text."""
-    erased = [policies[key].erased if key in policies else frozenset() for key in queues]
-    everything = frozenset[bytes]().union(*erased)
-    if not everything or not len(facts):
-        return
-    data = bytes(window)
-    for key in everything:
-        place = data.find(key)
-        while place >= 0:
-            row = int(np.searchsorted(at, place, "right")) - 1
-            if row >= 0 and facts["can_go"][row] and key in erased[int(facts["queue"][row])]:
-                raw = data[int(starts[row]) : int(starts[row] + lengths[row])]
-                keys = props.find_property(raw, props.KEYS.encode()) or b""
-                facts["is_erased"][row] |= key in {keys, *keys.split(b" ")}
-            place = data.find(key, place + 1)
+def save_facts(files: RestoringFiles, staged: Path, start: int, facts: Facts, names: Sequence[Key]) -> None:
+    """Writes the facts of the records from a place on; one of several attempts wins, all write the same."""
+    head = json.dumps(names).encode()
+    save_bytes(files, _path(staged, start), I64.pack(len(head)) + head + facts.tobytes())
+
+
+def load_facts(files: Files, staged: Path, start: int) -> tuple[Facts, list[Key]] | None:
+    """Returns what :func:`save_facts` wrote; None if nothing was."""
+    path = _path(staged, start)
+    if not files.exists(path):
+        return None
+    with closing(files.open(path, writable=False)) as file:
+        data = np.empty(file.size_bytes, np.uint8).data
+        file.read_into(data, 0)
+    (head_bytes,) = I64.unpack_from(data)
+    head_end = I64.size + head_bytes
+    names = [(topic, queue_id) for topic, queue_id in json.loads(bytes(data[I64.size : head_end]))]
+    return np.frombuffer(data, FACT, offset=head_end), names
+
+
+def save_bytes(files: RestoringFiles, path: Path, data: bytes) -> None:
+    """Writes what is needed for a while; one of several attempts wins, all write the same."""
+    attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
+    files.write_file(attempt, data, sync=False)
+    files.rename(attempt, path)
+
+
+def load_part(
+    files: Files, path: Path, dtype: np.dtype[np.void], start: int, count: int
+) -> npt.NDArray[np.void]:
+    """Returns some items of a file of nothing but items."""
+    found = np.empty(count, dtype)
+    with closing(files.open(path, writable=False)) as file:
+        done = file.read_into(found.data.cast("B"), start * dtype.itemsize)
+    return found[: done // dtype.itemsize]
+
+
+def _walk(
+    reader: LogReader, asked: Asked, start: int, end: int, queues: QueueTable
+) -> Iterator[tuple[memoryview, int, Rows]]:
+    """Yields records, each time with a stretch of the segment that holds them, and where that begins."""
+    # Keys to be erased are looked for in Python, which a map would end if another process cut its file.
+    memory = None if walk_into.native_into is None or asked.erased else reader.map(start)
+    segment = start - start % asked.geometry.segment_size_bytes
+    position = start
+    if memory is not None:
+        room: Rows = np.empty(_ROOM, ROW)
+        while position < end:
+            walked = walk_into.walk_into(
+                memory,
+                segment,
+                position - segment,
+                end - segment,
+                queues,
+                room,
+                None,
+                verify=False,
+                tags=False,
+            )
+            if not walked.row_count:
+                return
+            yield memory, segment, room[: walked.row_count]
+            reader.let_go(position, segment + walked.position)
+            position = segment + walked.position
+    segment_end = segment + asked.geometry.segment_size_bytes
+    while position < end:
+        size = min(max(end - position, 0) + _OVERLAP_BYTES, _WINDOW_BYTES, segment_end - position)
+        window = reader.read(position, size)
+        result = walk(window, position, segment_end, queues, verify=False)
+        owned = int(np.searchsorted(result.rows["phy_offset"], end))
+        if owned:
+            yield window, position, result.rows[:owned]
+        if not result.position or result.stop is not Stop.MORE:
+            return
+        position += result.position
+
+
+def _keys_of(record: bytes, phy_offset: int) -> set[bytes]:
+    """Returns the keys of a record: all of KEYS, and what is between its spaces."""
+    row = examine(memoryview(record), 0, phy_offset, verify=False)
+    if isinstance(row, Damage):
+        return set()
+    keys = props.find_property(record[row.properties_at :], props.KEYS.encode()) or b""
+    return {keys, *keys.split(b" ")}
+
+
+def _path(staged: Path, start: int) -> Path:
+    return staged / FACTS / str(start)

@@ -1,53 +1,32 @@
-"""The store that takes the old one's place, until it is whole: all that is not segments and plain queues.
+"""The store that takes the old one's place, until it is whole: its folders, and what is not made in tasks.
 
-What RocketMQ keeps beside the log is copied; what is made from the log is made by the engine's own recovery
-when it opens the new log for the first time: queues of other kinds, key index, checkpoint. Compaction logs
-are the truth of their topics, so they are written here from both.
+What RocketMQ keeps beside the log is copied; what is made from the log is made in tasks, and the checkpoint
+and the lengths of the files here, so that whoever opens the store finds nothing to do. Only stores with
+queues of other kinds (batches, ``%LMQ%``) are opened once, for the engine's recovery to make these.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from seglog.clock import Clock
 from seglog.errors import StoreError
+from seglog.spark.compact.derived import UNITS
+from seglog.spark.compact.index_files import KEYS
 from seglog.spark.compact.phases import Runner
-from seglog.spark.compact.plan import CompactionPlan, compaction_topics
-from seglog.spark.compact.policy import Verdict
-from seglog.spark.compact.queues import load_units
-from seglog.spark.compact.records import Key
-from seglog.spark.compact.task import Task, compaction_units
-from seglog.spark.compact.writing import (
-    ATTEMPT,
-    UNITS,
-    VERDICTS,
-    QueueSlice,
-    WrittenSegment,
-    load_array,
-    segment_path,
-    verdicts_path,
-)
-from seglog.storage.compaction import (
-    CompactionQueue,
-    CompactionState,
-    CompactionUnits,
-    infer_compaction_sizes,
-    list_compaction_files,
-    queue_ids,
-)
-from seglog.storage.directory import LogReader, list_index_files, queue_directory
+from seglog.spark.compact.plan import CompactionPlan
+from seglog.spark.compact.records import ATTEMPT, FACTS
+from seglog.spark.compact.writing import VERDICTS, WrittenSegment, segment_path
+from seglog.storage.directory import FileSizes, list_index_files, queue_directory, write_lengths
 from seglog.storage.files import Files, RestoringFiles, copy_tree, remove_tree
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format import names
+from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
-from seglog.storage.format.queue import COMPACTION, POSITION_FILE, BatchUnits, encode_positions
-from seglog.storage.segments import MapPool
+from seglog.storage.format.queue import COMPACTION
+from seglog.storage.small_files import write_checkpoint
 from seglog.storage.store import MessageStore
 
 _MADE_ANEW: Final = frozenset(
@@ -65,13 +44,17 @@ _MADE_ANEW: Final = frozenset(
         COMPACTION,
     }
 )
-_CHUNK_BYTES: Final = 8 << 20
+_SPILLS: Final = (FACTS, VERDICTS, UNITS, KEYS)
 
 
-def begin_staging(files: RestoringFiles, root: Path, staged: Path) -> None:
-    """Makes the folders of a new store and copies what does not depend on the log."""
-    for folder in (names.COMMIT_LOG, names.CONSUME_QUEUE, UNITS, VERDICTS):
+def begin_staging(files: RestoringFiles, staged: Path) -> None:
+    """Makes the folders of a new store."""
+    for folder in (names.COMMIT_LOG, names.CONSUME_QUEUE, *_SPILLS):
         files.make_dirs(staged / folder)
+
+
+def copy_tables(files: RestoringFiles, root: Path, staged: Path) -> None:
+    """Copies what does not depend on the log."""
     for entry in files.list_dir(root):
         if entry.name in _MADE_ANEW:
             continue
@@ -93,30 +76,10 @@ def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path)
             copy_tree(files, plan.root / folder / name, staged / folder / name, is_dir=False)
 
 
-def write_compaction_logs(
-    files: RestoringFiles, plan: CompactionPlan, staged: Path, slices: Mapping[Key, Sequence[QueueSlice]]
-) -> None:
-    """Writes the compaction logs of the new store, without what is dropped."""
-    positions: dict[Key, int] = {}
-    for topic in sorted(compaction_topics(files, plan.root)):
-        every = [
-            list_compaction_files(files, plan.root, topic, at) for at in queue_ids(files, plan.root, topic)
-        ]
-        for found in every:
-            key = topic, found.queue_id
-            units = compaction_units(files, plan.root, *key)
-            kept = _kept_units(files, plan.task, staged, key, units, slices.get(key, ()))
-            state = CompactionState(
-                list_compaction_files(files, staged, *key), CompactionUnits(infer_compaction_sizes(every))
-            )
-            with closing(CompactionQueue(state, files, MapPool())) as queue:
-                _copy_compaction(files, plan, queue, kept, *key)
-                queue.sync()
-            # RocketMQ maps all records after this one when it compacts next: the rest, so nothing is missed.
-            positions[key] = max(0, int(kept["base_queue_offset"][0]) - 1) if len(kept) else 0
-    if positions:
-        files.make_dirs(staged / COMPACTION)
-        files.write_file(staged / COMPACTION / POSITION_FILE, encode_positions(positions).encode())
+def index_geometry(files: Files, root: Path) -> IndexGeometry | None:
+    """Returns how the files of a store's index are divided, None without any."""
+    known, _damaged = list_index_files(files, root)
+    return known[-1].geometry if known else None
 
 
 def finish_staging(
@@ -124,36 +87,47 @@ def finish_staging(
     plan: CompactionPlan,
     staged: Path,
     written: Sequence[WrittenSegment],
-    runner: Runner,
+    index_full_ms: int,
     clock: Clock,
 ) -> None:
-    """Makes what is made from the log, and checks everything.
+    """Makes what is left to make, once segments, queues and index are there.
+
+    Args:
+        files: Where both stores are.
+        plan: What is asked.
+        staged: The store that is being made.
+        written: Its segments.
+        index_full_ms: End time of its last index file that is full, 0 without one.
+        clock: The time.
 
     Raises:
-        StoreError: Something is not as it should be; the store is as it was.
+        StoreError: A segment is not as it was planned.
     """
-    for folder in (UNITS, VERDICTS):
+    for folder in _SPILLS:
         remove_tree(files, staged / folder)
     _remove_attempts(files, staged)
     for segment, wanted in zip(written, plan.segments, strict=True):
         if (segment.first, segment.used_bytes) != (wanted.first, wanted.used_bytes):
             raise StoreError(f"a segment of {wanted.used_bytes} bytes was to be written, not {segment}")
-        _check_segment(files, staged, segment)
-    stamps = {one.first: files.stamp(segment_path(staged, one.first)) for one in written}
     geometry = plan.task.geometry
-    with MessageStore.open(
-        staged,
-        create=False,
-        segment_size_bytes=geometry.segment_size_bytes,
-        queue_file_size_bytes=geometry.queue_file_size_bytes,
-        index_geometry=_index_geometry(files, plan.root),
-        recovery_step_bytes=0,
-        files=files,
-        clock=clock,
-    ):
-        pass
-    for first, stamp in stamps.items():
-        files.set_stamp(segment_path(staged, first), stamp)
+    index = index_geometry(files, plan.root)
+    last = written[-1].derived
+    times = last.last_store_ms, last.last_store_ms, index_full_ms
+    write_checkpoint(files, staged, Checkpoint(*times, 0, max(0, last.last_phy_offset)))
+    sizes = FileSizes(geometry.queue_file_size_bytes, index, geometry.segment_size_bytes)
+    write_lengths(files, staged, sizes)
+    if any(queue.kind != "plain" or queue.topic.startswith(names.LMQ_PREFIX) for queue in plan.audit.queues):
+        _recover(files, plan, staged, written, index, clock)
+
+
+def check_staged(
+    plan: CompactionPlan, staged: Path, written: Sequence[WrittenSegment], runner: Runner
+) -> None:
+    """Does nothing if the new store is one that can take the old one's place.
+
+    Raises:
+        StoreError: Something is not as it should be; the store is as it was.
+    """
     report = runner.check(staged)
     wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
     before = wrong and {_place(finding) for finding in runner.check(plan.root).findings}
@@ -162,7 +136,7 @@ def finish_staging(
             raise StoreError(
                 f"the new store is not as it should be: {finding}", help="the old one is as it was"
             )
-    kept = sum(one.records for one in written)
+    kept = sum(one.derived.records for one in written)
     if report.records != kept:
         raise StoreError(f"the new store has {report.records} records, not {kept}", help="as it was")
     ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in plan.audit.queues}
@@ -173,81 +147,42 @@ def finish_staging(
             )
 
 
+def _recover(
+    files: RestoringFiles,
+    plan: CompactionPlan,
+    staged: Path,
+    written: Sequence[WrittenSegment],
+    index: IndexGeometry | None,
+    clock: Clock,
+) -> None:
+    """Opens the store once: its recovery makes the queues of other kinds."""
+    stamps = {one.first: files.stamp(segment_path(staged, one.first)) for one in written}
+    geometry = plan.task.geometry
+    with MessageStore.open(
+        staged,
+        create=False,
+        segment_size_bytes=geometry.segment_size_bytes,
+        queue_file_size_bytes=geometry.queue_file_size_bytes,
+        index_geometry=index,
+        recovery_step_bytes=0,
+        files=files,
+        clock=clock,
+    ):
+        pass
+    for first, stamp in stamps.items():
+        files.set_stamp(segment_path(staged, first), stamp)
+
+
 def _remove_attempts(files: RestoringFiles, staged: Path) -> None:
     """Removes what tasks left that were killed."""
     for folder in (staged, staged / names.COMMIT_LOG):
         for entry in files.list_dir(folder):
-            if f"{ATTEMPT}-" in entry.name:
-                files.remove(folder / entry.name)
+            if ATTEMPT in entry.name:
+                if entry.is_dir:
+                    remove_tree(files, folder / entry.name)
+                else:
+                    files.remove(folder / entry.name)
 
 
 def _place(finding: Finding) -> tuple[str, str]:
     return finding.code, finding.file
-
-
-def _kept_units(
-    files: RestoringFiles,
-    task: Task,
-    staged: Path,
-    key: Key,
-    units: BatchUnits,
-    slices: Sequence[QueueSlice],
-) -> BatchUnits:
-    """Returns the units of a compaction queue whose messages stay.
-
-    Those that the commit log has too were decided there. What RocketMQ dropped is not taken back from it.
-    """
-    stays = np.ones(len(units), np.bool_)
-    offsets = units["base_queue_offset"].astype(np.int64)
-    if slices and key in task.policies:
-        new = load_units(files, staged, slices)
-        gone = new["queue_offset"][~new["is_kept"]]
-        stays &= ~np.isin(offsets, gone)
-        for number, part in enumerate(task.compaction):
-            if (part.topic, part.queue_id) == key:
-                stays &= (offsets < part.below_offset) | (offsets >= int(new["queue_offset"][0]))
-                verdicts = load_array(files, verdicts_path(staged, len(task.splits) + number)).view(np.int8)
-                stays[: len(verdicts)] &= verdicts <= Verdict.HELD
-    return units[stays]
-
-
-def _copy_compaction(
-    files: Files, plan: CompactionPlan, queue: CompactionQueue, kept: BatchUnits, topic: str, queue_id: int
-) -> None:
-    found = list_compaction_files(files, plan.root, topic, queue_id)
-    handles = {
-        first: files.open(found.log_directory / names.segment_file_name(first), writable=False)
-        for first in found.logs
-    }
-    try:
-        for unit in kept.tolist():
-            phy_offset, size, code, stored_ms, base, *_rest = unit
-            first = max(start for start in handles if start <= phy_offset)
-            record = memoryview(bytearray(size))
-            handles[first].read_into(record, phy_offset - first)
-            (place,) = queue.prepare([size])
-            queue.append(place, record, code, stored_ms, base)
-    finally:
-        for handle in handles.values():
-            handle.close()
-
-
-def _check_segment(files: Files, staged: Path, segment: WrittenSegment) -> None:
-    size = files.open(segment_path(staged, segment.first), writable=False)
-    segment_bytes = size.size_bytes
-    size.close()
-    reader = LogReader(files, staged, segment_bytes)
-    crc = 0
-    try:
-        for at in range(0, segment.used_bytes, _CHUNK_BYTES):
-            piece = reader.read(segment.first + at, min(_CHUNK_BYTES, segment.used_bytes - at))
-            crc = zlib.crc32(piece, crc)
-    finally:
-        reader.close()
-    if crc != segment.crc:
-        raise StoreError(f"{segment_path(staged, segment.first)} does not read as it was written")
-
-
-def _index_geometry(files: Files, root: Path) -> IndexGeometry | None:
-    known, _damaged = list_index_files(files, root)
-    return known[-1].geometry if known else None

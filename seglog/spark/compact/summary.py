@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from seglog.spark.compact.decide import Verdicts
-from seglog.spark.compact.policy import QueuePolicy, Verdict
-from seglog.spark.compact.records import Facts, Key
+from seglog.spark.compact.decide import Policies, Verdicts
+from seglog.spark.compact.policy import Verdict
+from seglog.spark.compact.records import Key, are
 from seglog.storage.kernels.gather import Mask
+from seglog.storage.kernels.record_facts import Bit, Facts
 
 NOWHERE = -1
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,12 @@ class QueuePart:
 
 def are_replaced(facts: Facts, verdicts: Verdicts) -> Mask:
     """Returns which records go but leave a queue offset."""
-    replaced: Mask = (verdicts > Verdict.HELD) & (verdicts != Verdict.FILLER) & facts["takes_slot"]
+    replaced: Mask = (verdicts > Verdict.HELD) & (verdicts != Verdict.FILLER) & are(facts, Bit.TAKES_SLOT)
     return replaced
 
 
 def summarize(
-    part: int,
-    facts: Facts,
-    names: Sequence[Key],
-    verdicts: Verdicts,
-    anchors: Mask,
-    policies: Mapping[Key, QueuePolicy],
+    part: int, facts: Facts, names: Sequence[Key], verdicts: Verdicts, anchors: Mask, policies: Policies
 ) -> list[QueuePart]:
     """Returns what a part holds of each queue.
 
@@ -77,32 +75,39 @@ def summarize(
         anchors: ``(n,)``, which hold the beginning of their queue.
         policies: What is asked, by queue.
     """
+    queues, kinds = len(names), len(Verdict)
+    queue = facts["queue"].astype(np.int64)
+    cell = queue * kinds + verdicts
+    counts = np.bincount(cell, minlength=queues * kinds).reshape(queues, kinds)
+    sizes = np.bincount(cell, facts["size_bytes"], queues * kinds).reshape(queues, kinds)
+    firsts = np.full(queues, _NEVER, np.int64)
+    begins = anchors & are(facts, Bit.TAKES_SLOT)
+    np.minimum.at(firsts, queue[begins], facts["queue_offset"][begins])
+    replaced = np.flatnonzero(are_replaced(facts, verdicts))
+    gone_queue, gone_offset = queue[replaced], facts["queue_offset"][replaced]
+    gone_bytes = facts["placeholder_bytes"][replaced].astype(np.float64)
+    lasts = np.full(queues, NOWHERE, np.int64)
+    np.maximum.at(lasts, gone_queue, gone_offset)
+    every = np.bincount(gone_queue, gone_bytes, queues)
+    later = np.bincount(gone_queue, gone_bytes * (gone_offset >= firsts[gone_queue]), queues)
+    asked = np.flatnonzero((verdicts >= Verdict.HELD) & (verdicts < Verdict.PLACEHOLDER))
+    asked = asked[np.argsort(queue[asked], kind="stable")]
+    asked_starts = np.searchsorted(queue[asked], np.arange(queues + 1))
     found: list[QueuePart] = []
-    replaced = are_replaced(facts, verdicts)
-    for number in np.unique(facts["queue"]).tolist():
-        mine = facts["queue"] == number
-        own = facts[mine]
+    for number in np.flatnonzero(counts.any(axis=1)).tolist():
         policy = policies.get(names[number])
-        counts = np.bincount(verdicts[mine], minlength=len(Verdict))
-        sizes = np.bincount(verdicts[mine], own["size_bytes"], len(Verdict))
-        begins = own["queue_offset"][anchors[mine] & own["takes_slot"]]
-        first = int(begins.min()) if len(begins) else NOWHERE
-        gone = own[replaced[mine]]
-        later = gone[gone["queue_offset"] >= first] if first != NOWHERE else gone[:0]
-        asked = (verdicts[mine] >= Verdict.HELD) & (verdicts[mine] < Verdict.PLACEHOLDER)
-        offsets = own["queue_offset"][asked]
+        offsets = facts["queue_offset"][asked[asked_starts[number] : asked_starts[number + 1]]]
         groups = policy.group_offsets.values() if policy is not None else ()
         found.append(
             QueuePart(
                 part,
-                names[number][0],
-                names[number][1],
-                tuple(counts.tolist()),
-                tuple(sizes.astype(np.int64).tolist()),
-                first,
-                int(gone["queue_offset"].max()) if len(gone) else NOWHERE,
-                int(gone["placeholder_bytes"].sum()),
-                int(later["placeholder_bytes"].sum()),
+                *names[number],
+                tuple(counts[number].tolist()),
+                tuple(sizes[number].astype(np.int64).tolist()),
+                int(firsts[number]) if firsts[number] != _NEVER else NOWHERE,
+                int(lasts[number]),
+                int(every[number]),
+                int(later[number]),
                 tuple(int((offsets >= group_offset).sum()) for group_offset in groups),
             )
         )

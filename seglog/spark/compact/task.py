@@ -6,16 +6,16 @@ commit log lost to retention long ago.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
 
 import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
-from seglog.spark.compact.records import FACT, Facts, FactWatch, Key, facts_of
+from seglog.spark.compact.records import Asked, Key, facts_between, load_facts, save_facts
+from seglog.storage.audit import AuditPlan
 from seglog.storage.compaction import (
     compacted_queues,
     infer_compaction_sizes,
@@ -23,19 +23,17 @@ from seglog.storage.compaction import (
     load_state,
     queue_ids,
 )
-from seglog.storage.directory import LogReader, StoreGeometry
-from seglog.storage.files import Files
+from seglog.storage.directory import StoreGeometry
+from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue import BatchUnits
 from seglog.storage.format.record import SYS_FLAG_AT
 from seglog.storage.kernels.gather import overlapping
-from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, walk
+from seglog.storage.kernels.record_facts import FACT, Facts
+from seglog.storage.kernels.walk import ROW
+from seglog.storage.splits import SplitScan, Stretch
 from seglog.storage.walk import Split
-
-_WINDOW_BYTES: Final = 16 << 20
-_OVERLAP_BYTES: Final = 8 << 20
-"""Longer than any record with the default limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,84 +50,70 @@ class Task:
     """A compaction, as tasks know it.
 
     Attributes:
-        root: The store directory.
-        geometry: Lengths of its files.
+        asked: The store, and what the facts of its records depend on.
         batch_topics: Topics with batch queues.
         splits: Parts of the commit log.
         starts: Where the first record of each split is that has one: only the audit of the whole log knows.
         compaction: Parts of compaction logs, numbered after those.
         policies: What is asked, by queue.
-        salt: Of the key hashes.
     """
 
-    root: Path
-    geometry: StoreGeometry
+    asked: Asked
     batch_topics: frozenset[str]
     splits: Sequence[Split]
     starts: Mapping[int, int]
     compaction: Sequence[CompactionPart]
     policies: Mapping[Key, QueuePolicy]
-    salt: int
+
+    @property
+    def root(self) -> Path:
+        """The store directory."""
+        return self.asked.root
+
+    @property
+    def geometry(self) -> StoreGeometry:
+        """Lengths of its files."""
+        return self.asked.geometry
 
     @property
     def parts(self) -> int:
         """How many parts there are."""
         return len(self.splits) + len(self.compaction)
 
-    def without_keys(self) -> Task:
-        """Returns the task for those who need no key hashes any more."""
-        policies = {key: replace(policy, compact=False) for key, policy in self.policies.items()}
-        return replace(self, policies=policies)
+
+def scan_split(
+    files: RestoringFiles, plan: AuditPlan, asked: Asked, number: int, staged: Path | None
+) -> Iterator[Stretch]:
+    """Walks a split, checksums and all, and spills the facts of its records if a store is to be made.
+
+    Args:
+        files: Where both stores are.
+        plan: The store's files.
+        asked: What is asked.
+        number: The split's.
+        staged: The store that is being made, None for none.
+    """
+    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
+    with closing(scan):
+        for stretch in scan.run(plan.splits[number]):
+            if staged is not None and stretch.records:
+                # Read once from the disk: the checksums were taken of the same pages a moment ago.
+                save_facts(
+                    files, staged, stretch.start, *facts_between(files, asked, stretch.start, stretch.end)
+                )
+            yield stretch
 
 
-def read_facts(files: Files, task: Task, number: int) -> tuple[Facts, Sequence[Key]]:
+def read_facts(files: Files, task: Task, number: int, staged: Path | None) -> tuple[Facts, Sequence[Key]]:
     """Returns the facts of one part, and the queues that they name."""
     if number >= len(task.splits):
         part = task.compaction[number - len(task.splits)]
         return _compaction_facts(files, task, part), [(part.topic, part.queue_id)]
-    watch = FactWatch(task.policies, task.salt)
-    walk_split(files, task, number, watch)
-    return watch.facts(), watch.names
-
-
-class Looks(Protocol):
-    """Takes the records of a split."""
-
-    def note(
-        self,
-        window: memoryview,
-        phy_offset: int,
-        rows: Rows,
-        saying_more: Sequence[int],
-        queues: Sequence[Key],
-    ) -> None:
-        """Takes the next records, as :func:`~seglog.spark.compact.records.facts_of` is."""
-
-
-def walk_split(files: Files, task: Task, number: int, watch: Looks) -> None:
-    """Walks a split that an audit found intact, with somebody looking on.
-
-    Neither checksums nor queues are looked at again; that is what makes it quick.
-    """
-    split = task.splits[number]
-    reader = LogReader(files, task.root, task.geometry.segment_size_bytes)
-    queues = QueueTable()
-    try:
-        position = task.starts.get(number, split.end)
-        while position < split.end:
-            room = split.segment_end - position
-            window = reader.read(
-                position, min(max(split.end - position, 0) + _OVERLAP_BYTES, _WINDOW_BYTES, room)
-            )
-            result = walk(window, position, split.segment_end, queues, verify=False)
-            owned = int(np.searchsorted(result.rows["phy_offset"], split.end))
-            if owned:
-                watch.note(window, position, result.rows[:owned], result.saying_more, queues.names)
-            if not result.position or result.stop is not Stop.MORE:
-                return
-            position += result.position
-    finally:
-        reader.close()
+    start = task.starts.get(number)
+    if start is None:
+        return np.zeros(0, FACT), []
+    found = load_facts(files, staged, start) if staged is not None else None
+    return found or facts_between(files, task.asked, start, task.splits[number].end)
 
 
 def compaction_units(files: Files, root: Path, topic: str, queue_id: int) -> BatchUnits:
@@ -160,6 +144,5 @@ def _compaction_facts(files: Files, task: Task, part: CompactionPart) -> Facts:
         rows["queue_offset"] = mine["base_queue_offset"]
         places = rows["phy_offset"].astype(np.int64) - first + SYS_FLAG_AT
         rows["sys_flag"] = overlapping(np.frombuffer(window, np.uint8), I32_ITEMS)[places]
-        queue = [(part.topic, part.queue_id)]
-        every.append(facts_of(window, first, rows, (), queue, task.policies, task.salt))
+        every.append(task.asked.facts(window, first, rows, [(part.topic, part.queue_id)]))
     return np.concatenate(every)

@@ -11,3 +11,4 @@ from seglog.storage.index.attic_index import as_found as as_found
 from seglog.storage.index.attic_index import removed_files as removed_files
 from seglog.storage.index.index_lookup import iter_places as iter_places
 from seglog.storage.index.index_times import is_of_log as is_of_log
+from seglog.storage.index.key_index import next_index_name as next_index_name

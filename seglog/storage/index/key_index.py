@@ -216,7 +216,7 @@ class KeyIndex:
 
     def _begin(self, previous: IndexHeader | None, first_ms: int) -> MappedFile:
         self._files.make_dirs(self._directory)
-        name = self._next_name(first_ms)
+        name = next_index_name(first_ms, self._clock.now_ms(), self._last_name)
         path = self._directory / name
         # An attempt that fails would take all that is left for a moment: from puts, and from who measures it.
         if self._files.usage(self._directory).available_bytes < self.geometry.entries_at:
@@ -239,17 +239,22 @@ class KeyIndex:
         self._current, self._last_name, self._unsynced_names = file, name, True
         return file
 
-    def _next_name(self, first_ms: int) -> str:
-        """Returns a name by the time of the first entry; one behind all others where clocks were set back.
-
-        Not by the clock: when this thread comes to it says nothing, and the same puts give the same names.
-        """
-        now_ms = self._clock.now_ms()
-        named_ms = first_ms if 0 <= first_ms <= now_ms else now_ms
-        name = index_file_name(datetime.fromtimestamp(named_ms / 1000, UTC).astimezone())
-        # No program reads the time from a name: names need only sort.
-        return name if name > self._last_name else f"{int(self._last_name) + 1:0{len(name)}d}"
-
     def _file(self, path: Path) -> MappedFile:
         size = self.geometry.file_size_bytes
         return MappedFile(self._files, path, 0, size, self._pool, min(_STEP_BYTES, size))
+
+
+def next_index_name(first_ms: int, now_ms: int, last_name: str) -> str:
+    """Returns the name of a new file: by the time of its first entry, but behind all others.
+
+    Not by the clock: when the index comes to an entry says nothing, and the same puts give the same names.
+
+    Args:
+        first_ms: Store time of the first entry.
+        now_ms: The time, for entries that claim to be of the future.
+        last_name: That of the newest file, empty without any.
+    """
+    named_ms = first_ms if 0 <= first_ms <= now_ms else now_ms
+    name = index_file_name(datetime.fromtimestamp(named_ms / 1000, UTC).astimezone())
+    # No program reads the time from a name: names need only sort.
+    return name if name > last_name else f"{int(last_name) + 1:0{len(name)}d}"

@@ -23,8 +23,8 @@ KEYED: Final = np.dtype(
 )
 """One record with a key, in native byte order: half of the key's hash, the other, and where it is.
 
-``queue`` is a number of the caller's, ``row`` counts the records of a ``part`` of the log; ``goes_empty`` says
-of a record without body that it may go even if it is the last of its key.
+``queue`` is a number of the caller's, ``row`` counts the records of a ``part`` of the log; ``goes_empty``
+says of a record without body that it may go even if it is the last of its key.
 """
 Keyed = npt.NDArray[np.void]
 

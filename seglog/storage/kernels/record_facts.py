@@ -89,9 +89,7 @@ class PlaceholderMark(NamedTuple):
     properties: bytes
 
 
-NativeFacts: TypeAlias = Callable[
-    [memoryview, int, memoryview, bytes, int, int, bytes, memoryview], int
-]
+NativeFacts: TypeAlias = Callable[[memoryview, int, memoryview, bytes, int, int, bytes, memoryview], int]
 
 native_facts: NativeFacts | None = None
 if KERNELS == NATIVE:
@@ -138,7 +136,9 @@ def record_facts(
     return facts
 
 
-def placeholder_bytes(topic: bytes, sys_flag: int, size_bytes: int, mark_bytes: int, *, record_crc: bool) -> int:
+def placeholder_bytes(
+    topic: bytes, sys_flag: int, size_bytes: int, mark_bytes: int, *, record_crc: bool
+) -> int:
     """Returns how long the placeholder of a record is.
 
     Args:

@@ -7,6 +7,7 @@ Called by log, queues and index.
 Truth: the file system; space is allocated before it is written, so a full disk is an error and no signal.
 """
 
+from seglog.storage.segments.mapped_file import MappedFile as MappedFile
 from seglog.storage.segments.mapped_file import MapPool as MapPool
 from seglog.storage.segments.scratch import Scratch as Scratch
 from seglog.storage.segments.segments import STAGED_SUFFIX as STAGED_SUFFIX

@@ -78,9 +78,10 @@ def facts_by(kernels, buffer, rows, asks=bytes([ASKS_KEYS] * 30), salt=4711):
 @given(made=logs, salt=st.integers(0, (1 << 63) - 1))
 def test_both_kernels_know_the_same_of_records(made, salt):
     buffer, rows = laid_out(made)
-    assert facts_by(NATIVE, buffer, rows, salt=salt).tolist() == facts_by(
-        PYTHON, buffer, rows, salt=salt
-    ).tolist()
+    assert (
+        facts_by(NATIVE, buffer, rows, salt=salt).tolist()
+        == facts_by(PYTHON, buffer, rows, salt=salt).tolist()
+    )
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -116,8 +117,8 @@ def test_records_that_changed_since_they_were_walked_are_refused(kernels):
     buffer[len(buffer) // 2 + 4] ^= 1
     with pytest.raises(CorruptError, match="record-changed"):
         facts_by(kernels, buffer, rows)
+    starts, sizes = rows["phy_offset"] - FIRST, rows["size_bytes"].astype(np.int64)
     with running(kernels), pytest.raises(CorruptError, match="record-changed"):
-        starts, sizes = rows["phy_offset"] - FIRST, rows["size_bytes"].astype(np.int64)
         move_records(buffer, FIRST, starts, sizes + 9999, np.zeros(2, np.bool_), MARK, 0)
 
 
@@ -174,9 +175,7 @@ def test_moved_records_verify_and_damaged_ones_do_not(kernels):
             assert moved.tobytes()[-11:-1] == f"{crc:010d}"[::-1].encode()
 
 
-@given(
-    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 9), st.integers(0, 1)))
-)
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 9), st.integers(0, 1))))
 def test_the_last_of_each_key_is_that_of_a_dict(rows):
     keyed = np.zeros(len(rows), KEYED)
     last: dict[tuple[int, int, int], tuple[int, int]] = {}

@@ -14,6 +14,9 @@ from seglog.storage.format.index.index import IndexGeometry as IndexGeometry
 from seglog.storage.format.index.index import IndexHeader as IndexHeader
 from seglog.storage.format.index.index import decode_index_header as decode_index_header
 from seglog.storage.format.index.index import key_hash as key_hash
+from seglog.storage.format.index.index_build import KEY_ROW as KEY_ROW
+from seglog.storage.format.index.index_build import KeyRows as KeyRows
+from seglog.storage.format.index.index_build import begin_index_file as begin_index_file
 from seglog.storage.format.index.index_geometry import index_damage as index_damage
 from seglog.storage.format.index.index_keys import record_keys as record_keys
 from seglog.storage.format.index.index_keys import tag_key as tag_key

@@ -1,0 +1,168 @@
+"""The files of the key index of a new log, made in tasks: as the engine would make them, file for file.
+
+Which keys a file holds follows from their number alone: each takes as many as it has room for, in log
+order. So the task that writes a segment leaves its keys beside it, and who writes a file of the index reads
+the stretch of them that is its own, from however many segments.
+
+Source: as :mod:`seglog.storage.index.key_index`, which does the same behind a writer.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from seglog.spark.compact.records import ATTEMPT, load_part
+from seglog.storage.directory import LogReader
+from seglog.storage.files import Files, RestoringFiles
+from seglog.storage.format.index import (
+    INDEX_ENTRY,
+    KEY_ROW,
+    IndexGeometry,
+    IndexHeader,
+    KeyRows,
+    begin_index_file,
+)
+from seglog.storage.format.names import INDEX, segment_file_name
+from seglog.storage.index import next_index_name
+from seglog.storage.kernels.index_keys import native_key_rows, put_keys
+from seglog.storage.segments import MappedFile, MapPool
+from seglog.storage.walk import LogWindows, iter_key_rows
+
+KEYS: Final = ".keys"
+"""A folder in a store that is being made; it is gone before it is one."""
+_ROWS_AT_ONCE: Final = 1 << 18
+_STEP_BYTES: Final = 1 << 20
+
+
+class KeySlice(NamedTuple):
+    """Keys in the file beside a segment.
+
+    Attributes:
+        segment: Physical offset of the segment's first byte.
+        start: Number of the first in the file.
+        keys: How many there are.
+    """
+
+    segment: int
+    start: int
+    keys: int
+
+
+class IndexFilePlan(NamedTuple):
+    """A file of the index.
+
+    Attributes:
+        name: Its name.
+        slices: Its keys, in log order.
+        before: The key before the first, in the file before; None for the first file.
+    """
+
+    name: str
+    slices: tuple[KeySlice, ...]
+    before: KeySlice | None
+
+
+def spill_keys(files: RestoringFiles, staged: Path, first: int, end: int, segment_bytes: int) -> int:
+    """Writes the keys of a segment beside it; returns how many there are.
+
+    Args:
+        files: Where it is.
+        staged: The store that is being made.
+        first: Physical offset of its first byte.
+        end: Where its last record ends.
+        segment_bytes: Its length.
+    """
+    path = _path(staged, first)
+    attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
+    count = 0
+    with (
+        closing(LogReader(files, staged, segment_bytes)) as reader,
+        closing(files.create(attempt, 0)) as file,
+    ):
+        windows = LogWindows(reader, segment_bytes, first, end, mapped=native_key_rows is not None)
+        for rows, _end in iter_key_rows(windows, tags=True):
+            file.write_at(rows.tobytes(), count * KEY_ROW.itemsize)
+            count += len(rows)
+    files.rename(attempt, path)
+    return count
+
+
+def plan_index(
+    files: Files, staged: Path, counts: Sequence[tuple[int, int]], geometry: IndexGeometry, now_ms: int
+) -> list[IndexFilePlan]:
+    """Returns which files there will be.
+
+    Args:
+        files: Where the store is.
+        staged: The store that is being made.
+        counts: First byte and keys of each segment, in the order of the log.
+        geometry: Division of the files.
+        now_ms: The time: files are named by their first message, but never later than now.
+    """
+    found: list[IndexFilePlan] = []
+    left = list(counts)
+    name, before, start = "", None, 0
+    while left:
+        room, slices = geometry.entry_count - 1, list[KeySlice]()
+        while left and room:
+            segment, keys = left[0]
+            taken = min(room, keys - start)
+            if taken:
+                slices.append(KeySlice(segment, start, taken))
+            room, start = room - taken, start + taken
+            if start == keys:
+                left, start = left[1:], 0
+        if slices:
+            first_ms = int(_rows(files, staged, slices[0]._replace(keys=1))["store_timestamp_ms"][0])
+            name = next_index_name(first_ms, now_ms, name)
+            found.append(IndexFilePlan(name, tuple(slices), before))
+            last = slices[-1]
+            before = KeySlice(last.segment, last.start + last.keys - 1, 1)
+    return found
+
+
+def write_index_file(
+    files: RestoringFiles, staged: Path, geometry: IndexGeometry, plan: IndexFilePlan
+) -> int:
+    """Writes a file of the index, durably; returns the end time of what it holds, 0 if it is not full."""
+    path = staged / INDEX / plan.name
+    attempt = staged / f"{ATTEMPT}-{uuid.uuid4().hex}"
+    size = geometry.file_size_bytes
+    file = MappedFile.create(files, attempt, 0, size, MapPool(), min(_STEP_BYTES, size))
+    count, last_ms = 0, 0
+    with closing(file):
+        keys = sum(one.keys for one in plan.slices)
+        file.reserve(0, geometry.entries_at + INDEX_ENTRY.size_bytes * (keys + 1))
+        begin_index_file(file.view, None if plan.before is None else _header(files, staged, plan.before))
+        for rows in _batches(files, staged, plan.slices):
+            count += put_keys(file.view, geometry, rows)
+            last_ms = int(rows["store_timestamp_ms"][-1])
+        file.sync()
+    files.rename(attempt, path)
+    return last_ms if count == geometry.entry_count - 1 else 0
+
+
+def _header(files: Files, staged: Path, before: KeySlice) -> IndexHeader:
+    """Returns of the header of the file before what a new file takes over."""
+    (row,) = _rows(files, staged, before)
+    stored_ms, place = int(row["store_timestamp_ms"]), int(row["phy_offset"])
+    return IndexHeader(stored_ms, stored_ms, place, place)
+
+
+def _batches(files: Files, staged: Path, slices: Sequence[KeySlice]) -> Iterator[KeyRows]:
+    for one in slices:
+        for start in range(one.start, one.start + one.keys, _ROWS_AT_ONCE):
+            keys = min(_ROWS_AT_ONCE, one.start + one.keys - start)
+            yield _rows(files, staged, KeySlice(one.segment, start, keys))
+
+
+def _rows(files: Files, staged: Path, part: KeySlice) -> KeyRows:
+    return load_part(files, _path(staged, part.segment), KEY_ROW, part.start, part.keys)
+
+
+def _path(staged: Path, segment: int) -> Path:
+    return staged / KEYS / segment_file_name(segment)
