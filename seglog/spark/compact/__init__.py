@@ -25,9 +25,14 @@ placeholders. Their records in the log are dropped alike.
 
 *The swap* exchanges two folders in one system call: an opening finds the old or the new one.
 
-Limits: the engine makes index and further queues from the new log on the driver, with 40 bytes of memory for
-each record that is left; a queue is written by one task, with 33 bytes for each of its messages. A
-``seglog tx commit`` that was interrupted has to be finished first: its half no longer leads to its commit.
+*Who does what.* A task verifies a split and leaves what is to be known of its records beside the new store
+(:mod:`~seglog.spark.compact.records`), so that the old log is read twice in all; segments, queues, compaction
+logs and files of the index are written by tasks too, each for itself. The driver sees a few numbers for each
+part of the log and queue in it.
+
+Limits: in a store with batch or ``%LMQ%`` queues the engine makes these from the new log on the driver, with
+118 bytes of memory for each record that is left. A ``seglog tx commit`` that was interrupted has to be
+finished first: its half no longer leads to its commit.
 
 A record that moves has a new ``physicalOffset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does, and is
 computed anew.

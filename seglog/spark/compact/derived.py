@@ -10,7 +10,6 @@ Any log that is written anew has its queues made so; placeholders are only marke
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +22,13 @@ from seglog.errors import StoreError
 from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG
 from seglog.spark.compact.records import Key, save_bytes
 from seglog.storage.files import RestoringFiles
+from seglog.storage.format.index import KEY_ROW, KeyRows
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.record import FLAG_AT, INNER_BATCH
 from seglog.storage.kernels import walk_into
 from seglog.storage.kernels.gather import Bytes, overlapping
+from seglog.storage.kernels.record_moves import crc32
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, are_dispatched, walk
 
 UNITS: Final = ".units"
@@ -117,7 +118,8 @@ class SegmentFollower:
     _newest_ms: int = 0
     _queues: QueueTable = field(default_factory=QueueTable)
     _units: list[Spilled] = field(default_factory=list)
-    _room: Rows | None = None
+    _keys: list[KeyRows] | None = field(default_factory=list)
+    _room: tuple[Rows, KeyRows] | None = None
 
     def __post_init__(self) -> None:
         self.end = self.first
@@ -131,6 +133,7 @@ class SegmentFollower:
         view = records.data.cast("B")
         position = self._follow_natively(view, records) if walk_into.native_into is not None else 0
         if position < len(view):
+            self._keys = None
             result = walk(view[position:], self.end + position, self.end + len(view), self._queues)
             if len(result.rows):
                 self._take(result.rows, records)
@@ -140,7 +143,7 @@ class SegmentFollower:
                 f"the record that was written to {self.end + position} does not prove itself",
                 help="the old store is as it was; run seglog check on it",
             )
-        self.crc = zlib.crc32(view, self.crc)
+        self.crc = crc32(view, self.crc)
         self.end += len(view)
 
     def save(self, files: RestoringFiles, staged: Path) -> Derived:
@@ -149,15 +152,23 @@ class SegmentFollower:
         save_bytes(files, units_path(staged, self.first), units.tobytes())
         return Derived(self._records, *self._last, self._newest_ms, slices)
 
+    def keys(self) -> KeyRows | None:
+        """Returns the keys of all records, None if they were not all found on the way."""
+        return None if self._keys is None else np.concatenate([np.zeros(0, KEY_ROW), *self._keys])
+
     def _follow_natively(self, view: memoryview, records: Bytes) -> int:
-        rows = self._room = np.empty(_ROOM, ROW) if self._room is None else self._room
+        rows, keys = self._room = self._room or (np.empty(_ROOM, ROW), walk_into.new_keys())
         position = 0
         while position < len(view):
             walked = walk_into.walk_into(
-                view, self.end, position, len(view), self._queues, rows, None, verify=True, tags=False
+                view, self.end, position, len(view), self._queues, rows, keys, verify=True, tags=True
             )
             if not walked.row_count:
                 break
+            if walked.keys.lost:
+                self._keys = None  # the index has the keys of tombstones too
+            elif self._keys is not None:
+                self._keys.append(walked.keys.rows.copy())
             self._take(rows[: walked.row_count], records)
             position = walked.position
         return position

@@ -15,7 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from seglog.spark.compact.records import ATTEMPT, load_part
+from seglog.spark.compact.derived import SegmentFollower
+from seglog.spark.compact.records import ATTEMPT, load_part, save_bytes
 from seglog.storage.directory import LogReader
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.index import (
@@ -66,16 +67,22 @@ class IndexFilePlan(NamedTuple):
     before: KeySlice | None
 
 
-def spill_keys(files: RestoringFiles, staged: Path, first: int, end: int, segment_bytes: int) -> int:
+def spill_keys(
+    files: RestoringFiles, staged: Path, first: int, follower: SegmentFollower, segment_bytes: int
+) -> int:
     """Writes the keys of a segment beside it; returns how many there are.
 
     Args:
         files: Where it is.
         staged: The store that is being made.
         first: Physical offset of its first byte.
-        end: Where its last record ends.
+        follower: Who followed its records, and may have their keys.
         segment_bytes: Its length.
     """
+    known = follower.keys()
+    if known is not None:
+        save_bytes(files, _path(staged, first), known.tobytes())
+        return len(known)
     path = _path(staged, first)
     attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
     count = 0
@@ -83,7 +90,7 @@ def spill_keys(files: RestoringFiles, staged: Path, first: int, end: int, segmen
         closing(LogReader(files, staged, segment_bytes)) as reader,
         closing(files.create(attempt, 0)) as file,
     ):
-        windows = LogWindows(reader, segment_bytes, first, end, mapped=native_key_rows is not None)
+        windows = LogWindows(reader, segment_bytes, first, follower.end, mapped=native_key_rows is not None)
         for rows, _end in iter_key_rows(windows, tags=True):
             file.write_at(rows.tobytes(), count * KEY_ROW.itemsize)
             count += len(rows)

@@ -11,7 +11,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -104,6 +104,31 @@ class Asked:
                 place = data.find(key, place + 1)
 
 
+@dataclass(slots=True)
+class FactTaker:
+    """Takes the facts of records while a scan verifies them; a taker of :class:`SplitScan`.
+
+    Attributes:
+        asked: What is asked of the store.
+    """
+
+    asked: Asked
+    _parts: list[Facts] = field(default_factory=list)
+    _names: Sequence[Key] = ()
+
+    def take(self, memory: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> None:
+        """Takes the next records."""
+        if len(rows):
+            self._parts.append(self.asked.facts(memory, phy_offset, rows, queues))
+            self._names = queues
+
+    def facts(self) -> tuple[Facts, Sequence[Key]]:
+        """Returns the facts of the records since the last call, and the queues that they name."""
+        found = np.concatenate([np.zeros(0, FACT), *self._parts])
+        self._parts.clear()
+        return found, self._names
+
+
 def are(facts: Facts, bit: Bit) -> Mask:
     """Returns of which records something is so."""
     found: Mask = facts["bits"] & bit != 0
@@ -133,7 +158,12 @@ def facts_between(files: Files, asked: Asked, start: int, end: int) -> tuple[Fac
 def save_facts(files: RestoringFiles, staged: Path, start: int, facts: Facts, names: Sequence[Key]) -> None:
     """Writes the facts of the records from a place on; one of several attempts wins, all write the same."""
     head = json.dumps(names).encode()
-    save_bytes(files, _path(staged, start), I64.pack(len(head)) + head + facts.tobytes())
+    path = _path(staged, start)
+    attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
+    with closing(files.create(attempt, 0)) as file:
+        file.write_at(I64.pack(len(head)) + head, 0)
+        file.write_at(facts.data.cast("B"), I64.size + len(head))
+    files.rename(attempt, path)
 
 
 def load_facts(files: Files, staged: Path, start: int) -> tuple[Facts, list[Key]] | None:

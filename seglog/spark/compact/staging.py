@@ -1,7 +1,7 @@
 """The store that takes the old one's place, until it is whole: its folders, and what is not made in tasks.
 
 What RocketMQ keeps beside the log is copied; what is made from the log is made in tasks, and the checkpoint
-and the lengths of the files here, so that whoever opens the store finds nothing to do. Only stores with
+and the lengths of the files here, so that who opens the store finds nothing to do. Only stores with
 queues of other kinds (batches, ``%LMQ%``) are opened once, for the engine's recovery to make these.
 """
 

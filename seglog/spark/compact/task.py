@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
-from seglog.spark.compact.records import Asked, Key, facts_between, load_facts, save_facts
+from seglog.spark.compact.records import Asked, FactTaker, Key, facts_between, load_facts, save_facts
 from seglog.storage.audit import AuditPlan
 from seglog.storage.compaction import (
     compacted_queues,
@@ -93,14 +93,16 @@ def scan_split(
         number: The split's.
         staged: The store that is being made, None for none.
     """
-    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify)
+    # Keys to be erased are looked for in Python, which a map would end if another process cut its file.
+    taker = FactTaker(asked) if staged is not None and not asked.erased else None
+    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, taker=taker)
     with closing(scan):
         for stretch in scan.run(plan.splits[number]):
             if staged is not None and stretch.records:
-                # Read once from the disk: the checksums were taken of the same pages a moment ago.
-                save_facts(
-                    files, staged, stretch.start, *facts_between(files, asked, stretch.start, stretch.end)
-                )
+                found = taker.facts() if taker is not None else None
+                if found is None or len(found[0]) != stretch.records:
+                    found = facts_between(files, asked, stretch.start, stretch.end)
+                save_facts(files, staged, stretch.start, *found)
             yield stretch
 
 

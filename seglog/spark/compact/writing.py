@@ -110,7 +110,7 @@ def write_segment(
     if derived.last_store_ms:  # RocketMQ's retention goes by the age of the file
         files.set_stamp(attempt, Stamp(_FILE_MODE, derived.last_store_ms * 1_000_000))
     files.rename(attempt, path)
-    keys = spill_keys(files, staged, plan.first, follower.end, size)
+    keys = spill_keys(files, staged, plan.first, follower, size)
     return WrittenSegment(plan.first, position, follower.crc, derived, keys)
 
 

@@ -37,7 +37,6 @@ I64: Final = Struct(">q")
 """A number by itself; ``…_ITEMS`` is the same for arrays."""
 I16_ITEMS: Final = np.dtype(">i2")
 I32_ITEMS: Final = np.dtype(">i4")
-U32_ITEMS: Final = np.dtype(">u4")
 I64_ITEMS: Final = np.dtype(">i8")
 
 

@@ -21,10 +21,10 @@ _F = TypeVar("_F", bound=ReadResult | PythonReadResult)
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
 
-def crc32(data: bytes | bytearray | memoryview, /) -> int:
+def crc32(data: bytes | bytearray | memoryview, before: int = 0, /) -> int:
     """Returns what ``zlib.crc32`` does."""
 
-def crc32_by_table(data: bytes | bytearray | memoryview, /) -> int:
+def crc32_by_table(data: bytes | bytearray | memoryview, before: int = 0, /) -> int:
     """Returns the same in the way of CPUs without carry-less multiplication."""
 
 def walk(

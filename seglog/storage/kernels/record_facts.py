@@ -27,9 +27,9 @@ from seglog.storage.format.record import (
     RecordRow,
     examine,
     takes_queue_offset,
-    topic_field,
 )
 from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import topic_field
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.walk import Rows
 
@@ -216,7 +216,7 @@ def _fact(
 def _salted(key: bytes, salt: int) -> int:
     total = _mixed(len(key) ^ salt)
     for number, at in enumerate(range(0, len(key), _WORD_BYTES), 1):
-        word = int.from_bytes(key[at : at + _WORD_BYTES], "little")
+        word = int(key[at : at + _WORD_BYTES][::-1].hex(), 16)
         total += _mixed(word ^ ((salt + number * _STEP) & _U64))
     value = _mixed(total & _U64)
     return value - ((value & _SIGN) << 1)

@@ -34,9 +34,9 @@ from seglog.storage.format.record import (
     encode_record,
     ends_with_record_crc,
     examine,
-    topic_field,
 )
 from seglog.storage.format.record import properties as props
+from seglog.storage.format.record.record import topic_field
 from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.gather import Ints, Mask
 from seglog.storage.kernels.record_facts import PlaceholderMark
@@ -46,10 +46,12 @@ NativeMoves: TypeAlias = Callable[
 ]
 
 native_moves: NativeMoves | None = None
+crc32: Callable[[memoryview, int], int] = zlib.crc32
+"""Continues the CRC-32 of what stands before."""
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
-    native_moves = _native.move_records
+    native_moves, crc32 = _native.move_records, _native.crc32
 
 _KEPT_BITS: Final = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
 _PLACE_END: Final = PHY_OFFSET_AT + I64.size

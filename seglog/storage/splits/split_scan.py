@@ -8,7 +8,7 @@ ended: see :mod:`seglog.storage.splits.stitch`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -28,6 +28,8 @@ from seglog.storage.walk.segment_walk import NativeStep, SegmentWalk, Split, Sto
 
 _AHEAD_BYTES: Final = 16 << 20
 """Walked natively at a time: so much of the map counts as memory of ours."""
+_TAKEN_BYTES: Final = 1 << 20
+"""The same where more is read of it: so much stays in the caches."""
 
 
 class Watch(Protocol):
@@ -52,6 +54,22 @@ class Watch(Protocol):
         """Takes the finished stretch."""
 
 
+class Taker(Protocol):
+    """Reads more of records while they are in the processor's caches and in the map that is given back."""
+
+    def take(
+        self, memory: memoryview, phy_offset: int, rows: Rows, queues: Sequence[tuple[str, int]]
+    ) -> None:
+        """Takes the next records.
+
+        Args:
+            memory: A stretch of the log; a map, for native kernels only, where there are such.
+            phy_offset: Physical offset of its first byte.
+            rows: ``(n,) ROW``, records within it, valid during the call.
+            queues: Topic and number by the rows' ``queue``.
+        """
+
+
 class SplitScan:
     """Walks splits of one store; one at a time.
 
@@ -62,6 +80,7 @@ class SplitScan:
         batch_topics: Topics with batch queues.
         verify: Whether to compute checksums; everything else is always checked.
         watch: Looks on.
+        taker: Reads more of the records.
         units: The store's plain queue files, where they were listed before; any thread may share them.
     """
 
@@ -74,6 +93,7 @@ class SplitScan:
         *,
         verify: bool = True,
         watch: Watch | None = None,
+        taker: Taker | None = None,
         units: UnitFiles | None = None,
     ) -> None:
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
@@ -86,6 +106,7 @@ class SplitScan:
         self._queues = QueueTable()
         self._verify = verify
         self._watch = watch
+        self._taker = taker
         is_native = walk_into.native_into is not None
         self._keys = walk_into.new_keys() if watch is not None and is_native else None
         self._segment_walk = SegmentWalk(
@@ -141,6 +162,8 @@ class SplitScan:
                 builder.take(len(rows))
                 continue
             builder.add(rows)
+            if self._taker is not None:
+                self._taker.take(window, int(rows["phy_offset"][0]), rows, self._queues.names)
             if watch is not None:
                 first, last = int(rows["phy_offset"][0]), rows[-1]
                 taken = window[: int(last["phy_offset"]) + int(last["size_bytes"]) - first]
@@ -149,12 +172,14 @@ class SplitScan:
 
     def _step(self, memory: memoryview, first: int, start: int, end: int) -> NativeStep:
         """Walks on into the memory of the builder."""
-        until = min(start + _AHEAD_BYTES, end)
+        until = min(start + (_AHEAD_BYTES if self._taker is None else _TAKEN_BYTES), end)
         rows = self._builder.room()
         tags = self._watch is not None and self._watch.tags
         walked = walk_into.walk_into(
             memory, first, start, until, self._queues, rows, self._keys, verify=self._verify, tags=tags
         )
+        if self._taker is not None:
+            self._taker.take(memory, first, rows[: walked.row_count], self._queues.names)
         # So much of the map would count as memory of ours.
         self._reader.let_go(first + start, first + walked.position)
         goes_on = walked.position >= until or walked.is_full

@@ -147,9 +147,9 @@ static uint32_t with_tables(uint32_t crc, struct span bytes)
     return crc;
 }
 
-static uint32_t crc32_by_table(struct span bytes)
+static uint32_t crc32_by_table(uint32_t crc, struct span bytes)
 {
-    return ~with_tables(~0u, bytes);
+    return ~with_tables(~crc, bytes);
 }
 
 uint32_t crc32_on(uint32_t crc, struct span bytes)
@@ -364,18 +364,19 @@ PyObject *py_block_sums(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-static PyObject *crc32_with(PyObject *args, uint32_t (*compute)(struct span))
+static PyObject *crc32_with(PyObject *args, uint32_t (*compute)(uint32_t, struct span))
 {
     Py_buffer view;
+    unsigned int before = 0;
     uint32_t crc;
-    if (!PyArg_ParseTuple(args, "y*", &view))
+    if (!PyArg_ParseTuple(args, "y*|I", &view, &before))
         return NULL;
     if (view.len >= LONG_BYTES) {
         Py_BEGIN_ALLOW_THREADS
-        crc = compute(span_in(&view));
+        crc = compute(before, span_in(&view));
         Py_END_ALLOW_THREADS
     } else {
-        crc = compute(span_in(&view));
+        crc = compute(before, span_in(&view));
     }
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLong(crc);
@@ -383,7 +384,7 @@ static PyObject *crc32_with(PyObject *args, uint32_t (*compute)(struct span))
 
 PyObject *py_crc32(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    return crc32_with(args, crc32_of);
+    return crc32_with(args, crc32_on);
 }
 
 PyObject *py_crc32_by_table(PyObject *Py_UNUSED(module), PyObject *args)
