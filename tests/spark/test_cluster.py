@@ -117,7 +117,7 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
             assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
             for place, kernels, has_data in seen:
                 assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
-            while not any(new_store(filled.root).glob(".verdicts/*.npy")):
+            while not any(new_store(filled.root).glob(".verdicts/*")):
                 assert driver.poll() is None
                 time.sleep(0.01)
             cluster.kill_worker(1)
