@@ -50,6 +50,7 @@ from seglog.storage.files import SwappingFiles
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, segment_file_name
 from seglog.storage.format.queue import COMPACTION, POSITION_FILE, encode_positions
+from seglog.storage.small_files import dropped_offsets, note_dropped
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ class Compaction:
         keep_empty_queues(files, plan, staged)
         index_full_ms = self._write_derived(runner, plan, staged, written)
         finish_staging(files, plan, staged, written, index_full_ms, self.clock)
+        note_dropped(files, staged, dropped_offsets(files, plan.root), plan.dropped_in_front)
         check_staged(plan, staged, written, runner)
         manifest = Manifest(
             plan.segments[0].first,

@@ -103,6 +103,12 @@ class CompactionPlan:
         return sum(topic.dropped for topic in self.topics)
 
     @property
+    def dropped_in_front(self) -> dict[Key, range]:
+        """Queue offsets that no queue will have any more, by queue: its minimum rises behind them."""
+        mins = {(queue.topic, queue.queue_id): queue.min_offset for queue in self.audit.queues}
+        return {key: range(mins[key], begin) for key, begin in self.begins.items()}
+
+    @property
     def bytes_before(self) -> int:
         """Bytes of all records now."""
         return sum(topic.bytes_before for topic in self.topics)

@@ -36,9 +36,12 @@ from seglog.storage.directory.index_files import list_index_files as list_index_
 from seglog.storage.directory.index_files import load_index_file as load_index_file
 from seglog.storage.directory.lengths import last_records as last_records
 from seglog.storage.directory.lengths_check import disproved_lengths as disproved_lengths
+from seglog.storage.directory.log_facts import MOST_RECORD_BYTES as MOST_RECORD_BYTES
 from seglog.storage.directory.log_files import LogFile as LogFile
 from seglog.storage.directory.log_files import LogReader as LogReader
 from seglog.storage.directory.log_files import last_data_end as last_data_end
+from seglog.storage.directory.log_files import list_log_files as list_log_files
+from seglog.storage.directory.log_files import place_log_files as place_log_files
 from seglog.storage.directory.log_gone import demand_log as demand_log
 from seglog.storage.directory.misnamed import as_stated as as_stated
 from seglog.storage.directory.misnamed import check_names as check_names

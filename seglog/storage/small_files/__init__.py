@@ -9,7 +9,10 @@ Truth: none of these is trusted over the log.
 from seglog.storage.small_files.attic import ATTIC as ATTIC
 from seglog.storage.small_files.attic import Attic as Attic
 from seglog.storage.small_files.attic import iter_kept as iter_kept
+from seglog.storage.small_files.checkpoint_file import read_checkpoint as read_checkpoint
 from seglog.storage.small_files.checkpoint_file import write_checkpoint as write_checkpoint
+from seglog.storage.small_files.compacted_file import dropped_offsets as dropped_offsets
+from seglog.storage.small_files.compacted_file import note_dropped as note_dropped
 from seglog.storage.small_files.config_file import ConfigFile as ConfigFile
 from seglog.storage.small_files.config_file import is_config_table as is_config_table
 from seglog.storage.small_files.erased_places import ErasedPlace as ErasedPlace

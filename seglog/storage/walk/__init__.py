@@ -12,7 +12,9 @@ from seglog.storage.walk.behind_damage import Head as Head
 from seglog.storage.walk.behind_damage import Hole as Hole
 from seglog.storage.walk.growable_rows import place_of as place_of
 from seglog.storage.walk.log_records import LogWindows as LogWindows
+from seglog.storage.walk.log_records import RecordsBehind as RecordsBehind
 from seglog.storage.walk.log_records import iter_key_rows as iter_key_rows
+from seglog.storage.walk.log_records import record_at as record_at
 from seglog.storage.walk.log_scan import LogScan as LogScan
 from seglog.storage.walk.log_scan import Progress as Progress
 from seglog.storage.walk.segment_walk import MISSING as MISSING

@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
-import pyarrow as pa
 import pytest
 
 from seglog import MessageStore
 from seglog.errors import CorruptError, InvalidArgumentError, MisnamedFileError
-from seglog.spark.source.read.read_plan import plan_pieces, read_piece
-from seglog.spark.source.stream.stream_plan import StreamPlan
-from seglog.spark.source.values.columns import named_columns
+from seglog.spark.source.read.read_plan import plan_pieces
 from seglog.spark.source.wanted.options import Options
 from tests.doctor.check.test_misnamed import call
 from tests.support.material.golden import expected, extract
-
-COLUMNS = named_columns(["topic", "queueId", "queueOffset", "physicalOffset", "body"])
-
-
-class Stream:
-    """What Spark does: plans a batch, reads it, remembers where it ended."""
-
-    def __init__(self, *paths, **options):
-        self.options = Options(tuple(map(str, paths)), max_partition_bytes=9000, **options)
-        self.restart()
-        self.at = self.plan.initial()
-
-    def restart(self):
-        self.plan = StreamPlan(self.options)
-
-    def batch(self, max_messages=None):
-        end = json.loads(json.dumps(self.plan.advance(self.at, max_messages)))
-        rows = self.rows(self.at, end)
-        self.plan.forget(end)
-        self.at = end
-        return rows
-
-    def rows(self, start, end):
-        batches = [
-            batch
-            for piece in self.plan.pieces(start, end)
-            for batch in read_piece(piece, self.options, self.options.selection, COLUMNS)
-        ]
-        schema = pa.schema([(one.name, one.type) for one in COLUMNS])
-        return pa.Table.from_batches(batches, schema).to_pylist()
+from tests.support.streams import Stream
 
 
 def test_batches_together_are_the_log(tmp_path):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.split_rows import Window
 from seglog.spark.source.values import columns
 from seglog.spark.source.values.columns import Wanted
@@ -36,6 +37,7 @@ from seglog.storage.kernels.gather import (
     read_heads,
 )
 from seglog.storage.kernels.walk import Rows, are_dispatched
+from seglog.storage.overlay import UNIT, LostMessages
 
 _MS: Final = 1000
 _MAX_TIMESTAMP_MS: Final = (1 << 63) // _MS - 1
@@ -235,6 +237,21 @@ def iter_batches(
             messages = Messages(part, queues, inflates=inflates)
             if len(messages.rows):
                 yield messages.batch(wanted, constants)
+
+
+def tombstone_losses(window: Window, queues: Sequence[tuple[str, int]]) -> Iterator[Loss]:
+    """Yields the messages that tombstones of a window stand for, run by run."""
+    buffer: Bytes = np.frombuffer(window.memory, np.uint8)
+    rows = window.rows[are_dispatched(window.rows)]
+    rows = rows[_are_lost(window.memory, buffer, rows["phy_offset"] - window.phy_offset, rows)]
+    if not len(rows):
+        return
+    steps = (np.diff(rows["queue_offset"]) != 1) | (np.diff(rows["queue"]) != 0)
+    for run in np.split(rows, np.flatnonzero(steps) + 1):
+        offsets = range(int(run["queue_offset"][0]), int(run["queue_offset"][-1]) + 1)
+        lost = LostMessages(*queues[int(run["queue"][0])], offsets, UNIT)
+        end = int(run["phy_offset"][-1]) + int(run["size_bytes"][-1])
+        yield Loss(int(run["phy_offset"][0]), end, "tombstones", "messages", "tombstones", (lost,))
 
 
 def _even(count: int, parts: int) -> Iterator[tuple[int, int]]:

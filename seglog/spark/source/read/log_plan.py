@@ -1,36 +1,31 @@
 """What of a log is to be read: splits that end where the log ends, and what is known to be lost.
 
-A record after damage may be of an older life of the log, but only in a file after which no other begins
-with a record (see :mod:`seglog.storage.walk.log_scan`). So one file at most has to be walked before the
-splits can be cut, the last that begins with a record; in all others, all that proves itself is of the log.
-Where there is damage in that one, the whole log is walked: all that comes before shows what is newer.
+A record after damage may be of an older life of the log, but only behind the last record of the present one:
+what was written since wrote over all before. So where the log ends decides what its splits are, and tasks may
+take all that proves itself in them. That end is found without a walk where the queues fit the log
+(:mod:`seglog.spark.source.read.log_end`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
 
 from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.spark.source.read.log_end import find_log_end
+from seglog.spark.source.read.losses import Loss
+from seglog.spark.source.read.queue_units import look_at_store
 from seglog.storage.directory import (
     LogFile,
-    LogReader,
     StoreGeometry,
     check_is_store,
     check_names,
-    list_store,
 )
 from seglog.storage.files import Files, StoreRoot
-from seglog.storage.format.record import Damage, examine
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
-from seglog.storage.walk import MISSING, LogScan
-
-_RECORD_BYTES: Final = 8 << 20
-"""Longer than any record with the default limits."""
+from seglog.storage.walk import MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +44,6 @@ class LogSplit:
     end: int
     floor: int
     segment_end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A stretch of the log that holds no readable record.
-
-    Attributes:
-        phy_offset: Where it starts.
-        end: Where records go on.
-        why: A stable short word, as that of a finding's damage.
-    """
-
-    phy_offset: int
-    end: int
-    why: str
-    expected: str = ""
-    found: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +73,7 @@ class LogPlan:
 def plan_log(
     root: Path, files: Files, *, split_bytes: int = DEFAULT_SPLIT_BYTES, verify: bool = True
 ) -> LogPlan:
-    """Finds where a log ends, and cuts it into splits; reads one file of it, all of them after damage there.
+    """Finds where a log ends, and cuts it into splits.
 
     Args:
         root: The store directory.
@@ -115,13 +93,16 @@ def plan_log(
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
     check_log_names(files, root)
-    listing = list_store(files, root)
+    listing, queues = look_at_store(files, root)
     segment = listing.geometry.segment_size_bytes
-    end, holes = find_end(files, root, listing.log_files, segment, verify=verify)
-    known = [file for file in listing.log_files if file.first_offset < end]
-    extent = range(end)
-    splits = tuple(split for file in known for split in cut_file(file, segment, extent, holes, split_bytes))
-    return LogPlan(root, listing.geometry, splits, (*holes, *_missing(known, segment)), end)
+    end = find_log_end(files, root, listing, queues, verify=verify)
+    known = [file for file in listing.log_files if file.first_offset < end.phy_offset]
+    extent = range(end.phy_offset)
+    splits = tuple(
+        split for file in known for split in cut_file(file, segment, extent, end.holes, split_bytes)
+    )
+    losses = (*end.holes, *missing_files(known, segment), *end.lost)
+    return LogPlan(root, listing.geometry, splits, losses, end.phy_offset)
 
 
 def check_log_names(files: Files, root: Path) -> None:
@@ -136,47 +117,8 @@ def check_log_names(files: Files, root: Path) -> None:
         check_names(files, root)
 
 
-def find_end(
-    files: Files, root: Path, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool
-) -> tuple[int, tuple[Loss, ...]]:
-    """Returns where a log ends, and its holes as far as they decide that.
-
-    Args:
-        files: Where the store is.
-        root: The store directory.
-        log_files: The commit-log files in order.
-        segment_size_bytes: Length that each should have.
-        verify: Whether to compute checksums.
-    """
-    with closing(LogReader(files, root, segment_size_bytes)) as reader:
-        begun = next((file for file in reversed(log_files) if _begins(reader, file)), None)
-        last = log_files if begun is None else log_files[log_files.index(begun) :]
-        scan = _scanned(reader, last, segment_size_bytes, verify=verify)
-        if scan.holes and len(last) < len(log_files):
-            scan = _scanned(reader, log_files, segment_size_bytes, verify=verify)
-    first = last[0].first_offset if last else 0
-    return scan.end_phy_offset, tuple(
-        Loss(hole.phy_offset, hole.end, hole.why, hole.expected, hole.found)
-        for hole in scan.holes
-        if hole.end > first and hole.why != MISSING.kind
-    )
-
-
-def _begins(reader: LogReader, file: LogFile) -> bool:
-    window = reader.read(file.first_offset, _RECORD_BYTES)
-    return not isinstance(examine(window, 0, file.first_offset), Damage)
-
-
-def _scanned(
-    reader: LogReader, log_files: list[LogFile], segment_size_bytes: int, *, verify: bool
-) -> LogScan:
-    with closing(LogScan(reader, log_files, segment_size_bytes, verify=verify)) as scan:
-        for _rows in scan.iter_rows():
-            pass  # only where it ends is asked
-    return scan
-
-
-def _missing(log_files: Iterable[LogFile], segment_size_bytes: int) -> Iterator[Loss]:
+def missing_files(log_files: Iterable[LogFile], segment_size_bytes: int) -> Iterator[Loss]:
+    """Yields the files that are missing between others."""
     for one, other in pairwise(log_files):
         start = one.first_offset + segment_size_bytes
         if start < other.first_offset:

@@ -20,7 +20,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.source.read.log_plan import LogSplit, Loss
+from seglog.spark.source.read.log_plan import LogSplit
+from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.split_rows import SplitRows, Window
 from seglog.spark.source.wanted.options import AccessPath
 from seglog.spark.source.wanted.selection import Selection, Span

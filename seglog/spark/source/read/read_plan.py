@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from seglog.errors import CorruptError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.read.batches import Constants, iter_batches
-from seglog.spark.source.read.log_plan import LogPlan, LogSplit, Loss, plan_log
+from seglog.spark.source.read.batches import Constants, iter_batches, tombstone_losses
+from seglog.spark.source.read.log_plan import LogPlan, LogSplit, plan_log
+from seglog.spark.source.read.losses import Loss, report_losses
 from seglog.spark.source.read.queue_path import QueuePath
 from seglog.spark.source.read.split_rows import SplitRows, Window
 from seglog.spark.source.values.columns import Wanted
 from seglog.spark.source.wanted.options import Options
-from seglog.spark.source.wanted.selection import Chooser, Selection
+from seglog.spark.source.wanted.selection import LEAST, MOST, Chooser, Selection
 from seglog.storage.directory import StoreGeometry
-from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.splits import MIN_SPLIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpans:
+    """Which messages of queues a stream reads where it goes on by queue offsets.
+
+    Attributes:
+        starting: First queue offset that is read, by topic and number; of others all are.
+        ending: First that is not read any more, in the same way.
+    """
+
+    starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def of(self, selection: Selection) -> Selection:
+        """Returns what of a selection is in them."""
+        starting, ending = dict(selection.starting), dict(selection.ending)
+        for key, at in self.starting.items():
+            starting[key] = max(at, starting.get(key, LEAST))
+        for key, at in self.ending.items():
+            ending[key] = min(at, ending.get(key, MOST))
+        return replace(selection, starting=starting, ending=ending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +52,17 @@ class Piece:
         root: The store directory.
         geometry: Lengths of its files.
         split: The range of its log.
+        spans: Which queue offsets of it; None for all.
+        tells_tombstones: Whether a tombstone is a loss, as for streams, which meet it for the first time;
+            for a read in batch it is a loss that was written down, as for `seglog check`.
     """
 
     store: int
     root: Path
     geometry: StoreGeometry
     split: LogSplit
+    spans: QueueSpans | None = None
+    tells_tombstones: bool = False
 
 
 def plan_pieces(options: Options) -> list[Piece]:
@@ -78,12 +104,13 @@ def read_piece(
     Raises:
         CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on.
     """
+    path = options.paths[piece.store]
 
     def lose(loss: Loss) -> None:
-        if options.fail_on_data_loss:
-            raise loss_error(loss, piece.geometry)
+        report_losses(path, [loss], piece.geometry, fails=options.fail_on_data_loss)
 
-    path = options.paths[piece.store]
+    if piece.spans is not None:
+        selection = piece.spans.of(selection)
     files, _root = locate(path)
     rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=options.batch_rows)
     names = rows.queues.names
@@ -96,6 +123,8 @@ def read_piece(
         if windows is None:
             windows = rows.windows(piece.split, lose)
         chosen = _choose(windows, Chooser(selection, names))
+        if piece.tells_tombstones:
+            chosen = _telling_tombstones(chosen, names, lose)
         yield from iter_batches(
             chosen, names, wanted, constants, options.batch_rows, inflates=options.decompress
         )
@@ -106,8 +135,8 @@ def read_piece(
 def _plan(path: str, options: Options) -> LogPlan:
     files, root = locate(path)
     plan = plan_log(root, files, split_bytes=options.max_partition_bytes, verify=options.verify)
-    if plan.losses and options.fail_on_data_loss:
-        raise loss_error(plan.losses[0], plan.geometry)
+    losses = [of for loss in plan.losses if (of := loss.of(options.selection)) is not None]
+    report_losses(path, losses, plan.geometry, fails=options.fail_on_data_loss)
     return plan
 
 
@@ -118,15 +147,10 @@ def _choose(windows: Iterable[Window], chooser: Chooser) -> Iterator[Window]:
             yield Window(window.memory, window.phy_offset, rows)
 
 
-def loss_error(loss: Loss, geometry: StoreGeometry) -> CorruptError:
-    """Returns the error that a loss is where ``failOnDataLoss`` is on."""
-    position = loss.phy_offset % geometry.segment_size_bytes
-    error = CorruptError(
-        loss.why,
-        file=f"{COMMIT_LOG}/{segment_file_name(loss.phy_offset - position)}",
-        position_bytes=position,
-        expected=loss.expected,
-        found=loss.found,
-    )
-    error.help = 'read what is left with option("failOnDataLoss", "false"); `seglog check` says what is lost'
-    return error
+def _telling_tombstones(
+    windows: Iterator[Window], queues: Sequence[tuple[str, int]], lose: Callable[[Loss], None]
+) -> Iterator[Window]:
+    for window in windows:
+        for loss in tombstone_losses(window, queues):
+            lose(loss)
+        yield window

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from seglog.spark.source.read.log_plan import LogSplit, Loss
+from seglog.spark.source.read.log_plan import LogSplit
+from seglog.spark.source.read.losses import Loss
 from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.files import Files
 from seglog.storage.kernels.walk import QueueTable, Rows

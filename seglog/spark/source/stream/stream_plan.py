@@ -1,68 +1,43 @@
 """How far a stream has come, and how far its next batch goes. No Spark in here.
 
 A stream follows the log, so that a message is read once even if its queue is lost, and queues and topics
-that are new need no discovery. Its offset says for each store where it continues in the log, and, for people
-and for the rule that parts a later life of the log from an older one, the queue offset where each queue
-continues:
-
-    {"broker-a": {"physicalOffset": 4096, "storeTimestamp": 1700000000000, "queues": {"orders": {"0": 17}}}}
-
+that are new need no discovery. What its offset holds is in :mod:`seglog.spark.source.stream.stream_offset`.
 Stores are called by ``brokerName``, else by path. Only what is whole is before the end of a batch: a writer
 may be at work.
+
+Each plan looks whether the log still is the one that was read (:mod:`seglog.spark.source.stream.continuity`),
+also that of a batch which was planned before a restart, and is read again after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeAlias, TypedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-import numpy as np
-
-from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.read.log_plan import LogPlan, Loss, check_log_names, cut_file, find_end
-from seglog.spark.source.read.read_plan import Piece, loss_error, pieces_of
+from seglog.spark.source.read.log_plan import LogPlan, check_log_names, cut_file, missing_files
+from seglog.spark.source.read.losses import Loss, report_losses
+from seglog.spark.source.read.read_plan import Piece, QueueSpans, pieces_of
+from seglog.spark.source.stream.continuity import is_same_log, missing_since, resume
+from seglog.spark.source.stream.store_view import FollowedStore, StoreView
+from seglog.spark.source.stream.stream_offset import (
+    AlreadyRead,
+    Key,
+    StoreOffset,
+    StreamOffset,
+    as_json,
+    by_key,
+    describe_record,
+)
+from seglog.spark.source.stream.stream_steps import Step, step_by_units, step_by_walk
 from seglog.spark.source.wanted.options import Options
-from seglog.spark.source.wanted.selection import MOST, Chooser
-from seglog.storage.directory import Listing, LogReader, list_store
-from seglog.storage.files import Files
-from seglog.storage.kernels.walk import QueueTable, Rows, are_dispatched, places
-from seglog.storage.walk import LogScan
+from seglog.spark.source.wanted.selection import MOST, Selection
 
-
-class StoreOffset(TypedDict):
-    """How far a stream has come in one store."""
-
-    physicalOffset: int
-    storeTimestamp: int
-    queues: dict[str, dict[str, int]]
-
-
-StreamOffset: TypeAlias = dict[str, StoreOffset]
-
-
-@dataclass(frozen=True, slots=True)
-class _Store:
-    """A store that is followed."""
-
-    name: str
-    files: Files
-    root: Path
-
-
-@dataclass(slots=True)
-class _Walked:
-    """A stretch of a log as the driver walked it.
-
-    Attributes:
-        end: Where it ends.
-        holes: Stretches of it without records.
-    """
-
-    end: StoreOffset
-    holes: tuple[Loss, ...]
+WALKED_BYTES: Final = 64 << 20
+"""A stretch up to this long is walked; of a longer one, queue units say where a batch ends."""
 
 
 @dataclass(slots=True)
@@ -71,35 +46,28 @@ class StreamPlan:
 
     Attributes:
         options: What was asked for.
+        walked_bytes: How long a stretch may be that is walked to see where a batch ends.
     """
 
     options: Options
+    walked_bytes: int = WALKED_BYTES
     _targets: dict[str, int] = field(default_factory=dict)
-    _walked: dict[tuple[str, int, int], tuple[Loss, ...]] = field(default_factory=dict)
+    _holes: dict[tuple[str, int, int], tuple[Loss, ...]] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
+    _told: set[Loss] = field(default_factory=set)
 
     def initial(self) -> StreamOffset:
         """Returns where a new stream begins: at ``startingOffsets``, by default after what is stored.
 
-        From offsets by queue the log is read from its start; what is before them is left out.
+        From offsets by queue it begins at the first of their messages; what is before them is left out.
         """
-        begin: StreamOffset = {}
-        for store in self._stores():
-            listing = list_store(store.files, store.root)
-            first = listing.log_files[0].first_offset if listing.log_files else 0
-            begin[store.name] = {"physicalOffset": first, "storeTimestamp": 0, "queues": {}}
-        if self.options.starting in (None, "latest"):
-            return self.advance(begin, None)
-        return begin
+        return {store.name: self._initial(store) for store in self._stores()}
 
     def stop_at_end(self) -> None:
         """Takes nothing from now on that was written after this."""
         for store in self._stores():
-            listing = list_store(store.files, store.root)
-            segment = listing.geometry.segment_size_bytes
-            self._targets[store.name], _holes = find_end(
-                store.files, store.root, listing.log_files, segment, verify=self.options.verify
-            )
+            with closing(self._look(store, {})) as view:
+                self._targets[store.name] = view.end.phy_offset
 
     def advance(self, start: StreamOffset, max_messages: int | None) -> StreamOffset:
         """Returns where the next batch ends.
@@ -116,10 +84,9 @@ class StreamPlan:
         left = max_messages
         for number, store in enumerate(stores):
             share = None if left is None else -(-left // (len(stores) - number))
-            begin = start.get(store.name, _nothing())
-            found, taken = self._walk(store, begin, MOST, share)
-            self._walked[store.name, begin["physicalOffset"], found.end["physicalOffset"]] = found.holes
-            end[store.name] = found.end
+            begin = self._start_of(store, start)
+            with closing(self._look(store, by_key(begin["queues"]))) as view:
+                end[store.name], taken = self._advance(view, begin, share)
             left = None if left is None else left - taken
         return end
 
@@ -129,138 +96,218 @@ class StreamPlan:
         Raises:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
         """
-        plans = [self._plan(store, start.get(store.name, _nothing()), end) for store in self._stores()]
-        return pieces_of(plans, self.options)
+        found = [self._plan(store, self._start_of(store, start), end) for store in self._stores()]
+        spans = [one for _plan, one in found]
+        return [
+            replace(piece, spans=spans[piece.store], tells_tombstones=True)
+            for piece in pieces_of([plan for plan, _spans in found], self.options)
+        ]
 
     def forget(self, end: StreamOffset) -> None:
         """Called when a batch is done: what is known of it is not needed any more."""
-        self._walked = {key: holes for key, holes in self._walked.items() if key[2] > _place(end, key[0])}
+        self._holes = {
+            key: holes
+            for key, holes in self._holes.items()
+            if key[0] not in end or key[2] > end[key[0]]["physicalOffset"]
+        }
 
-    def _stores(self) -> Iterator[_Store]:
+    def _stores(self) -> Iterator[FollowedStore]:
         for number, path in enumerate(self.options.paths):
-            store = _Store(self.options.broker_name(number) or path, *locate(path))
+            store = FollowedStore(self.options.broker_name(number) or path, *locate(path))
             if path not in self._checked:
                 check_log_names(store.files, store.root)
                 self._checked.add(path)
             yield store
 
-    def _plan(self, store: _Store, start: StoreOffset, end: StreamOffset) -> LogPlan:
+    def _look(self, store: FollowedStore, hints: Mapping[Key, int]) -> StoreView:
+        return StoreView(store, hints, verify=self.options.verify)
+
+    def _start_of(self, store: FollowedStore, start: StreamOffset) -> StoreOffset:
+        """Returns where a stream continues in a store; a store that it had not yet is read from its start."""
+        if store.name in start:
+            return start[store.name]
+        with closing(self._look(store, {})) as view:
+            return _earliest(view)
+
+    def _initial(self, store: FollowedStore) -> StoreOffset:
+        starting = self.options.starting
+        with closing(self._look(store, {})) as view:
+            if starting == "earliest":
+                return _earliest(view)
+            if isinstance(starting, dict):
+                return _at_offsets(view, self.options.selection)
+            return _latest(view)
+
+    def _advance(self, view: StoreView, start: StoreOffset, most: int | None) -> tuple[StoreOffset, int]:
+        """Returns where the next batch of a store ends, and how many messages it has."""
+        name, already = view.store.name, start.get("alreadyRead")
+        if not is_same_log(view, start):
+            start, already = self._resumed(view, start)
+        elif already is not None and start["physicalOffset"] >= already["end"]:
+            already = None
+        limit = min(MOST, self._targets.get(name, MOST))
+        selection = self._selection(already)
+        step = self._step(view, start, selection, max(limit, start["physicalOffset"]), most)
+        if step.reaches_end:
+            # The end that the walk came to is newer than the queues: what they know behind it is lost.
+            self._report(view, view.lost_behind(step.place))
+        self._report(view, step.holes or ())
+        end = _offset_behind(view, start, step)
+        self._holes[name, start["physicalOffset"], end["physicalOffset"]] = step.holes or ()
+        if already is not None:
+            floors = by_key(already["queues"])
+            known = by_key(end["queues"])
+            end["queues"] = as_json(known | {key: max(at, known.get(key, 0)) for key, at in floors.items()})
+            end["alreadyRead"] = already
+        return end, step.taken
+
+    def _resumed(self, view: StoreView, start: StoreOffset) -> tuple[StoreOffset, AlreadyRead]:
+        """Returns where a stream goes on in a log that is not the one it read."""
+        found = resume(view, start, self.options.selection)
+        self._report(view, found.losses)
+        floors = as_json(found.floors)
+        if view.store.name in self._targets:
+            self._targets[view.store.name] = view.end.phy_offset
+        begun: StoreOffset = {"physicalOffset": found.begin, "storeTimestamp": 0, "queues": floors}
+        return begun, {"begin": found.begin, "end": view.end.phy_offset, "queues": floors}
+
+    def _step(
+        self, view: StoreView, start: StoreOffset, selection: Selection, limit: int, most: int | None
+    ) -> Step:
+        """Returns how far a batch goes from where it starts."""
+        place = start["physicalOffset"]
+        last = view.queues.last_message
+        is_short = last is not None and last[2] - place <= self.walked_bytes
+        if is_short or view.end.is_walked or not self._knows_queues(view, start):
+            return step_by_walk(view, start, selection, limit, most)
+        return step_by_units(view, start, selection, min(limit, view.end.phy_offset), most)
+
+    def _knows_queues(self, view: StoreView, start: StoreOffset) -> bool:
+        """Returns whether all queues that a stream has met are there still."""
+        return by_key(start["queues"]).keys() <= {queue.key for queue in view.queues.ends}
+
+    def _selection(self, already: AlreadyRead | None) -> Selection:
+        return self.options.selection if already is None else _spans(already).of(self.options.selection)
+
+    def _report(self, view: StoreView, losses: Iterable[Loss]) -> None:
+        selection = self.options.selection
+        concerning = [of for loss in losses if (of := loss.of(selection)) is not None]
+        fails = self.options.fail_on_data_loss
+        report_losses(view.store.name, concerning, view.geometry, fails=fails, told=self._told)
+
+    def _plan(
+        self, store: FollowedStore, start: StoreOffset, end: StreamOffset
+    ) -> tuple[LogPlan, QueueSpans | None]:
         if store.name not in end:
             raise InvalidArgumentError(
                 f"the checkpoint of this stream knows nothing of {store.name}",
                 help="begin with a new checkpointLocation, or read the same stores by the same names",
             )
-        extent = range(start["physicalOffset"], _place(end, store.name))
-        holes = self._walked.get((store.name, extent.start, extent.stop))
-        if holes is None:
-            holes = self._walk(store, start, extent.stop, None)[0].holes
-        listing = list_store(store.files, store.root)
-        segment = listing.geometry.segment_size_bytes
-        splits = [
-            split
-            for file in listing.log_files
-            for split in cut_file(file, segment, extent, holes, self.options.max_partition_bytes)
-        ]
-        return LogPlan(store.root, listing.geometry, tuple(splits), holes, extent.stop)
+        behind = end[store.name]
+        with closing(self._look(store, by_key(behind["queues"]))) as view:
+            extent, spans = self._extent(view, start, behind)
+            holes = self._holes.get((store.name, extent.start, extent.stop), ())
+            files, segment = view.listing.log_files, view.geometry.segment_size_bytes
+            inside = [
+                one
+                for one in files
+                if extent.start <= one.first_offset + segment and one.first_offset <= extent.stop
+            ]
+            self._report(view, missing_files(inside, segment))
+            splits = [
+                split
+                for file in files
+                for split in cut_file(file, segment, extent, holes, self.options.max_partition_bytes)
+            ]
+            return LogPlan(store.root, view.geometry, tuple(splits), holes, extent.stop), spans
 
-    def _walk(
-        self, store: _Store, start: StoreOffset, end: int, max_messages: int | None
-    ) -> tuple[_Walked, int]:
-        """Walks on from a place; returns what was walked, and how many messages are in it."""
-        listing = list_store(store.files, store.root)
-        segment = listing.geometry.segment_size_bytes
-        reader = LogReader(store.files, store.root, segment)
-        scan = LogScan(reader, listing.log_files, segment, verify=self.options.verify)
-        end = min(end, self._targets.get(store.name, end))
-        begin, retained = self._resume(scan, listing, start)
-        steps = _Steps(begin, Chooser(self.options.selection, scan.queues.names), scan.queues)
-        try:
-            for rows in scan.iter_rows():
-                if not steps.add(rows, end, max_messages):
-                    break
-            else:
-                steps.reach(min(scan.end_phy_offset, end))
-        finally:
-            scan.close()
-        holes = retained + tuple(
-            Loss(hole.phy_offset, hole.end, hole.why, hole.expected, hole.found)
-            for hole in scan.holes
-            if hole.phy_offset < steps.end
-        )
-        if holes and self.options.fail_on_data_loss:
-            raise loss_error(holes[0], listing.geometry)
-        return _Walked(steps.offset(), holes), steps.taken
+    def _extent(
+        self, view: StoreView, start: StoreOffset, end: StoreOffset
+    ) -> tuple[range, QueueSpans | None]:
+        """Returns which stretch of the log a batch is in, and which queue offsets, None for all of it."""
+        if not is_same_log(view, end):
+            return self._extent_by_queues(view, start, end)
+        already = end.get("alreadyRead")
+        begin = start["physicalOffset"]
+        if already is not None and start.get("alreadyRead") != already:
+            begin = already["begin"]
+        elif begin < view.first_phy_offset:
+            self._report(view, missing_since(view, start, end))
+        begin = max(begin, view.first_phy_offset)
+        spans = None if already is None else _spans(already)
+        return range(begin, max(begin, end["physicalOffset"])), spans
 
-    def _resume(
-        self, scan: LogScan, listing: Listing, start: StoreOffset
-    ) -> tuple[StoreOffset, tuple[Loss, ...]]:
-        """Puts a scan where a stream continues, or after what retention took since."""
-        place = start["physicalOffset"]
-        first = listing.log_files[0].first_offset if listing.log_files else place
-        # Files have their whole length from the start, so none ends before what was read of it.
-        last = listing.log_files[-1] if listing.log_files else None
-        end = place if last is None else last.first_offset + last.size_bytes
-        if place > end and self.options.fail_on_data_loss:
-            raise CorruptError("log-shorter", expected=f"a log up to {place}", found=f"files up to {end}")
-        queues = {
-            (topic, int(queue_id)): queue_offset
-            for topic, found in start["queues"].items()
-            for queue_id, queue_offset in found.items()
-        }
-        scan.resume(max(place, first), (place - 1, start["storeTimestamp"]), queues)
-        retained = (Loss(place, first, "retention", "messages", "none"),) if place < first else ()
-        return {**start, "physicalOffset": max(place, first)}, retained
+    def _extent_by_queues(
+        self, view: StoreView, start: StoreOffset, end: StoreOffset
+    ) -> tuple[range, QueueSpans]:
+        """Returns the same of a batch that was planned in a log which is not there any more."""
+        selection = self.options.selection
+        behind = resume(view, end, selection)
+        self._report(view, behind.losses)
+        if is_same_log(view, start):
+            begin, floors = start["physicalOffset"], by_key(start["queues"])
+        else:
+            before = resume(view, start, selection)
+            self._report(view, before.losses)
+            begin, floors = before.begin, dict(before.floors)
+        spans = QueueSpans(floors, behind.floors)
+        return range(begin, max(begin, view.end.phy_offset)), spans
 
 
-class _Steps:
-    """Follows a walk row by row, as far as a batch goes."""
-
-    def __init__(self, start: StoreOffset, chooser: Chooser, queues: QueueTable) -> None:
-        self.end = start["physicalOffset"]
-        self.taken = 0
-        self._chooser = chooser
-        self._queues = queues
-        self._store_ms = start["storeTimestamp"]
-        self._next = {topic: dict(found) for topic, found in start["queues"].items()}
-
-    def add(self, rows: Rows, end: int, max_messages: int | None) -> bool:
-        """Takes rows that follow; returns whether the batch may continue after them."""
-        is_whole = True
-        inside = int(np.searchsorted(rows["phy_offset"], end))
-        if inside < len(rows):
-            rows, is_whole = rows[:inside], False
-        chosen = self._chooser.choose(rows[are_dispatched(rows)])
-        if max_messages is not None and self.taken + len(chosen) >= max_messages:
-            last = chosen[max_messages - self.taken - 1]["phy_offset"]
-            rows = rows[: int(np.searchsorted(rows["phy_offset"], last)) + 1]
-            chosen, is_whole = chosen[: max_messages - self.taken], False
-        self.taken += len(chosen)
-        if len(rows):
-            self._take(rows)
-        return is_whole
-
-    def reach(self, end: int) -> None:
-        """Takes what is left up to where the log continues: a filler, or a hole."""
-        self.end = max(self.end, end)
-
-    def offset(self) -> StoreOffset:
-        """Returns where the batch ends."""
-        return {"physicalOffset": self.end, "storeTimestamp": self._store_ms, "queues": self._next}
-
-    def _take(self, rows: Rows) -> None:
-        self.end = int(rows["phy_offset"][-1]) + int(rows["size_bytes"][-1])
-        self._store_ms = int(rows["store_timestamp_ms"][-1])
-        own = rows[places(rows)][::-1]
-        numbers, last = np.unique(own["queue"], return_index=True)
-        following = own["queue_offset"][last] + 1
-        for number, queue_offset in zip(numbers.tolist(), following.tolist(), strict=True):
-            topic, queue_id = self._queues.names[number]
-            self._next.setdefault(topic, {})[str(queue_id)] = queue_offset
+def _spans(already: AlreadyRead) -> QueueSpans:
+    return QueueSpans(starting=by_key(already["queues"]))
 
 
-def _nothing() -> StoreOffset:
-    return {"physicalOffset": 0, "storeTimestamp": 0, "queues": {}}
+def _offset_behind(view: StoreView, start: StoreOffset, step: Step) -> StoreOffset:
+    """Returns the offset of a stream that has taken a step.
+
+    It continues where its last record ends, not behind a filler: what is there must be what was there.
+    """
+    last_phy_offset = step.last_phy_offset
+    if last_phy_offset < 0 and "lastRecord" not in start and step.place == view.end.phy_offset:
+        last_phy_offset = view.end.last_phy_offset
+    described = describe_record(view.reader, last_phy_offset) if last_phy_offset >= 0 else None
+    end: StoreOffset = {**start, "queues": as_json(step.queues)}
+    end.pop("alreadyRead", None)
+    if described is not None:
+        record, end["storeTimestamp"] = described
+        end["lastRecord"] = record
+        end["physicalOffset"] = record["physicalOffset"] + record["size"]
+    return end
 
 
-def _place(offset: Mapping[str, StoreOffset], name: str) -> int:
-    return offset[name]["physicalOffset"] if name in offset else 0
+def _earliest(view: StoreView) -> StoreOffset:
+    return _at_place(view, view.first_phy_offset)
+
+
+def _at_place(view: StoreView, place: int) -> StoreOffset:
+    """Returns the offset of a stream that begins at a place of the log."""
+    queues = view.queues
+    at = {queue.key: queues.queue_offset(queue, queues.first_at(queue, place)) for queue in queues.ends}
+    return {"physicalOffset": place, "storeTimestamp": 0, "queues": as_json(at)}
+
+
+def _at_offsets(view: StoreView, selection: Selection) -> StoreOffset:
+    """Returns the offset of a stream that begins at queue offsets: where the first of their messages is."""
+    queues, first, place = view.queues, view.first_phy_offset, view.end.phy_offset
+    for queue, end in queues.ends.items():
+        span = selection.of_queue(*queue.key)
+        if span is not None:
+            number = max(queues.number_of(queue, span.first), queues.first_at(queue, first))
+            if number < end:
+                place = min(place, int(queues.units(queue, number, number + 1)["phy_offset"][0]))
+    if view.end.is_walked:  # the queues do not fit the log: all of it is read
+        place = first
+    return _at_place(view, max(place, first))
+
+
+def _latest(view: StoreView) -> StoreOffset:
+    """Returns the offset of a stream that begins behind what is stored."""
+    queues, end = view.queues, view.end
+    at = {
+        queue.key: queues.queue_offset(queue, queues.number_at(queue, end.phy_offset, number))
+        for queue, number in queues.ends.items()
+    }
+    begin: StoreOffset = {"physicalOffset": end.phy_offset, "storeTimestamp": 0, "queues": {}}
+    step = Step(end.phy_offset, end.last_phy_offset, at | dict(end.following), 0, True, None)
+    return _offset_behind(view, begin, step)

@@ -16,7 +16,8 @@ from typing_extensions import override
 
 from seglog.spark.source.read.read_plan import read_piece
 from seglog.spark.source.read.readers import PiecePartition
-from seglog.spark.source.stream.stream_plan import StreamOffset, StreamPlan
+from seglog.spark.source.stream.stream_offset import StreamOffset
+from seglog.spark.source.stream.stream_plan import StreamPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,98 @@
+"""How far a stream has come, as its checkpoint keeps it.
+
+    {"broker-a": {
+        "physicalOffset": 4096, "storeTimestamp": 1700000000000,
+        "queues": {"orders": {"0": 17}},
+        "lastRecord": {"physicalOffset": 3800, "size": 296, "crc32": 907060870,
+                       "topic": "orders", "queueId": 0, "queueOffset": 16},
+        "alreadyRead": {"begin": 0, "end": 9000, "queues": {"orders": {"0": 12}}}}}
+
+A stream continues at ``physicalOffset``. ``lastRecord`` is the record before it, with the CRC-32 of its
+bytes: as long as that record is there, the log is the one that was read. ``queues`` has the offset where
+each queue continues, by which the stream goes on in a log that is another one. Then ``alreadyRead`` stays
+until the stream is behind ``end``: of what is before, messages below those queue offsets were read.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import NotRequired, TypeAlias, TypedDict
+
+from seglog.storage.directory import MOST_RECORD_BYTES, LogReader
+from seglog.storage.format.record.sys_flag import takes_queue_offset
+from seglog.storage.walk import record_at
+
+Queues: TypeAlias = dict[str, dict[str, int]]
+"""Queue offsets by topic and number, as JSON has them."""
+Key = tuple[str, int]
+NO_QUEUE = -1
+
+
+class LastRecord(TypedDict):
+    """The last record that was read; ``queueOffset`` is -1 for one without a place in a queue."""
+
+    physicalOffset: int
+    size: int
+    crc32: int
+    topic: str
+    queueId: int
+    queueOffset: int
+
+
+class AlreadyRead(TypedDict):
+    """Which messages of another log were read before it took the first one's place."""
+
+    begin: int
+    end: int
+    queues: Queues
+
+
+class StoreOffset(TypedDict):
+    """How far a stream has come in one store."""
+
+    physicalOffset: int
+    storeTimestamp: int
+    queues: Queues
+    lastRecord: NotRequired[LastRecord]
+    alreadyRead: NotRequired[AlreadyRead]
+
+
+StreamOffset: TypeAlias = dict[str, StoreOffset]
+"""How far a stream has come, by store."""
+
+
+def by_key(queues: Mapping[str, Mapping[str, int]]) -> dict[Key, int]:
+    """Returns queue offsets by topic and number."""
+    return {(topic, int(number)): at for topic, found in queues.items() for number, at in found.items()}
+
+
+def as_json(queues: Mapping[Key, int]) -> Queues:
+    """Returns queue offsets as JSON has them."""
+    found: Queues = {}
+    for (topic, number), at in sorted(queues.items()):
+        found.setdefault(topic, {})[str(number)] = at
+    return found
+
+
+def describe_record(reader: LogReader, phy_offset: int) -> tuple[LastRecord, int] | None:
+    """Returns the record at a place as a checkpoint keeps it, and its store time; None if it is not there."""
+    found = record_at(reader, phy_offset, verify=False, most_bytes=MOST_RECORD_BYTES)
+    if found is None:
+        return None
+    record, row = found
+    described = LastRecord(
+        physicalOffset=phy_offset,
+        size=row.size_bytes,
+        crc32=zlib.crc32(record),
+        topic=row.topic.decode("utf-8", "surrogateescape"),
+        queueId=row.queue_id,
+        queueOffset=row.queue_offset if takes_queue_offset(row.sys_flag) else NO_QUEUE,
+    )
+    return described, row.store_timestamp_ms
+
+
+def is_there(reader: LogReader, last: LastRecord) -> bool:
+    """Returns whether a record is where it was, with all its bytes."""
+    record = reader.read(last["physicalOffset"], last["size"])
+    return len(record) == last["size"] and zlib.crc32(record) == last["crc32"]
