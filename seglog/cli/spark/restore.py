@@ -43,8 +43,9 @@ def command(
     """Put the messages of ARCHIVE into STORE, a new one or one whose queues end where the archive goes on.
 
     Topic, queue, queue offset, body, properties, times and hosts are as they were; places in the log, and so
-    offsetMsgIds, are new. A store that was there stays in STORE.compact/old; tables of topics and groups are
-    not in an archive.
+    offsetMsgIds, are new. Queue offsets that ARCHIVE names as missing become placeholders, so that the others
+    stay. A store that was there stays in STORE.compact/old; tables of topics and groups are not in an
+    archive.
     """
     with job_session(cluster, "restoring") as session:
         from seglog.spark.archive import Sizes, restore_store
@@ -65,6 +66,7 @@ def _fields(folder: Path, path: Path, done: Restored, *, applied: bool) -> dict[
         "applied": applied,
         "new": done.is_new,
         "messages": done.messages,
+        "placeholders": done.placeholders,
         "skipped": done.skipped,
         "old": str(done.old) if done.old is not None else None,
         "queues": [
@@ -82,4 +84,6 @@ def _show(path: Path, done: Restored, *, applied: bool) -> None:
         word: f"{render.count_text(done.messages, 'message')} in {queues}",
         "there already": render.count_text(done.skipped, "message"),
     }
+    if done.placeholders:
+        named["besides"] = f"{render.count_text(done.placeholders, 'placeholder')}, which are no messages"
     render.facts(named | ({"old store": str(done.old)} if done.old is not None else {}))

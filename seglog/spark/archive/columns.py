@@ -34,6 +34,11 @@ COLUMNS: Final = (
 """The columns of an archive; times in ms."""
 FIRST_LAYOUT: Final = f"topic string, day string, run int, {_OF_RECORD}"
 """The columns of an archive without names of stores."""
+LAST_COLUMNS: Final = (
+    *("topic", "queueId", "queueOffset", "physicalOffset", "recordCrc", "bornTimestamp", "storeTimestamp"),
+    *("bornHost", "storeHost", "placeholder"),
+)
+"""Those of :class:`~seglog.spark.archive.manifest.LastRecord`, in its order."""
 PARTITIONS: Final = ("store", "topicFolder", "day")
 _FOLDER_CHARACTERS: Final = 100
 _HEAD_BYTES: Final = "(88 + 12 * (shiftright(sysFlag, 4) & 1) + 12 * (shiftright(sysFlag, 5) & 1))"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +17,18 @@ import pyarrow as pa
 
 from seglog.clock import Clock, SystemClock
 from seglog.doctor.copies import make_backup
-from seglog.errors import InvalidArgumentError, NotFoundError, StoreError
+from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, StoreMismatchError
 from seglog.spark.archive.chunks import CHUNKS, Chunk, place_chunks, write_chunks, write_placed
-from seglog.spark.archive.folder import ArchiveFolder, archived
-from seglog.spark.archive.manifest import Interval
+from seglog.spark.archive.columns import LAST_COLUMNS
+from seglog.spark.archive.continuity import is_still
+from seglog.spark.archive.folder import ArchiveFolder, Key, archived
+from seglog.spark.archive.manifest import Interval, LastRecord
 from seglog.spark.archive.names import choose_store
+from seglog.spark.archive.ordered_rows import ORDER, ordered_rows
+from seglog.spark.archive.record_crc import record_crc_sql
+from seglog.spark.archive.restore_plan import RestorePlan, plan_restore
 from seglog.spark.archive.rows import read_archive
+from seglog.spark.archive.store_facts import StoreFacts
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.swap import (
     Manifest,
@@ -36,6 +42,7 @@ from seglog.spark.compact.swap import (
     work_folder,
     write_manifest,
 )
+from seglog.spark.small_frames import small_frame
 from seglog.storage.directory import DEFAULT_SEGMENT_BYTES, list_store
 from seglog.storage.files import StoreRoot, remove_tree
 from seglog.storage.findings import Severity
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SHARE_BYTES: Final = 128 << 20
+_PLACEHOLDER_BYTES: Final = 150
 _CHUNK_ROW: Final = "partition int, number int, name string, size_bytes bigint, records bigint"
 _CHUNK_SCHEMA: Final = pa.schema(
     [
@@ -58,8 +66,6 @@ _CHUNK_SCHEMA: Final = pa.schema(
         ("records", pa.int64()),
     ]
 )
-_ORDER: Final = ("run", "physicalOffset")
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,8 @@ class Restored:
     """What was, or would be, restored.
 
     Attributes:
-        messages: Records that come into the store.
+        messages: Messages that come into the store.
+        placeholders: Placeholders that do: those of a compaction, and one for each missing queue offset.
         skipped: Records of the archive that the store has already.
         intervals: What comes into each queue.
         is_new: Whether the store is new.
@@ -90,6 +97,7 @@ class Restored:
     """
 
     messages: int
+    placeholders: int
     skipped: int
     intervals: tuple[Interval, ...]
     is_new: bool
@@ -121,7 +129,9 @@ def restore_store(
 
     Raises:
         NotFoundError: There is no archive, or nothing wanted in it.
-        StoreError: Queue offsets between the store and the archive, or within the archive, are missing.
+        StoreError: Queue offsets are missing between the store and the archive, or within the archive without
+            being named there.
+        StoreMismatchError: The store has other messages than the archive where it ends.
         StoreLockedError: Somebody has the store open.
         InvalidArgumentError: What the store was before its last compaction or restore is still there; or the
             archive has several stores, and none was named.
@@ -156,19 +166,18 @@ class _Restore:
         self._clock = clock
         runs = ArchiveFolder(folder).runs()
         name = choose_store(store, runs, folder)
+        self._runs = [run for run in runs if run.name == name]
+        self._topics = topics
         rows = read_archive(spark, folder, name)
-        held = archived(run for run in runs if run.name == name)
-        self._held = {key: parts for key, parts in held.items() if not topics or key[0] in topics}
-        if rows is None or not self._held:
+        if rows is None or not any(not topics or key[0] in topics for key in archived(self._runs)):
             raise NotFoundError(
                 f"{folder} holds nothing that is wanted", help="seglog spark archive makes one"
             )
         self._rows = rows if not topics else rows.where(rows.topic.isin(*topics))
 
     def into_new(self, *, apply: bool) -> Restored:
-        wanted = self._wanted({})
-        messages = self._rows.count()
-        done = Restored(messages, 0, wanted, is_new=True, old=None)
+        plan = plan_restore(self._runs, {}, self._topics)
+        done = self._counted(plan, self._rows, is_new=True)
         if not apply:
             return done
         clear_rubbish(self.files, self.root)
@@ -176,9 +185,9 @@ class _Restore:
         self.files.make_dirs(staged / COMMIT_LOG)
         segment_bytes = self._sizes.segment_bytes or DEFAULT_SEGMENT_BYTES
         # In a log that begins at 0 RocketMQ takes slots before a queue's first message for messages.
-        first = segment_bytes if any(one.first for one in wanted) else 0
-        self._write(self._rows, staged, first, segment_bytes)
-        self._finish(staged, wanted)
+        first = segment_bytes if any(one.first for one in plan.intervals) else 0
+        self._write(self._rows, plan, staged, first, segment_bytes)
+        self._finish(staged, plan.intervals)
         self.files.rename(staged, self.root)
         self.files.sync_dir(self.root.parent)
         self.files.remove_dir(work_folder(self.root))
@@ -196,60 +205,79 @@ class _Restore:
                 )
         with MessageStore.open(root, read_only=True, files=files) as store:
             ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
-        wanted = self._wanted(ends)
+            self._check_is_same(store, ends)
+        plan = plan_restore(self._runs, ends, self._topics)
         rows = self._behind(ends)
-        messages = rows.count()
-        done = Restored(messages, self._rows.count() - messages, wanted, is_new=False, old=None)
-        if not apply or not messages:
+        done = self._counted(plan, rows, is_new=False)
+        if not apply or not (done.messages or done.placeholders):
             return done
         staged = new_store(root)
         files.make_dirs(work_folder(root))
         end, segment_bytes = _copy_store(files, root, staged)
-        first = self._write(rows, staged, end, segment_bytes)
-        self._finish(staged, wanted)
+        first = self._write(rows, plan, staged, end, segment_bytes)
+        self._finish(staged, plan.intervals)
         manifest = Manifest(
             first, state_of_store(files, root), state_of_store(files, staged), self._clock.now_ms(), ()
         )
         write_manifest(files, root, manifest)
         finish_swap(files, root)
-        return Restored(messages, done.skipped, wanted, is_new=False, old=old_store(root))
+        return replace(done, old=old_store(root))
 
-    def _wanted(self, ends: Mapping[Key, int]) -> tuple[Interval, ...]:
-        """Returns what comes into each queue.
+    def _counted(self, plan: RestorePlan, rows: DataFrame, *, is_new: bool) -> Restored:
+        """Returns what a restore of rows comes to."""
+        counted = rows.selectExpr("count_if(NOT placeholder)", "count_if(placeholder)").collect()[0]
+        skipped = 0 if is_new else self._rows.count() - sum(counted)
+        placeholders = counted[1] + plan.placeholders
+        return Restored(counted[0], placeholders, skipped, plan.intervals, is_new=is_new, old=None)
+
+    def _check_is_same(self, store: MessageStore, ends: Mapping[Key, int]) -> None:
+        """Refuses a store of which a queue ends with another record than the archive has at that offset.
 
         Raises:
-            StoreError: There is a gap.
+            StoreMismatchError: It does.
         """
-        found: list[Interval] = []
-        for key, parts in sorted(self._held.items()):
-            end = ends.get(key, 0)
-            behind = [part._replace(first=max(part.first, end)) for part in parts if part.end > end]
-            if not behind:
+        lasts = small_frame(
+            self._spark,
+            "topic string, queueId int, queueOffset bigint",
+            [(topic, queue_id, end - 1) for (topic, queue_id), end in ends.items() if end],
+        )
+        crc = record_crc_sql("concat(head, body, tail)")
+        found = self._rows.join(lasts, ["topic", "queueId", "queueOffset"]).selectExpr(
+            *(f"{crc} AS crc" if name == "recordCrc" else name for name in LAST_COLUMNS)
+        )
+        for row in found.collect():
+            one = LastRecord(*row)
+            served = next(iter(store.get(one.topic, one.queue_id, one.queue_offset)), None)
+            if served is None:
                 continue
-            if len(behind) > 1 or (end and behind[0].first != end):
-                missing = end if end and behind[0].first != end else behind[0].end
-                raise StoreError(
-                    f"the archive does not have {key[0]}/{key[1]} {missing}, so what follows cannot keep its"
-                    " queue offsets",
-                    help="leave the topic out, or import the messages with new offsets",
+            with StoreFacts(self.root) as facts:
+                record = facts.record_at(served.phy_offset)
+            if record is not None and not is_still(one, record):
+                raise StoreMismatchError(
+                    f"{self.root} is not what was archived: {one.topic}/{one.queue_id} at queue offset"
+                    f" {one.queue_offset}: expected the archived record of CRC {one.crc:08x}, found one of"
+                    f" CRC {record.crc:08x}",
+                    help="nothing was restored; restore into a new store",
                 )
-            found.append(behind[0])
-        return tuple(found)
 
     def _behind(self, ends: Mapping[Key, int]) -> DataFrame:
         """Returns the rows that are after the ends of their queues."""
-        table = self._spark.createDataFrame(
-            [(topic, queue_id, end) for (topic, queue_id), end in ends.items()] or [("", -1, 0)],
+        table = small_frame(
+            self._spark,
             "topic string, queueId int, storeEnd bigint",
+            [(topic, queue_id, end) for (topic, queue_id), end in ends.items()],
         )
-        joined = self._rows.join(table.hint("broadcast"), ["topic", "queueId"], "left")
+        joined = self._rows.join(table, ["topic", "queueId"], "left")
         return joined.where("queueOffset >= coalesce(storeEnd, 0)")
 
-    def _write(self, rows: DataFrame, staged: Path, first: int, segment_bytes: int) -> int:
+    def _write(self, rows: DataFrame, plan: RestorePlan, staged: Path, first: int, segment_bytes: int) -> int:
         """Writes segments from ``first`` on; returns it."""
         files = self.files
         files.make_dirs(staged / CHUNKS)
-        chunks = self._chunks(rows, staged, segment_bytes)
+        size_bytes = rows.agg({"size": "sum"}).collect()[0][0] or 0
+        shares = max(1, -(-(size_bytes + plan.placeholders * _PLACEHOLDER_BYTES) // _SHARE_BYTES))
+        ordered = ordered_rows(self._spark, self._rows, rows, plan)
+        chunks = self._chunks(ordered, shares, staged, segment_bytes)
         segments = place_chunks(chunks, first, segment_bytes)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -267,7 +295,7 @@ class _Restore:
         files.sync_dir(staged / COMMIT_LOG)
         return first
 
-    def _chunks(self, rows: DataFrame, staged: Path, segment_bytes: int) -> list[Chunk]:
+    def _chunks(self, rows: DataFrame, shares: int, staged: Path, segment_bytes: int) -> list[Chunk]:
         from pyspark.sql.functions import spark_partition_id
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -283,10 +311,7 @@ class _Restore:
             made = write_chunks(files_around(staged.parent), staged, partition, every(), segment_bytes)
             yield pa.RecordBatch.from_pylist([chunk._asdict() for chunk in made], _CHUNK_SCHEMA)
 
-        total = rows.agg({"size": "sum"}).collect()[0][0] or 0
-        shares = max(1, -(-int(total) // _SHARE_BYTES))
-        ordered = rows.selectExpr(*_ORDER, "concat(head, body, tail) AS record")
-        ordered = ordered.repartitionByRange(shares, *_ORDER).sortWithinPartitions(*_ORDER)
+        ordered = rows.repartitionByRange(shares, *ORDER).sortWithinPartitions(*ORDER)
         ordered = ordered.select("record", spark_partition_id().alias("share"))
         return [Chunk(**row) for row in ordered.mapInArrow(write, _CHUNK_ROW).toArrow().to_pylist()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog.spark.archive.columns import COLUMNS, FIRST_LAYOUT
+from seglog.spark.archive.columns import COLUMNS, FIRST_LAYOUT, IS_PLACEHOLDER
 from seglog.spark.archive.folder import ArchiveFolder
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def read_archive(spark: SparkSession, folder: Path, name: str | None) -> DataFra
         name: The store; None for an archive of the first layout.
 
     Returns:
-        :data:`~seglog.spark.archive.columns.COLUMNS`, those of the first layout for one of that; None where
-        nothing is archived.
+        :data:`~seglog.spark.archive.columns.COLUMNS`; of an archive of the first layout those of that, and
+        ``placeholder``; None where nothing is archived.
     """
     archive = ArchiveFolder(folder)
     if not archive.is_finished():
@@ -36,4 +36,5 @@ def read_archive(spark: SparkSession, folder: Path, name: str | None) -> DataFra
     if not files:
         return None
     reader = spark.read.schema(COLUMNS if name is not None else FIRST_LAYOUT)
-    return reader.option("basePath", str(archive.path / "data")).parquet(*files)
+    rows = reader.option("basePath", str(archive.path / "data")).parquet(*files)
+    return rows if name is not None else rows.selectExpr("*", f"{IS_PLACEHOLDER} AS placeholder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.names import COMMIT_LOG
 from tests.support.local_runner import LocalRunner
 from tests.support.material.compactions import SIZES, said
 from tests.support.material.stores import served
@@ -82,3 +84,40 @@ def expire(root: Path, files: int = 1) -> None:
         segments = store.retention.segments()[:files]
         if segments:
             store.retention.delete_before(segments[-1].end_phy_offset)
+
+
+def place_of(root: Path, queue_id: int, queue_offset: int) -> tuple[int, int]:
+    """Returns the first byte and the length of a record in the log."""
+    with MessageStore.open(root, read_only=True) as store:
+        message = next(iter(store.get("T", queue_id, queue_offset)))
+        return message.phy_offset, message.size_bytes
+
+
+def damage(root: Path, queue_id: int, queue_offset: int) -> tuple[int, int]:
+    """Flips bits of a record's body and head; returns where the record is."""
+    place, size = place_of(root, queue_id, queue_offset)
+    write_at(root, place, [byte ^ 0xA5 for byte in bytes_at(root, place, size)])
+    return place, size
+
+
+def bytes_at(root: Path, place: int, size: int) -> bytes:
+    """Returns a stretch of the log, of one file."""
+    data = (root / COMMIT_LOG / f"{place - place % 16384:020d}").read_bytes()
+    return data[place % 16384 : place % 16384 + size]
+
+
+def write_at(root: Path, place: int, data: Iterable[int]) -> None:
+    """Writes into the log."""
+    with (root / COMMIT_LOG / f"{place - place % 16384:020d}").open("r+b") as file:
+        file.seek(place % 16384)
+        file.write(bytes(data))
+
+
+def cut_log(root: Path, queue_id: int, queue_offset: int) -> None:
+    """Cuts the log at the end of a record, as a disk that lost its last writes does; queues know more."""
+    place, size = place_of(root, queue_id, queue_offset)
+    end = place + size
+    write_at(root, end, bytes(16384 - end % 16384))
+    for path in sorted((root / COMMIT_LOG).iterdir()):
+        if int(path.name) > place:
+            path.unlink()

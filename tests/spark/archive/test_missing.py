@@ -18,48 +18,12 @@ from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.folder import ArchiveFolder, still_missing
 from seglog.spark.archive.manifest import EXPIRED, LOST, UNREADABLE
 from seglog.spark.archive.rows import read_archive
-from seglog.storage.format.names import COMMIT_LOG
-from tests.spark.archive.stores import content, copy, expire, named_missing, put
+from tests.spark.archive.stores import content, copy, cut_log, damage, expire, named_missing, put
 from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.spark
 
 ENDS = {("T", 0): 150, ("T", 1): 150}
-
-
-def place_of(root, queue_id, queue_offset):
-    """Returns the first byte and the length of a record in the log."""
-    with MessageStore.open(root, read_only=True) as store:
-        message = next(iter(store.get("T", queue_id, queue_offset)))
-        return message.phy_offset, message.size_bytes
-
-
-def damage(root, queue_id, queue_offset):
-    """Flips bits of a record's body and head; returns where the record is."""
-    place, size = place_of(root, queue_id, queue_offset)
-    write_at(root, place, [byte ^ 0xA5 for byte in bytes_at(root, place, size)])
-    return place, size
-
-
-def bytes_at(root, place, size):
-    data = (root / COMMIT_LOG / f"{place - place % 16384:020d}").read_bytes()
-    return data[place % 16384 : place % 16384 + size]
-
-
-def write_at(root, place, data):
-    with (root / COMMIT_LOG / f"{place - place % 16384:020d}").open("r+b") as file:
-        file.seek(place % 16384)
-        file.write(bytes(data))
-
-
-def cut_log(root, queue_id, queue_offset):
-    """Cuts the log at the end of a record, as a disk that lost its last writes does; queues know more."""
-    place, size = place_of(root, queue_id, queue_offset)
-    end = place + size
-    write_at(root, end, bytes(16384 - end % 16384))
-    for path in sorted((root / COMMIT_LOG).iterdir()):
-        if int(path.name) > place:
-            path.unlink()
 
 
 def test_what_retention_took_before_it_was_archived_is_named(spark: SparkSession, tmp_path):
