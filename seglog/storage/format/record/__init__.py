@@ -49,6 +49,7 @@ from seglog.storage.format.record.record import delay_ms as delay_ms
 from seglog.storage.format.record.record import encode_record as encode_record
 from seglog.storage.format.record.record import examine as examine
 from seglog.storage.format.record.record import head_layout as head_layout
+from seglog.storage.format.record.record import topic_field as topic_field
 from seglog.storage.format.record.record import unit_tags_code as unit_tags_code
 from seglog.storage.format.record.sys_flag import BORN_HOST_V6 as BORN_HOST_V6
 from seglog.storage.format.record.sys_flag import COMPRESSED as COMPRESSED
