@@ -28,6 +28,6 @@ def spark() -> Iterator[SparkSession]:
     need_spark()
     settings = {"spark.sql.shuffle.partitions": "4"}
     settings |= {f"spark.executorEnv.{name}": value for name, value in OBJECT_STORE_KEYS.items()}
-    session = local_session("seglog tests", conf=settings)
+    session = local_session("seglog tests", conf=settings, log_bytes=0)
     yield session
     session.stop()

@@ -44,6 +44,7 @@ OWN = {
     "spark/reconcile/since.py": "an earlier report, which the user names",
     "spark/save.py": "the folder for results, which the user names",
     "spark/session.py": "a temporary folder of the session, and the package's own",
+    "spark/user_settings.py": "the settings of Spark, which the user wrote",
     "spark/source/write/append_job.py": "the staging folder beside the store, which the job made",
     "spark/source/write/staging.py": "the staging folder beside the store, which the job made",
     "storage/small_files/named_file.py": "a file that the user names",

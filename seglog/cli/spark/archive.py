@@ -50,7 +50,7 @@ def command(
     refused (exit code 37), and so is a damaged one (36). What retention took before it was archived is
     written down as missing.
     """
-    with job_session(cluster, "archiving") as session:
+    with job_session(cluster, "archiving", [path]) as session:
         run = archive_store(
             path,
             folder,

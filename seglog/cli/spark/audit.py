@@ -31,7 +31,7 @@ def command(*, paths: Sequence[str], no_verify: bool, cluster: Cluster, results:
     Finds what `seglog check` finds, with the same codes, files and places. Ends with 1 if anything but
     notes was found. --output writes the tables `findings` and `queues`.
     """
-    with job_session(cluster, "auditing") as session:
+    with job_session(cluster, "auditing", paths) as session:
         from seglog.spark.audit import audit_stores
 
         reports = audit_stores(paths, spark=session, verify=not no_verify)

@@ -78,7 +78,7 @@ def run(
         for path in paths:
             _turn_back(path, wish, as_json=as_json)
         return
-    with job_session(cluster, step) as session:
+    with job_session(cluster, step, paths) as session:
         for path in paths:
             job = Compaction(path, policies, wish.allow_undelivered)
             if not wish.apply:

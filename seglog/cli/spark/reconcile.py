@@ -58,7 +58,7 @@ def command(
     own are one row, from queueOffset to before endOffset.
     """
     earlier = None if since is None else load_earlier(since)
-    with job_session(cluster, "reconciling") as session:
+    with job_session(cluster, "reconciling", paths) as session:
         from seglog.spark.reconcile import reconcile_all
 
         outcome = reconcile_all(

@@ -31,7 +31,7 @@ def command(*, paths: Sequence[str], query: str, cluster: Cluster, results: Resu
     cannot be read are left out; `seglog spark audit` says which those are. A table shows the first 1,000
     rows; --json prints and --output writes all of them.
     """
-    with job_session(cluster, "asking") as session:
+    with job_session(cluster, "asking", paths) as session:
         make_views(session, [path if is_address(path) else str(Path(path).absolute()) for path in paths])
         frame = session.sql(query)
         if results.folder is not None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.spark.remote_files import is_address
-from seglog.spark.source.read.readers import TableReader, message_reader
+from seglog.spark.source.catalog import options_in, table_options, with_options
+from seglog.spark.source.read.readers import MessageReader, TableReader
 from seglog.spark.source.tables import SCHEMAS, check_table_schema
-from seglog.spark.source.values.columns import named_columns, spark_columns, usual_columns, wanted_columns
-from seglog.spark.source.wanted.options import parse_options
+from seglog.spark.source.values.columns import named_columns, usual_columns, wanted_columns
+from seglog.spark.source.wanted.options import Options, parse_options
+from seglog.spark.source.wanted.paths import expand_paths
 from seglog.spark.source.write.append_job import AppendJob
 from seglog.spark.source.write.staging import check_written_schema
 from seglog.spark.source.write.writer import MessageWriter
@@ -36,7 +39,10 @@ class SeglogDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._parsed = parse_options(options)
+        self._of_table = table_options(options)
+        self._given = options if self._of_table is None else self._of_table
+        # A table of the catalog is read without options: they are in its schema.
+        self._parsed = self._parse(self._given) if options else None
 
     @override
     @classmethod
@@ -45,27 +51,30 @@ class SeglogDataSource(DataSource):
         return NAME
 
     @override
-    def schema(self) -> StructType | str:
+    def schema(self) -> StructType:
         """Returns the columns of a read that gives no schema."""
-        if self._parsed.table != "messages":
-            return from_arrow_schema(SCHEMAS[self._parsed.table])
-        names = self._parsed.columns
-        return spark_columns(named_columns(names) if names else usual_columns())
+        parsed = self._parsed or self._parse(self._given)
+        wanted = named_columns(parsed.columns) if parsed.columns else usual_columns()
+        asked = pa.schema([(one.asked_as, one.type) for one in wanted])
+        found = from_arrow_schema(SCHEMAS.get(parsed.table, asked))
+        return found if self._of_table is None else with_options(found, self._of_table)
 
     @override
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader of messages, or of another table."""
-        if self._parsed.starting == "latest":
+        parsed = self._options_for(schema)
+        if parsed.starting == "latest":
             raise InvalidArgumentError("startingOffsets latest is for streams: a batch would read nothing")
         asked = to_arrow_schema(schema, timezone="UTC")
-        if self._parsed.table != "messages":
-            return TableReader(self._parsed, check_table_schema(self._parsed.table, asked))
-        return message_reader(self._parsed, wanted_columns(asked))
+        if parsed.table != "messages":
+            return TableReader(parsed, check_table_schema(parsed.table, asked))
+        return MessageReader(parsed, wanted_columns(asked))
 
     @override
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader of messages as they come."""
-        if self._parsed.table != "messages" or self._parsed.ending is not None:
+        parsed = self._options_for(schema)
+        if parsed.table != "messages" or parsed.ending is not None:
             raise InvalidArgumentError("a stream has messages and no end: options table and endingOffsets")
         try:
             from seglog.spark.source.stream.stream_reader import MessageStreamReader
@@ -73,19 +82,26 @@ class SeglogDataSource(DataSource):
             raise MissingDependencyError(
                 "reading a stream needs PySpark 4.2 or newer", help="pip install -U 'pyspark>=4.2,<5'"
             ) from error
-        return MessageStreamReader(self._parsed, wanted_columns(to_arrow_schema(schema, timezone="UTC")))
+        return MessageStreamReader(parsed, wanted_columns(to_arrow_schema(schema, timezone="UTC")))
 
     @override
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Returns a writer that appends messages to one store."""
         if overwrite:
             raise InvalidArgumentError("a log can only be appended to", help='write with .mode("append")')
-        if len(self._parsed.paths) != 1:
+        parsed = self._parsed or self._parse(self._given)
+        if len(parsed.paths) != 1:
             raise InvalidArgumentError("messages are written to one store at a time")
-        if is_address(self._parsed.paths[0]):
+        if is_address(parsed.paths[0]):
             raise InvalidArgumentError(
                 "a remote store can only be read", help="write to a local or mounted folder"
             )
         check_written_schema(to_arrow_schema(schema, timezone="UTC"))
-        job_id = self._parsed.job_id or uuid.uuid4().hex
-        return MessageWriter(AppendJob(Path(self._parsed.paths[0]).absolute(), job_id))
+        job_id = parsed.job_id or uuid.uuid4().hex
+        return MessageWriter(AppendJob(Path(parsed.paths[0]).absolute(), job_id))
+
+    def _options_for(self, schema: StructType) -> Options:
+        return self._parsed or self._parse(options_in(schema))
+
+    def _parse(self, given: Mapping[str, str]) -> Options:
+        return parse_options(given, expand=expand_paths)

@@ -140,7 +140,7 @@ def _queues(piece: TablePiece, options: Options, files: Files) -> Iterator[dict[
         (topic, queue_id, "batch", batch.min_offset, batch.max_offset, batch.max_phy_offset)
         for (topic, queue_id), batch in found.batch_queues.items()
     ]
-    rows = sorted(row for row in rows if options.topics is None or row[0] in options.topics)
+    rows = sorted(row for row in rows if options.selection.has_topic(row[0]))
     topics, queue_ids, kinds, firsts, ends, places = zip(*rows, strict=True) if rows else ((),) * 6
     low, high = pa.array(firsts, _LONG), pa.array(ends, _LONG)
     yield {
@@ -156,7 +156,7 @@ def _queues(piece: TablePiece, options: Options, files: Files) -> Iterator[dict[
 
 def _offsets(piece: TablePiece, options: Options, files: Files) -> Iterator[dict[str, pa.Array]]:
     known = OffsetTable(files, piece.root).all()
-    rows = [one for one in known if options.topics is None or one.topic in options.topics]
+    rows = [one for one in known if options.selection.has_topic(one.topic)]
     yield {
         "consumerGroup": pa.array([one.group for one in rows], _STRING),
         "topic": pa.array([one.topic for one in rows], _STRING),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections import Counter
 
 import pytest
 from pyspark.errors import PySparkException
@@ -71,28 +72,72 @@ def test_fewer_columns_of_several_stores_by_a_schema(spark: SparkSession, tmp_pa
     assert all("\x01" in row["properties"] for row in rows)
 
 
-def test_filters_go_down_to_the_queues(spark: SparkSession, pushdown, tmp_path):
-    root = extract("roll", tmp_path)
+def test_a_frame_that_was_filtered_once_has_all_its_rows_the_next_time(
+    spark: SparkSession, pushdown, tmp_path
+):
+    frame = spark.read.format("seglog").load(str(extract("roll", tmp_path)))
+    everything = frame.count()
+    of_queue = frame.where("queueId = 0").count()
+    assert 0 < of_queue < everything == frame.count() == len(messages("roll"))
+    assert frame.where("queueId = 0").join(frame, "physicalOffset").count() == of_queue
+    assert frame.where("queueId IN (0, NULL)").count() == of_queue
+
+
+def test_topics_are_named_as_with_kafka(spark: SparkSession, tmp_path):
     lines = messages("roll")
-    chosen = lines[200]
-    after = dt.datetime.fromtimestamp(chosen["storeTimestamp"] / 1000, dt.UTC)
-    frame = spark.read.format("seglog").option("maxPartitionBytes", "64k").load(str(root))
-    found = frame.where(
-        (frame["topic"] == chosen["topic"])
-        & (frame["queueId"] == chosen["queueId"])
-        & (frame["queueOffset"] > 3)
-        & (frame["storeTimestamp"] >= after)
-    )
-    plan = found._jdf.queryExecution().executedPlan().toString()
-    filters = [line for line in plan.splitlines() if "Filter (" in line]
-    assert all("storeTimestamp" in line and "(topic" not in line for line in filters), plan
-    assert sorted(row["physicalOffset"] for row in found.select("physicalOffset").collect()) == [
-        line["cqPos"]
-        for line in lines
-        if (line["topic"], line["queueId"]) == (chosen["topic"], chosen["queueId"])
-        and line["queueOffset"] > 3
-        and line["storeTimestamp"] >= chosen["storeTimestamp"]
+    topics = sorted({line["topic"] for line in lines})
+    reader = spark.read.format("seglog").schema("Topic string, QUEUEID int")
+
+    def rows(name, value):
+        frame = reader.option(name, value).load(root)
+        assert frame.columns == ["Topic", "QUEUEID"]
+        return Counter(map(tuple, frame.collect()))
+
+    root = str(extract("roll", tmp_path))
+    of_queues = Counter((line["topic"], line["queueId"]) for line in lines)
+    assert sum(of_queues.values()) == 400
+    for name, value, chosen in (
+        ("subscribe", f"{topics[0]}, gone", lambda key: key[0] == topics[0]),
+        ("subscribePattern", f"(?i){topics[-1][:-1].lower()}.", lambda key: key[0][:-1] == topics[-1][:-1]),
+        ("assign", json.dumps({topics[0]: [0, 99]}), lambda key: key == (topics[0], 0)),
+    ):
+        assert rows(name, value) == {key: of_queues[key] for key in of_queues if chosen(key)}, name
+        reader = spark.read.format("seglog").schema("Topic string, QUEUEID int")
+
+
+def test_a_table_of_the_catalog_reads_a_store(spark: SparkSession, tmp_path):
+    root = str(extract("roll", tmp_path))
+    makes = (f"OPTIONS (path '{root}', Topic 'gone')", f"OPTIONS (path '{root}')", f"LOCATION '{root}'")
+    for how, count in zip(makes, (0, 400, 400), strict=True):
+        spark.sql(f"CREATE TABLE of_store USING seglog {how} COMMENT 'ours' TBLPROPERTIES (since = 'then')")
+        try:
+            table = spark.table("of_store")
+            assert table.count() == count
+            assert len(table.columns) == sum(column.is_usual for column in COLUMNS)
+        finally:
+            spark.sql("DROP TABLE of_store")
+    with pytest.raises(PySparkException, match=r"no option 'topik'(.|\n)*did you mean topic\?"):
+        spark.sql(f"CREATE TABLE of_store USING seglog OPTIONS (path '{root}', topik 'T')")
+
+
+def test_globs_lead_to_stores(spark: SparkSession, tmp_path):
+    for name in ("broker-a", "broker-b", "broker-c", "other", ".broker-hidden"):
+        extract("comp", tmp_path / name).rename(tmp_path / name / "store")
+    (tmp_path / "broker-empty").mkdir()
+    frame = spark.read.format("seglog").schema("store string")
+
+    def stores(pattern):
+        found = {row[0] for row in frame.load(f"{tmp_path}/{pattern}").distinct().collect()}
+        return sorted(path.split("/")[-2] for path in found)
+
+    assert stores("broker-*/store") == ["broker-a", "broker-b", "broker-c"]
+    assert stores("{broker-[bc],other}/store") == ["broker-b", "broker-c", "other"]
+    address = f"file://{tmp_path}/broker-?/store"
+    assert sorted({row[0] for row in frame.load(address).collect()}) == [
+        f"file://{tmp_path}/broker-{letter}/store" for letter in "abc"
     ]
+    with pytest.raises(PySparkException, match="no store is called like"):
+        frame.load(f"{tmp_path}/gone-*/store").collect()
 
 
 def test_damage_ends_a_query_and_says_where(spark: SparkSession, tmp_path):

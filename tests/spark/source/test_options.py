@@ -68,11 +68,29 @@ def test_offsets_and_times_make_a_selection():
         ({"path": "/a", "accessPath": "index"}, "auto or cq or scan"),
         ({"path": "/a", "table": "messages2"}, "messages or queues"),
         ({"path": "[1]"}, "list of paths"),
+        ({"path": "/a", "subscribe": "T", "subscribePattern": "T.*"}, "both say which topics"),
+        ({"path": "/a", "topic": "T", "assign": '{"T": [0]}'}, "both say which topics"),
+        ({"path": "/a", "subscribePattern": "("}, "no regular expression"),
+        ({"path": "/a", "assign": '{"T": 0}'}, "must be like"),
+        ({"path": "/a", "assign": '{"T": [-1]}'}, "0 and more"),
     ],
 )
 def test_what_is_wrong_is_said(given, said):
     with pytest.raises(InvalidArgumentError, match=said):
         parse_options(given)
+
+
+def test_a_name_that_is_nearly_one_is_named():
+    with pytest.raises(InvalidArgumentError, match="no option 'failondataLos'") as caught:
+        parse_options({"path": "/a", "failondataLos": "true"})
+    assert caught.value.help.startswith("did you mean failOnDataLoss? options are path")
+    with pytest.raises(InvalidArgumentError) as caught:
+        named_columns(["quueueId"])
+    assert caught.value.help.startswith("did you mean queueId? ")
+
+
+def test_commas_separate_paths_but_not_in_braces():
+    assert parse_options({"path": "/a/{b,c{d,e}}/store, /f"}).paths == ("/a/{b,c{d,e}}/store", "/f")
 
 
 def test_columns_that_are_not_there_or_of_another_type():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import numpy as np
@@ -15,7 +16,7 @@ from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.read.split_rows import SplitRows
 from seglog.spark.source.values.columns import named_columns
 from seglog.spark.source.wanted.options import Options
-from seglog.spark.source.wanted.selection import Selection, Span
+from seglog.spark.source.wanted.selection import Selection
 from seglog.storage.files.files import RealFiles
 from tests.support.material.golden import extract, golden_names
 
@@ -56,9 +57,9 @@ def store(tmp_path):
 RARE = Selection(topics=frozenset({"rare"}))
 SELECTIONS = [
     RARE,
-    Selection(queue_ids=frozenset({1})),
-    Selection(queue_offsets=Span(3, 9)),
-    Selection(topics=frozenset({"common-1"}), queue_offsets=Span(first=50)),
+    Selection(queues=frozenset({("common-0", 1), ("common-1", 0), ("none", 0)})),
+    Selection(topic_pattern=re.compile("common-[1-9]|ra.*")),
+    Selection(topics=frozenset({"common-1"}), starting={("common-1", 0): 50, ("common-1", 1): 60}),
     Selection(starting={("rare", 0): 2}, ending={("common-0", 0): 1, ("common-1", 1): 7}),
     Selection(topics=frozenset({"none"})),
 ]
@@ -150,7 +151,7 @@ def test_golden_stores_by_queues(name, tmp_path):
 
     everything = rows(Selection(), "scan")
     for topic in sorted({row["topic"] for row in everything})[-3:]:
-        selection = Selection(topics=frozenset({topic}), queue_ids=frozenset({0}))
+        selection = Selection(queues=frozenset({(topic, 0)}))
         assert rows(selection, "cq") == [
             row for row in everything if (row["topic"], row["queueId"]) == (topic, 0)
         ]

@@ -100,7 +100,7 @@ class Messages:
     def batch(self, wanted: Sequence[Wanted], constants: Constants) -> pa.RecordBatch:
         """Returns the columns that are wanted."""
         arrays = [self._array(one, constants) for one in wanted]
-        schema = pa.schema([(one.name, one.type) for one in wanted])
+        schema = pa.schema([(one.asked_as, one.type) for one in wanted])
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     @cached_property

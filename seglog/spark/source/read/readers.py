@@ -5,14 +5,12 @@ PySpark makes a reader in a process of its own to plan, and sends it to the task
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from typing_extensions import override
 
-from seglog.spark.source.read.pushdown import push
 from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.tables import TablePiece, plan_table, read_table
 
@@ -34,6 +32,10 @@ class PiecePartition(InputPartition):
 class MessageReader(DataSourceReader):
     """Reads messages in batch.
 
+    Takes no filters over: Spark 4.1 to 4.3 keeps what a reader pushed for one query with the table, and uses
+    it for every later query of the frame, and for all its uses in one query. Rows that those want are lost
+    without a word. Options say which messages are wanted.
+
     Args:
         options: What was asked for.
         wanted: Columns.
@@ -54,26 +56,6 @@ class MessageReader(DataSourceReader):
         """Yields the messages of a partition; PySpark makes one of its own where there is none."""
         if isinstance(partition, PiecePartition):
             yield from read_piece(partition.piece, self._options, self._selection, self._wanted)
-
-
-class PushingReader(MessageReader):
-    """Takes filters over from Spark too."""
-
-    @override
-    def pushFilters(self, filters: list[Filter]) -> list[Filter]:
-        """Takes what it can of the filters, and returns the others."""
-        self._selection, left = push(self._selection, filters)
-        return left
-
-
-def message_reader(options: Options, wanted: Sequence[Wanted]) -> MessageReader:
-    """Returns a reader that takes filters over where the session lets it.
-
-    PySpark refuses a reader that could where ``spark.sql.python.filterPushdown.enabled`` is off, and gives a
-    data source nothing of that setting. But only where it is on it plans in a process of this module.
-    """
-    pushes = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
-    return PushingReader(options, wanted) if pushes else MessageReader(options, wanted)
 
 
 class TablePartition(InputPartition):

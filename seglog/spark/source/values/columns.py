@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ class Column:
     """One column.
 
     Attributes:
-        name: As users write it.
+        name: As it is written here; users may write it in letters of any case, as in Spark.
         types: What it can be read as, the default type first.
         is_usual: Whether it is present without being asked for.
         meaning: One line for the docs.
@@ -82,14 +83,27 @@ COLUMNS: Final = (
 """All columns in order."""
 
 BY_NAME: Final = {column.name: column for column in COLUMNS}
+_BY_LOWER: Final = {column.name.lower(): column for column in COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A column that was asked for, and as what."""
+    """A column that was asked for, and as what.
+
+    Attributes:
+        name: Its name here.
+        type: One of its types.
+        label: As it was asked for, in letters of another case maybe.
+    """
 
     name: str
     type: pa.DataType
+    label: str = ""
+
+    @property
+    def asked_as(self) -> str:
+        """What it is called in results."""
+        return self.label or self.name
 
 
 def usual_columns() -> tuple[Wanted, ...]:
@@ -103,7 +117,8 @@ def named_columns(names: Iterable[str]) -> tuple[Wanted, ...]:
     Raises:
         InvalidArgumentError: There is no column of that name.
     """
-    return tuple(Wanted(name, column(name).types[0]) for name in names)
+    known = [(name, column(name)) for name in names]
+    return tuple(Wanted(one.name, one.types[0], name) for name, one in known)
 
 
 def spark_name(kind: pa.DataType) -> str:
@@ -113,7 +128,7 @@ def spark_name(kind: pa.DataType) -> str:
 
 def spark_columns(wanted: Sequence[Wanted]) -> str:
     """Returns columns as Spark states them."""
-    return ", ".join(f"`{one.name}` {_SPARK_NAMES[one.type]}" for one in wanted)
+    return ", ".join(f"`{one.asked_as}` {_SPARK_NAMES[one.type]}" for one in wanted)
 
 
 def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
@@ -124,13 +139,13 @@ def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
     """
     found = []
     for field in schema:
-        types = column(field.name).types
-        if field.type not in types:
+        known = column(field.name)
+        if field.type not in known.types:
             raise InvalidArgumentError(
                 f"column {field.name!r} cannot be read as {field.type}",
-                help=f"it can be {' or '.join(_SPARK_NAMES[one] for one in types)}",
+                help=f"it can be {' or '.join(_SPARK_NAMES[one] for one in known.types)}",
             )
-        found.append(Wanted(field.name, field.type))
+        found.append(Wanted(known.name, field.type, field.name))
     return tuple(found)
 
 
@@ -140,7 +155,11 @@ def column(name: str) -> Column:
     Raises:
         InvalidArgumentError: There is none.
     """
-    known = BY_NAME.get(name)
+    known = _BY_LOWER.get(name.lower())
     if known is None:
-        raise InvalidArgumentError(f"there is no column {name!r}", help=f"columns are {', '.join(BY_NAME)}")
+        close = get_close_matches(name.lower(), _BY_LOWER, 1)
+        meant = f"did you mean {_BY_LOWER[close[0]].name}? " if close else ""
+        raise InvalidArgumentError(
+            f"there is no column {name!r}", help=f"{meant}columns are {', '.join(BY_NAME)}"
+        )
     return known

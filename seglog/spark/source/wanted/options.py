@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeAlias
 
 from seglog.errors import InvalidArgumentError
+from seglog.spark.source.wanted.paths import split_paths
 from seglog.spark.source.wanted.selection import Selection, Span
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 
@@ -30,7 +32,10 @@ class Options:
 
     Attributes:
         paths: Store directories.
-        topics: Topics that are wanted, None for all.
+        topics: Topics that are wanted, with commas between them; None for all.
+        topic_pattern: A regular expression that the whole name of a topic must be like.
+        queues: Queues that are wanted, as ``{"topic": [0, 1]}``; of ``topic``, ``subscribe``,
+            ``subscribePattern`` and ``assign`` one can be given.
         broker_names: One for each store, one for all, or none.
         fail_on_data_loss: Whether a stretch of the log that cannot be read ends the query.
         min_partitions: How many partitions there must be at least, where there is enough to read.
@@ -53,6 +58,8 @@ class Options:
 
     paths: tuple[str, ...]
     topics: frozenset[str] | None = None
+    topic_pattern: re.Pattern[str] | None = None
+    queues: frozenset[tuple[str, int]] | None = None
     broker_names: tuple[str, ...] = ()
     fail_on_data_loss: bool = True
     min_partitions: int = 1
@@ -78,6 +85,8 @@ class Options:
             times = times.and_to(self.ending_ms - 1)
         return Selection(
             topics=self.topics,
+            topic_pattern=self.topic_pattern,
+            queues=self.queues,
             store_times_ms=times,
             starting=self.starting if isinstance(self.starting, dict) else {},
             ending=self.ending if isinstance(self.ending, dict) else {},
@@ -90,11 +99,14 @@ class Options:
         return self.broker_names[store if len(self.broker_names) > 1 else 0]
 
 
-def parse_options(given: Mapping[str, str]) -> Options:
+def parse_options(
+    given: Mapping[str, str], *, expand: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple
+) -> Options:
     """Returns the options of a read.
 
     Args:
         given: Options by name, in letters of any case.
+        expand: Replaces paths with globs by those that they mean; without it they are taken as written.
 
     Raises:
         InvalidArgumentError: One is not known, or has a value that it cannot have.
@@ -103,23 +115,34 @@ def parse_options(given: Mapping[str, str]) -> Options:
     for name, text in given.items():
         known = _KNOWN.get(name.lower())
         if known is None:
-            raise InvalidArgumentError(
-                f"seglog has no option {name!r}", help=f"options are {', '.join(NAMES)}"
-            )
+            raise _unknown(name)
         try:
             values[known[0]] = known[1](text)
         except (ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"option {_name(name)} is {text!r}: {error}") from error
+    which = [name for name in given if name.lower() in _WHICH]
+    if len(which) > 1:
+        raise InvalidArgumentError(
+            f"options {' and '.join(which)} both say which topics are wanted", help="give one of them"
+        )
     if not values.get("paths"):
         raise InvalidArgumentError(
             "there is no path to a store", help='read one with .load("/path/to/store")'
         )
-    options = Options(**values)
+    options = Options(**values | {"paths": expand(values["paths"])})
     if len(options.broker_names) not in (0, 1, len(options.paths)):
         raise InvalidArgumentError(
             f"option brokerName has {len(options.broker_names)} names for {len(options.paths)} stores"
         )
     return options
+
+
+def _unknown(name: str) -> InvalidArgumentError:
+    close = get_close_matches(name.lower(), _KNOWN, 1)
+    meant = f"did you mean {_name(close[0])}? " if close else ""
+    return InvalidArgumentError(
+        f"seglog has no option {name!r}", help=f"{meant}options are {', '.join(NAMES)}"
+    )
 
 
 def _name(name: str) -> str:
@@ -137,7 +160,24 @@ def _paths(text: str) -> tuple[str, ...]:
         if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
             raise ValueError("it must be a list of paths")
         return tuple(found)
-    return _list(text)
+    return split_paths(text)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from error
+
+
+def _queues(text: str) -> frozenset[tuple[str, int]]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(numbers, list) for numbers in found.values()):
+        raise ValueError('it must be like {"topic": [0, 1]}')
+    queues = [(topic, number) for topic, numbers in found.items() for number in numbers]
+    if any(type(number) is not int or number < 0 for _topic, number in queues):
+        raise ValueError("numbers of queues are 0 and more")
+    return frozenset(queues)
 
 
 def _bool(text: str) -> bool:
@@ -203,6 +243,9 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "path": ("paths", _paths),
     "paths": ("paths", _paths),
     "topic": ("topics", lambda text: frozenset(_list(text))),
+    "subscribe": ("topics", lambda text: frozenset(_list(text))),
+    "subscribePattern": ("topic_pattern", _pattern),
+    "assign": ("queues", _queues),
     "brokerName": ("broker_names", _list),
     "failOnDataLoss": ("fail_on_data_loss", _bool),
     "minPartitions": ("min_partitions", _at_least(1)),
@@ -221,4 +264,5 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "table": ("table", _word("messages", "queues", "offsets", "index")),
 }
 """Each option as users write it, with its attribute of :class:`Options` and what reads its text."""
+_WHICH: Final = frozenset({"topic", "subscribe", "subscribepattern", "assign"})
 _KNOWN: Final = {name.lower(): known for name, known in NAMES.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -42,16 +43,16 @@ class Selection:
 
     Attributes:
         topics: Their topics; None for any.
-        queue_ids: The numbers of their queues; None for any.
-        queue_offsets: Their places in their queues.
+        topic_pattern: What the whole name of their topic must be like; None for any.
+        queues: Topic and number of their queues; None for any.
         store_times_ms: When they were stored.
         starting: First queue offset that is wanted of a queue, by topic and number; of others all are.
         ending: First queue offset that is not wanted any more, in the same way.
     """
 
     topics: frozenset[str] | None = None
-    queue_ids: frozenset[int] | None = None
-    queue_offsets: Span = Span()
+    topic_pattern: re.Pattern[str] | None = None
+    queues: frozenset[tuple[str, int]] | None = None
     store_times_ms: Span = Span()
     starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
     ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -59,16 +60,22 @@ class Selection:
     @property
     def names_queues(self) -> bool:
         """Whether some queues are not wanted, or not all of them."""
-        of_all = (self.topics, self.queue_ids) == (None, None) and self.queue_offsets.is_all
+        of_all = (self.topics, self.topic_pattern, self.queues) == (None, None, None)
         return not (of_all and not self.starting and not self.ending)
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether some queue of a topic may be wanted."""
+        if self.topics is not None and topic not in self.topics:
+            return False
+        if self.queues is not None and all(topic != named for named, _queue_id in self.queues):
+            return False
+        return self.topic_pattern is None or self.topic_pattern.fullmatch(topic) is not None
 
     def of_queue(self, topic: str, queue_id: int) -> Span | None:
         """Returns the queue offsets that are wanted of a queue, None if none is."""
-        if self.topics is not None and topic not in self.topics:
+        if not self.has_topic(topic) or (self.queues is not None and (topic, queue_id) not in self.queues):
             return None
-        if self.queue_ids is not None and queue_id not in self.queue_ids:
-            return None
-        span = self.queue_offsets.and_from(self.starting.get((topic, queue_id), LEAST))
+        span = Span().and_from(self.starting.get((topic, queue_id), LEAST))
         if (topic, queue_id) in self.ending:
             span = span.and_to(self.ending[topic, queue_id] - 1)
         return span if span.first <= span.last else None

@@ -1,0 +1,43 @@
+"""Tables of Spark's catalog that are stores: ``CREATE TABLE t USING seglog OPTIONS (path '/store')``.
+
+Spark 4 gives a data source of Python the options of a table when the table is made, and none when it is read.
+It keeps the schema, with the metadata of its fields: so the options travel in that of the first field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql.types import StructField, StructType
+
+_MADE_BY: Final = frozenset({"owner", "provider"})
+"""What Spark adds to the options of a table that is made, besides its properties."""
+_OPTION: Final = "option."
+_PATH: Final = "path"
+_KEY: Final = "seglog.options"
+
+
+def table_options(given: Mapping[str, str]) -> dict[str, str] | None:
+    """Returns what ``OPTIONS`` and ``LOCATION`` say of a table that is made; None where none is."""
+    lower = {name.lower(): value for name, value in given.items()}
+    if not lower.keys() >= _MADE_BY:
+        return None
+    options = {name.removeprefix(_OPTION): value for name, value in lower.items() if name.startswith(_OPTION)}
+    return {_PATH: lower[_PATH], **options} if _PATH in lower else options
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """Returns a schema with options in it."""
+    first, *others = schema.fields
+    noted = StructField(
+        first.name, first.dataType, first.nullable, {**first.metadata, _KEY: json.dumps(dict(options))}
+    )
+    return StructType([noted, *others])
+
+
+def options_in(schema: StructType) -> dict[str, str]:
+    """Returns the options that a schema has in it; none if it is not that of a table."""
+    noted = next((field.metadata[_KEY] for field in schema.fields if _KEY in field.metadata), "{}")
+    return {str(name): str(value) for name, value in json.loads(noted).items()}

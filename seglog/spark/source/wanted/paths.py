@@ -1,0 +1,82 @@
+"""Paths of stores with globs in them, as Hadoop has them: ``*``, ``?``, ``[a-c]``, ``{one,other}``.
+
+A path that is there as it is written is taken as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+from seglog.errors import NotFoundError
+from seglog.spark.remote_files import locate
+
+_MAGIC: Final = re.compile(r"[*?\[{]")
+_FILE_URI: Final = re.compile(r"^file:(?=/(?!/))")
+"""As Spark's catalog writes the paths of tables."""
+_CHOICE: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """Returns paths that commas separate; a comma in braces separates none."""
+    paths, depth = [""], 0
+    for letter in text:
+        depth += (letter == "{") - (letter == "}" and depth > 0)
+        if letter == "," and not depth:
+            paths.append("")
+        else:
+            paths[-1] += letter
+    return tuple(path.strip() for path in paths if path.strip())
+
+
+def expand_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns paths without globs, those of one glob sorted by name.
+
+    Raises:
+        NotFoundError: Nothing is called like a glob.
+    """
+    return tuple(found for path in paths for found in _expanded(_FILE_URI.sub("", path)))
+
+
+def _expanded(path: str) -> list[str]:
+    if not _MAGIC.search(path):
+        return [path]
+    files, root = locate(path)
+    if files.exists(root):
+        return [path]
+    found = sorted({one for plain in _alternatives(path) for one in _matches(plain)})
+    if not found:
+        raise NotFoundError(
+            f"no store is called like {path}",
+            help="globs are *, ?, [a-c] and {a,b}; each must lead to the folder of a store",
+        )
+    return found
+
+
+def _alternatives(path: str) -> Iterator[str]:
+    """Yields a path without braces, once for each choice in them; inner ones first."""
+    choice = _CHOICE.search(path)
+    if choice is None:
+        yield path
+        return
+    for word in choice.group(1).split(","):
+        yield from _alternatives(path[: choice.start()] + word + path[choice.end() :])
+
+
+def _matches(path: str) -> Iterator[str]:
+    """Yields the folders that a path without braces may mean."""
+    parts = path.split("/")
+    first = next((at for at, part in enumerate(parts) if _MAGIC.search(part)), None)
+    if first is None:
+        files, root = locate(path)
+        if files.is_dir(root):
+            yield path
+        return
+    files, above = locate("/".join(parts[:first]) or ("/" if path.startswith("/") else "."))
+    for entry in files.list_dir(above):
+        # As in a shell, a star is for no name that begins with a dot.
+        is_hidden = entry.name.startswith(".") and not parts[first].startswith(".")
+        if entry.is_dir and not is_hidden and fnmatchcase(entry.name, parts[first]):
+            yield from _matches("/".join([*parts[:first], entry.name, *parts[first + 1 :]]))

@@ -1,0 +1,71 @@
+"""Every session of a Python that has seglog knows the format, without a word about it."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from seglog.spark.source.data_source import SeglogDataSource
+from tests.support.machine.spark_here import need_spark
+from tests.support.material.golden import extract
+
+CLONE = Path(__file__).parents[2]
+SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+session = SparkSession.builder.getOrCreate()
+print("rows", session.read.format("seglog").load(sys.argv[1]).count())
+"""
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A folder with the packages that the wheel has, and nothing else of the clone."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    project = tomllib.loads((CLONE / "pyproject.toml").read_text())
+    for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]:
+        if "*" not in pattern:
+            (folder / pattern).symlink_to(CLONE / pattern)
+    return folder
+
+
+def test_the_wheel_has_a_package_that_spark_looks_for(installed):
+    named = [info.name for info in pkgutil.iter_modules([str(installed)]) if info.name.startswith("pyspark_")]
+    assert named == ["pyspark_seglog"]
+    module = __import__("pyspark_seglog")
+    assert module.DefaultSource is SeglogDataSource
+
+
+@pytest.mark.spark
+def test_a_plain_session_of_spark_submit_reads_stores(installed, tmp_path):
+    need_spark()
+    (tmp_path / "job.py").write_text(SCRIPT)
+    submit = Path(pyspark.__path__[0]) / "bin" / "spark-submit"
+    loopback = [f"--conf=spark.driver.{name}=127.0.0.1" for name in ("bindAddress", "host")]
+    ran = subprocess.run(
+        [
+            str(submit),
+            "--master=local[1]",
+            "--conf=spark.ui.enabled=false",
+            "--driver-java-options=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            *loopback,
+            str(tmp_path / "job.py"),
+            str(extract("roll", tmp_path)),
+        ],
+        env={**os.environ, "PYTHONPATH": str(installed), "PYSPARK_PYTHON": sys.executable},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "rows 400"
