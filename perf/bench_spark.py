@@ -5,30 +5,35 @@ All take turns within each round over the same store in the page cache, and rati
 is warm: every job ran once before. ``binaryFile`` is what people do without seglog: Spark reads whole files,
 and Python takes record after record apart; it gets the first part of the log only, which takes as long.
 
-Memory is the highest that each process had (``VmHWM``) when all rounds were over.
+CPU seconds are those of the driver, its Java and all Python workers together: they say more than a rate does
+where other programs take turns on the machine. Memory is anonymous memory (``RssAnon``), the most that was
+seen of each process while jobs ran: pages of mapped files count as memory only until somebody needs it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from perf.figures import machine
 from perf.figures.sample import check
 from perf.figures.spread import Spread
 from perf.stores.binary_file_peer import audit_by_hand, cut_front
-from perf.stores.spark_store import TOPICS, make_store
+from perf.stores.spark_store import BODY_BYTES, TOPICS, make_store
 from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -45,6 +50,7 @@ _GIB: Final = 1 << 30
 _MIN_SIZE: Final = 0.001
 _PEER: Final = "binaryFile"
 _PEER_BYTES: Final = 256 << 20
+_LOOK_S: Final = 0.1
 _SLOPE: Final = (0.25, 0.5)
 """Parts of the size that the slope is taken from, beside the whole."""
 CORES: Final = 2
@@ -115,6 +121,11 @@ def read_records(made: Made, session: SparkSession) -> int:
     return _count(session.read.format("seglog").schema("record binary").load(str(made.root)))
 
 
+def read_narrow(made: Made, session: SparkSession) -> int:
+    """One narrow column of every message."""
+    return _count(session.read.format("seglog").schema("queueOffset bigint").load(str(made.root)))
+
+
 def _count(frame: DataFrame) -> int:
     """Has all rows made, and returns how many there were."""
     from pyspark.sql import Observation
@@ -156,6 +167,7 @@ JOBS: Final[Mapping[str, Job]] = {
     KERNEL: walk_all,
     "audit": audit,
     "read": read,
+    "read narrow": read_narrow,
     "read records": read_records,
     "reconcile": reconcile,
     "compact": compact,
@@ -179,38 +191,77 @@ def taken_s(job: Job, made: Made, session: SparkSession) -> float:
 
 def rates(
     made: Made, session: SparkSession, jobs: Mapping[str, Job], rounds: int, parts: Path
-) -> dict[str, list[float]]:
-    """Returns the bytes a second of each job in each round, those of the peer at last."""
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Returns bytes a second of each job in each round, those of the peer at last, and CPU seconds a GB."""
     found: dict[str, list[float]] = {name: [] for name in (*jobs, _PEER)}
+    burnt: dict[str, list[float]] = {name: [] for name in (*jobs, _PEER)}
     parts.mkdir()
     part_bytes = cut_front(made.root / COMMIT_LOG, parts, _PEER_BYTES)
     for number in range(rounds + 1):
         for name, job in jobs.items():
+            before = cpu_s()
             taken = taken_s(job, made, session)
             if number:
                 found[name].append(made.size_bytes / taken)
+                burnt[name].append((cpu_s() - before) / made.size_bytes * 1e9)
         if number:
-            begun = time.perf_counter()
+            begun, before = time.perf_counter(), cpu_s()
             audit_by_hand(session, parts)
             found[_PEER].append(part_bytes / (time.perf_counter() - begun))
-    return found
+            burnt[_PEER].append((cpu_s() - before) / part_bytes * 1e9)
+    return found, burnt
 
 
-def peak_bytes(session: SparkSession) -> dict[str, int]:
-    """Returns the most memory that this process, its Java and the largest of Spark's Python workers had."""
-    found = {"driver": _peak_of("self"), "Java": 0, "worker": 0}
+def processes() -> Iterator[tuple[str, str]]:
+    """Yields this process, its Java and Spark's Python workers: what each is, and its number."""
+    yield "driver", str(os.getpid())
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or entry.name == str(os.getpid()):
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes()
-            if b"pyspark" in command or b"java" in command.split(b"\0")[0]:
-                kind = "worker" if b"pyspark.daemon" in command else "Java"
-                if _is_ours(int(entry.name)):
-                    found[kind] = max(found[kind], _peak_of(entry.name))
-        except OSError:
-            continue  # it ended meanwhile
-    return found
+        if entry.name.isdigit() and entry.name != str(os.getpid()):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                command = (entry / "cmdline").read_bytes()
+                is_java = b"java" in command.split(b"\0")[0]
+                if (is_java or b"pyspark" in command) and _is_ours(int(entry.name)):
+                    yield "worker" if b"pyspark.daemon" in command else "Java", entry.name
+
+
+def cpu_s() -> float:
+    """Returns the CPU seconds that all of them, and workers that ended, have used so far."""
+    ticks = 0
+    for _kind, number in processes():
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
+            own, ended = fields[11:13], fields[13:15]
+            ticks += sum(map(int, own if number == str(os.getpid()) else own + ended))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class MemoryWatch:
+    """Looks at the anonymous memory of the processes every now and then, in a thread.
+
+    Attributes:
+        most: The most that was seen of one of each kind, in bytes.
+    """
+
+    def __init__(self) -> None:
+        self.most: Counter[str] = Counter()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._is_over.wait(_LOOK_S):
+            for kind, number in processes():
+                with contextlib.suppress(OSError):
+                    lines = Path(f"/proc/{number}/status").read_text().splitlines()
+                    kib = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
+                    self.most[kind] = max(self.most[kind], kib << 10)
 
 
 def _is_ours(pid: int) -> bool:
@@ -221,58 +272,53 @@ def _is_ours(pid: int) -> bool:
     return False
 
 
-def _peak_of(name: str) -> int:
-    lines = Path(f"/proc/{name}/status").read_text().splitlines()
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")), 0)
-
-
-def _stores(folder: Path, size_bytes: int) -> list[Made]:
+def _stores(folder: Path, size_bytes: int, body_bytes: int) -> list[Made]:
     """Makes the stores in a process of its own: what that takes is no memory of the driver."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(_make_stores, folder, size_bytes).result()
+        return pool.submit(_make_stores, folder, size_bytes, body_bytes).result()
 
 
-def _make_stores(folder: Path, size_bytes: int) -> list[Made]:
+def _make_stores(folder: Path, size_bytes: int, body_bytes: int) -> list[Made]:
     sizes = [int(size_bytes * part) for part in _SLOPE] + [size_bytes]
     made = []
     for size in sizes:
         root = folder / str(size)
-        messages = make_store(root, size)
+        messages = make_store(root, size, body_bytes)
         made.append(Made(root, messages, survey(root, RealFiles()).max_phy_offset))
     return made
 
 
-def _row(name: str, taken: Sequence[float], kernel: Sequence[float]) -> str:
+def _row(name: str, taken: Sequence[float], kernel: Sequence[float], burnt: Sequence[float]) -> str:
     ratios = Spread.of([mine / theirs for mine, theirs in zip(taken, kernel, strict=True)])
-    rate = Spread.of([each / 1e9 for each in taken])
-    return f"| {name} | {rate.text() if rate else '–'} | {ratios.text() if ratios else '–'} |"
+    cells = (Spread.of([each / 1e9 for each in taken]), ratios, Spread.of(burnt))
+    return f"| {name} | {' | '.join(cell.text() if cell else '–' for cell in cells)} |"
 
 
-def measure(folder: Path, size_gib: float, rounds: int, names: Sequence[str]) -> list[str]:
+def measure(folder: Path, size_gib: float, rounds: int, names: Sequence[str], body_bytes: int) -> list[str]:
     """Makes stores, measures, and returns the lines of the report."""
     from seglog.spark.session import local_session
 
-    stores = _stores(folder, int(size_gib * _GIB))
+    stores = _stores(folder, int(size_gib * _GIB), body_bytes)
     jobs = {name: job for name, job in JOBS.items() if name == KERNEL or name in names}
     session = local_session("seglog bench", f"local[{CORES}]")
     try:
         largest = stores[-1]
-        found = rates(largest, session, jobs, rounds, folder / "parts")
-        slope = {
-            name: [taken_s(job, made, session) for made in stores]
-            for name, job in jobs.items()
-            if name != KERNEL
-        }
-        memory = peak_bytes(session)
+        with MemoryWatch() as memory:
+            found, burnt = rates(largest, session, jobs, rounds, folder / "parts")
+            slope = {
+                name: [taken_s(job, made, session) for made in stores]
+                for name, job in jobs.items()
+                if name != KERNEL
+            }
     finally:
         session.stop()
     gib = f"{largest.size_bytes / _GIB:.2f} GiB"
     return [
         f"{largest.messages:,} messages, a log of {gib}; `local[{CORES}]`; {rounds} rounds, medians (span).",
         "",
-        "| job | GB/s | of the kernel's |",
-        "| --- | --- | --- |",
-        *(_row(name, taken, found[KERNEL]) for name, taken in found.items()),
+        "| job | GB/s | of the kernel's | CPU s/GB |",
+        "| --- | --- | --- | --- |",
+        *(_row(name, taken, found[KERNEL], burnt[name]) for name, taken in found.items()),
         "",
         "Seconds by the size of the log:",
         "",
@@ -280,8 +326,8 @@ def measure(folder: Path, size_gib: float, rounds: int, names: Sequence[str]) ->
         f"| --- |{' --- |' * len(stores)}",
         *(f"| {name} | {' | '.join(f'{each:.2f}' for each in taken)} |" for name, taken in slope.items()),
         "",
-        "Most memory: "
-        + ", ".join(f"{name} {size / (1 << 20):,.0f} MiB" for name, size in memory.items())
+        "Most anonymous memory: "
+        + ", ".join(f"{name} {size / (1 << 20):,.0f} MiB" for name, size in memory.most.items())
         + ".",
     ]
 
@@ -291,6 +337,7 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m perf.bench_spark", description=__doc__)
     parser.add_argument("--size", type=float, default=4, help="GiB of log")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--body", type=int, default=BODY_BYTES, help="bytes of a body")
     parser.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), metavar="JOB")
     parser.add_argument("--folder", type=Path, help="where the stores go; a temporary one by default")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables there too")
@@ -300,7 +347,7 @@ def main(arguments: Sequence[str]) -> None:
     load = os.getloadavg()[0]
     folder = Path(tempfile.mkdtemp(prefix="seglog-bench-", dir=options.folder))
     try:
-        lines = measure(folder, options.size, options.rounds, options.jobs)
+        lines = measure(folder, options.size, options.rounds, options.jobs, options.body)
     finally:
         shutil.rmtree(folder)
     ran = f"`python -m perf.bench_spark {' '.join(arguments)}".rstrip() + "`"

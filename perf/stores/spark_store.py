@@ -17,23 +17,23 @@ GROUPS: Final = ("billing", "shipping")
 BODY_BYTES: Final = 1024
 _KEYS_OF_MESSAGES: Final = 4
 """Every key has about so many messages, so that compaction keeps a quarter."""
-_BYTES_A_RECORD: Final = 1260
+_BYTES_BESIDE_BODY: Final = 236
 _SEGMENTS: Final = 4
 """So many files at least, for as many threads as take a file each."""
 _MIN_SEGMENT_BYTES: Final = 1 << 20
 _PAGE: Final = 4096
 
 
-def make_store(root: Path, size_bytes: int) -> int:
+def make_store(root: Path, size_bytes: int, body_bytes: int = BODY_BYTES) -> int:
     """Puts messages until the log has about the size; returns how many.
 
     Messages have a tag, a key and a record CRC, as those of most producers have on RocketMQ 5. The groups
     have read half of every queue.
     """
-    count = max(64, size_bytes // _BYTES_A_RECORD)
+    count = max(64, size_bytes // (_BYTES_BESIDE_BODY + body_bytes))
     keys = max(1, count // _KEYS_OF_MESSAGES)
     numbers = random.Random(1)
-    body = numbers.randbytes(BODY_BYTES)
+    body = numbers.randbytes(body_bytes)
     ends: dict[tuple[str, int], int] = {}
     segment_bytes = min(
         DEFAULT_SEGMENT_BYTES, max(_MIN_SEGMENT_BYTES, size_bytes // _SEGMENTS // _PAGE * _PAGE)

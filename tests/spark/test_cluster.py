@@ -6,17 +6,21 @@ The package reaches the executors as a zip, out of which no compiled kernel can 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
 from seglog.spark.compact.compact import Compaction
+from seglog.spark.compact.job import SparkRunner
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
 from seglog.storage.files.files import RealFiles
@@ -41,7 +45,7 @@ from pathlib import Path
 from seglog.clock import VirtualClock
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.session import local_session
-from tests.spark.test_cluster import job
+from tests.spark.test_cluster import job, killed_once
 
 address, package, root, now_ms = sys.argv[1:]
 conf = {
@@ -53,6 +57,8 @@ conf = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.speculation": "true",
+    "spark.task.maxFailures": "20",
 }
 session = local_session("seglog cluster", address, conf)
 session.sparkContext.addPyFile(package)
@@ -69,7 +75,7 @@ def where(_number):
 seen = session.sparkContext.parallelize(range(2), 2).map(where).collect()
 report = audit_store(Path(root), spark=session)
 print(json.dumps([seen, report.records, [str(finding) for finding in report.findings]]), flush=True)
-done = job(Path(root), int(now_ms)).apply(session)
+done = job(Path(root), int(now_ms), killed_once(session, Path(root).parent)).apply()
 print(json.dumps([done.is_done, done.plan.dropped]), flush=True)
 session.stop()
 """
@@ -86,10 +92,32 @@ def job(root, now_ms, runner=None):
     )
 
 
+def killed_once(session, folder):
+    """Returns a runner whose tasks write everything, and then lose their worker the first time."""
+
+    class Killing(SparkRunner):
+        @override
+        def each(self, staged, do, work):
+            marks = folder / f"killed {uuid.uuid4().hex}"
+            marks.mkdir()
+
+            def do_and_die(files, one):
+                made = do(files, one[1])
+                try:
+                    os.close(os.open(marks / str(one[0]), os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    return made
+                os._exit(1)
+
+            return super().each(staged, do_and_die, list(enumerate(work)))
+
+    return Killing(session)
+
+
 def bytes_of(root):
     return {
         path.relative_to(root): path.read_bytes()
-        for folder in ("commitlog", "consumequeue")
+        for folder in ("commitlog", "consumequeue", "index")
         for path in (root / folder).rglob("*")
         if path.is_file()
     }
@@ -125,5 +153,8 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
             assert driver.wait() == 0
         finally:
             driver.kill()
+    killed = [len(list(marks.iterdir())) for marks in tmp_path.glob("killed *")]
+    assert len(killed) == 2
+    assert min(killed) >= 4
     assert bytes_of(filled.root) == bytes_of(twin)
     assert_survived(filled.root, filled, survivors(filled, POLICIES))

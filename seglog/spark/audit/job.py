@@ -6,23 +6,27 @@ import bisect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog.doctor.check import SplitOutcome, StoreCheck, walk_split
 from seglog.doctor.parts import CheckedFiles
 from seglog.errors import CorruptError
 from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
 from seglog.spark.checked_remote import checked_files
+from seglog.spark.task_memory import keep_modules
 from seglog.storage.audit import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.ours import Seal
 from seglog.storage.index_check import IndexFacts, chain_finding
 from seglog.storage.seals import read_seal
-from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+_TASKS_A_CORE: Final = 4
+_TASK_BYTES: Final = 512 << 20
+"""What is read again if a task is killed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +132,7 @@ def _stepper(
     """Returns what a task does: it takes numbers of steps, counted over all stores."""
 
     def do_steps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_modules()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 store = bisect.bisect_right(firsts, number) - 1
@@ -139,6 +144,6 @@ def _stepper(
 
 
 def _task_count(walks: Sequence[StoreWalk], steps: int, parallelism: int) -> int:
-    """Returns one task for each split, or for as many small ones as make a split of the default length."""
+    """Returns a few tasks for each core, and more where a task would have to read more than 512 MiB."""
     log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
-    return max(1, min(steps, max(parallelism, -(-log_bytes // DEFAULT_SPLIT_BYTES))))
+    return max(1, min(steps, max(_TASKS_A_CORE * parallelism, -(-log_bytes // _TASK_BYTES))))

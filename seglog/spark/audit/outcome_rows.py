@@ -8,9 +8,9 @@ row.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from itertools import groupby
 from typing import Any, Final
 
 import pyarrow as pa
@@ -146,11 +146,11 @@ def to_batch(store: int, outcome: SplitOutcome | None, findings: Sequence[Findin
 
 
 def from_table(table: pa.Table) -> Iterator[tuple[int, SplitOutcome | None, list[Finding]]]:
-    """Yields what :func:`to_batch` was given from a table of :data:`OUTCOME`, in no order."""
-    splits: defaultdict[tuple[int, int | None], list[_Row]] = defaultdict(list)
-    for row in table.to_pylist():
-        splits[row["store"], row["split"]].append(row)
-    for (store, split), rows in splits.items():
+    """Yields what :func:`to_batch` was given from a table of :data:`OUTCOME`, whose rows stay together."""
+    # A batch at a time: as objects of Python, rows take many times their room in the table.
+    every = (row for batch in table.to_batches() for row in batch.to_pylist())
+    for (store, split), group in groupby(every, key=lambda row: (row["store"], row["split"])):
+        rows = list(group)
         findings = [Finding(**finding) for row in rows for finding in row["findings"]]
         if split is None:
             yield store, None, findings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,28 +220,29 @@ class Compaction:
         files, task = self._files, plan.task
         slices = by_queue(one for segment in written for one in segment.derived.slices)
         file_bytes = task.geometry.queue_file_size_bytes
-        runner.each(
-            staged,
-            lambda around, key: write_queue(around, staged, *key, slices[key], file_bytes),
-            sorted(slices),
-        )
-        queues = compaction_queues(files, plan.root)
-        positions = runner.each(
-            staged,
-            lambda around, key: write_compaction_log(around, task, staged, key, slices.get(key, ())),
-            queues,
-        )
-        if queues:
-            text = encode_positions(dict(zip(queues, positions, strict=True)))
-            files.make_dirs(staged / COMPACTION)
-            files.write_file(staged / COMPACTION / POSITION_FILE, text.encode())
         geometry = index_geometry(files, plan.root) or DEFAULT_INDEX_GEOMETRY
         counts = [(one.first, one.keys) for one in written]
         index = plan_index(files, staged, counts, geometry, self.clock.now_ms())
         if index:
             files.make_dirs(staged / INDEX)
-        ends = runner.each(staged, lambda around, one: write_index_file(around, staged, geometry, one), index)
-        return next((end for end in reversed(ends) if end), 0)
+        logs = compaction_queues(files, plan.root)
+        work = [
+            *(partial(write_index_file, staged=staged, geometry=geometry, plan=one) for one in index),
+            *(
+                partial(write_compaction_log, task=task, staged=staged, key=key, slices=slices.get(key, ()))
+                for key in logs
+            ),
+            *(
+                partial(write_queue, staged=staged, key=key, slices=own, file_bytes=file_bytes)
+                for key, own in slices.items()
+            ),
+        ]
+        done = runner.each(staged, lambda around, write: write(around), work)
+        if logs:
+            positions = dict(zip(logs, done[len(index) :], strict=False))
+            files.make_dirs(staged / COMPACTION)
+            files.write_file(staged / COMPACTION / POSITION_FILE, encode_positions(positions).encode())
+        return next((end for end in reversed(done[: len(index)]) if end), 0)
 
     def _runner(self, spark: SparkSession | None) -> Runner:
         if self.runner is not None:

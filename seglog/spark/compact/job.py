@@ -8,6 +8,7 @@ under the same name.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -26,6 +27,7 @@ from seglog.spark.compact.summary import QueuePart
 from seglog.spark.compact.swap import files_around
 from seglog.spark.compact.task import Task, scan_split
 from seglog.spark.compact.writing import SegmentPlan, WrittenSegment, write_segment
+from seglog.spark.task_memory import keep_modules
 from seglog.storage.audit import AuditPlan
 from seglog.storage.files import RestoringFiles
 from seglog.storage.kernels.key_winners import KEYED
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 _SHARE_BYTES: Final = 512 << 20
 """Log whose keyed records one task compares: some millions, 45 bytes each."""
+_TASKS_A_CORE: Final = 4
+_MOST_A_TASK: Final = 16
+"""Pieces of work that a task does one after the other, and does again if it is killed."""
 _QUEUE_PART: Final = pa.schema(
     [
         ("part", pa.int32()),
@@ -74,6 +79,7 @@ class SparkRunner:
         plan = replace(plan, queue_files={}, batch_files={}, log_files=[], findings=[])  # what tasks need
 
         def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_modules()
             files = files_around(plan.root)
             for batch in batches:
                 for number in batch.column(0).to_pylist():
@@ -94,6 +100,7 @@ class SparkRunner:
         """Runs phases 2 to 4 as one job."""
 
         def decide_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_modules()
             files = files_around(task.root)
             for part, packed in sorted(_by_part(batches).items()):
                 losers = np.frombuffer(b"".join(packed), LOSER)
@@ -114,13 +121,15 @@ class SparkRunner:
 
     def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
         """Runs a function as one job, a task for some pieces of work."""
-        import pickle
+        pieces = [pickle.dumps(one) for one in work]  # a task makes objects of its own ones only
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_modules()
             files = files_around(staged.parent)
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    made = pickle.dumps(do(files, work[number]))
+                    piece = pickle.loads(pieces[number])  # noqa: S301 - made above
+                    made = pickle.dumps(do(files, piece))
                     yield pa.RecordBatch.from_arrays(
                         [pa.array([number]), pa.array([made])], ["number", "made"]
                     )
@@ -129,7 +138,7 @@ class SparkRunner:
             return []
         table = self._numbers(len(work)).mapInArrow(run, "number bigint, made binary").toArrow()
         results = dict(zip(table["number"].to_pylist(), table["made"].to_pylist(), strict=True))
-        return [pickle.loads(results[number]) for number in range(len(work))]  # noqa: S301 - made by our tasks
+        return [pickle.loads(results[number]) for number in range(len(work))]  # noqa: S301 - by our tasks
 
     def _losers(self, task: Task, staged: Path | None, takers: int) -> DataFrame:
         """Returns who is superseded, and a row without any for each part, so that none is missing.
@@ -147,6 +156,7 @@ class SparkRunner:
         shares = self._shares(task, _SHARE_BYTES)
 
         def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_modules()
             for batch in batches:
                 for part in batch.column(0).to_pylist():
                     rows = keyed_rows(files_around(task.root), task, part, staged)
@@ -154,6 +164,7 @@ class SparkRunner:
                     yield _packed(rows, share.astype(np.int64), shares, partial(_of_share, part))
 
         def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_modules()
             packed = [value for values in _by_part(batches).values() for value in values]
             losers = losers_of(np.frombuffer(b"".join(packed), KEYED))
             yield _packed(
@@ -169,7 +180,8 @@ class SparkRunner:
 
     def _numbers(self, count: int) -> DataFrame:
         parallelism = self._spark.sparkContext.defaultParallelism
-        return self._spark.range(0, count, 1, max(1, min(count, 4 * parallelism)))
+        tasks = max(_TASKS_A_CORE * parallelism, count // _MOST_A_TASK)
+        return self._spark.range(0, count, 1, max(1, min(count, tasks)))
 
 
 def _of_share(part: int, share: int) -> tuple[int, int]:

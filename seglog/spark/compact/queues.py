@@ -15,7 +15,7 @@ import numpy as np
 
 from seglog.errors import StoreError
 from seglog.spark.compact.derived import SPILLED, QueueSlice, Spilled, units_path
-from seglog.spark.compact.records import ATTEMPT, load_part
+from seglog.spark.compact.records import ATTEMPT, Key, load_part
 from seglog.storage.directory import queue_directory
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.names import segment_file_name
@@ -39,8 +39,7 @@ def load_units(files: Files, staged: Path, slices: Sequence[QueueSlice]) -> Spil
 def write_queue(
     files: RestoringFiles,
     staged: Path,
-    topic: str,
-    queue_id: int,
+    key: Key,
     slices: Sequence[QueueSlice],
     file_bytes: int,
 ) -> int:
@@ -49,14 +48,14 @@ def write_queue(
     Args:
         files: Where the store is.
         staged: The store that is being made.
-        topic: The queue's topic.
-        queue_id: Its number.
+        key: Topic and number of the queue.
         slices: All of its units, in the order of the log.
         file_bytes: Length of its files.
 
     Raises:
         StoreError: Its queue offsets have a gap: the log was not in order.
     """
+    topic, queue_id = key
     begin, end = slices[0].first_offset, slices[-1].first_offset + slices[-1].units
     directory = staged / queue_directory(topic, queue_id)
     files.make_dirs(directory)

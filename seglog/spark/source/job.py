@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.values.columns import Wanted, spark_columns
 from seglog.spark.source.wanted.options import parse_options
+from seglog.spark.task_memory import keep_modules
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class MessageFrames:
         options, pieces = replace(self._options, topics=named), self._pieces
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            keep_modules()
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     yield from read_piece(pieces[number], options, options.selection, wanted)

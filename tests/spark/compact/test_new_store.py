@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from typing_extensions import override
@@ -16,12 +18,14 @@ from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
 from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.queue.compaction import compaction_sizes
 from seglog.storage.kernels import PYTHON
 from tests.support.local_runner import LocalRunner
 from tests.support.machine.kernels import BOTH, running
 from tests.support.material.compactions import SIZES, STEP_MS, fill_random
 
 POLICIES = {
+    "Comp": Policy(compact=True),
     "Prices": Policy(compact=True, delete_retention_ms=50 * STEP_MS),
     "Events": Policy(retention_bytes=15_000),
 }
@@ -52,13 +56,40 @@ class CountingFiles(RealFiles):
         return CountedFile(path, os.O_RDWR if writable else os.O_RDONLY, self.read)
 
 
-def compact(root, now_ms, files=None, **options):
+class TwiceRunner(LocalRunner):
+    """Does everything twice at the same time, as Spark does where an attempt seems to hang or to be lost."""
+
+    def _twice(self, do):
+        with ThreadPoolExecutor(2) as pool:
+            first, second = [attempt.result() for attempt in (pool.submit(do), pool.submit(do))]
+        assert first == second
+        return second
+
+    @override
+    def scan(self, plan, asked, staged):
+        return self._twice(lambda: list(super(TwiceRunner, self).scan(plan, asked, staged)))
+
+    @override
+    def decide(self, task, staged):
+        return self._twice(lambda: super(TwiceRunner, self).decide(task, staged))
+
+    @override
+    def write_segments(self, task, staged, plans, begins):
+        return self._twice(lambda: super(TwiceRunner, self).write_segments(task, staged, plans, begins))
+
+    @override
+    def each(self, staged, do, work):
+        return self._twice(lambda: super(TwiceRunner, self).each(staged, do, work))
+
+
+def compact(root, now_ms, files=None, runner=LocalRunner, **options):
     files = files or RealFiles()
+    there = {queue.parent.name for queue in root.glob("consumequeue/*/*")}
     job = Compaction(
         root,
-        POLICIES,
+        {topic: policy for topic, policy in POLICIES.items() if topic in there},
         allow_undelivered=True,
-        runner=LocalRunner(files),
+        runner=runner(files),
         files=files,
         clock=VirtualClock(now_ms),
         draw=lambda bits: 0x1234567 % (1 << bits),
@@ -111,3 +142,22 @@ def test_the_old_log_is_read_twice_at_most_and_each_unit_once(tmp_path):
     new = tmp_path / "s.compact" / "new"
     units = sum(path.stat().st_size for path in (filled.root / "consumequeue").rglob("0*") if path.is_file())
     assert 0 < read[new / ".units"] <= 33 / 20 * units
+
+
+def test_what_two_attempts_do_at_once_is_done_once(tmp_path):
+    root = tmp_path / "once" / "s"
+    root.parent.mkdir()
+    filled = fill_random(root, 37, 300)
+    table = {"Comp": {"topicName": "Comp", "attributes": {"cleanup.policy": "COMPACTION"}}}
+    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    clock, sizes = VirtualClock(filled.now_ms), compaction_sizes(10_000, 1_000)
+    with MessageStore.open(root, clock=clock, compaction_sizes=sizes) as store:
+        for number in range(200):
+            store.put("Comp", b"%d " % number * 20, keys=f"k{number % 11}")
+    twin = tmp_path / "twice" / "s"
+    twin.parent.mkdir()
+    shutil.copytree(root, twin, copy_function=shutil.copy2)
+    compact(root, filled.now_ms, split_bytes=6_000)
+    compact(twin, filled.now_ms, runner=TwiceRunner, split_bytes=6_000)
+    assert content(twin) == content(root)
+    assert any(name.parts[0] == "compaction" for name in content(root))

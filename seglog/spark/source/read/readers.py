@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.tables import TablePiece, plan_table, read_table
+from seglog.spark.task_memory import keep_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,7 @@ class MessageReader(DataSourceReader):
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the messages of a partition; PySpark makes one of its own where there is none."""
+        keep_modules()
         if isinstance(partition, PiecePartition):
             yield from read_piece(partition.piece, self._options, self._selection, self._wanted)
 

@@ -18,6 +18,7 @@ from seglog.spark.source.read.read_plan import read_piece
 from seglog.spark.source.read.readers import PiecePartition
 from seglog.spark.source.stream.stream_offset import StreamOffset
 from seglog.spark.source.stream.stream_plan import StreamPlan
+from seglog.spark.task_memory import keep_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +71,7 @@ class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the messages of a partition."""
+        keep_modules()
         if isinstance(partition, PiecePartition):
             yield from read_piece(partition.piece, self._options, self._options.selection, self._wanted)
 
