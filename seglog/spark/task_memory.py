@@ -1,6 +1,6 @@
 """What a Python worker of Spark keeps from task to task: the modules that it imported.
 
-After each task Spark has the worker look through all of its objects for circles that nobody reaches any
+After each task Spark has the worker look through all of its objects for circles that are not reached any
 more. With numpy, pyarrow and the engine imported that is 40 to 80 ms of CPU for nothing, as much as a task
 needs that reads 128 MiB of log. Objects of modules stay as long as the worker does, so they are taken out of
 that search, once.
