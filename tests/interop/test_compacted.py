@@ -10,9 +10,9 @@ import pytest
 from seglog import MessageStore
 from seglog.clock import SystemClock, VirtualClock
 from seglog.spark.compact.compact import Compaction
-from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import PLACEHOLDER_FLAG, PLACEHOLDER_PROPERTY
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line, place
 from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages, Probe
@@ -75,8 +75,8 @@ def test_rocketmq_serves_what_is_left(judge: Judge, compacted, copied: Callable[
     assert dump.refusal is None
     theirs = dump.of_kind("msg")
     assert differences(ours, theirs) == []
-    placeholders = [line for line in theirs if line["properties"].get(COMPACTED) == "1"]
-    kept = [line for line in theirs if COMPACTED not in line["properties"]]
+    placeholders = [line for line in theirs if line["properties"].get(PLACEHOLDER_PROPERTY) == "1"]
+    kept = [line for line in theirs if PLACEHOLDER_PROPERTY not in line["properties"]]
     assert len(kept) == 300 + 34
     assert len(placeholders) > 0
     moved = ("commitLogOffset", "cqPos", "msgId", "offsetMsgId", "storeSize")

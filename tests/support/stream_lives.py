@@ -298,7 +298,7 @@ class Life:
             return
         stream.done(reader.pending)
         reader.pending = None
-        reader.given.update(self._name(row["body"]) for row in rows if row["body"])
+        reader.given.update(self._name(row["body"]) for row in rows)
 
     def _name_lost(self, reader: Reader, text: str) -> None:
         """Takes down the messages that a text names; one that is there cannot be lost."""

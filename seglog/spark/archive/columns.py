@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.spark.archive.record_crc import record_crc_sql
-from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
-from seglog.storage.format.record import CRC32, FILLER_TOPIC
+from seglog.storage.format.record import CRC32, FILLER_TOPIC, PLACEHOLDER_FLAG, PLACEHOLDER_PROPERTY
 from seglog.storage.format.system_names import HEARTBEAT_SYNC_TOPIC, SYSTEM_PREFIXES, TRANSIT_TOPICS
 
 READ: Final = (
@@ -45,7 +44,7 @@ _HEAD_BYTES: Final = "(88 + 12 * (shiftright(sysFlag, 4) & 1) + 12 * (shiftright
 """Of a record, by its flags: see :data:`seglog.storage.format.record.record.HEADS`."""
 IS_PLACEHOLDER: Final = (
     f"(flag = {PLACEHOLDER_FLAG} AND octet_length(body) = 0"
-    f" AND size(map_filter(properties, (k, v) -> k NOT IN ('{COMPACTED}', '{CRC32}'))) = 0)"
+    f" AND size(map_filter(properties, (k, v) -> k NOT IN ('{PLACEHOLDER_PROPERTY}', '{CRC32}'))) = 0)"
 )
 """Applications may use the flag of placeholders too."""
 MADE: Final = {

@@ -27,7 +27,7 @@ from seglog.errors import StoreMismatchError
 from seglog.spark.archive.folder import Key
 from seglog.spark.archive.manifest import LastRecord, Run
 from seglog.spark.archive.store_facts import FoundRecord, StoreFacts
-from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG
+from seglog.storage.format.record import PLACEHOLDER_FLAG
 
 
 class LoggedQueue(NamedTuple):

@@ -109,7 +109,7 @@ class StoreRows:
             offsets: By topic and number of the queue.
             strict: Whether a stretch of the log that cannot be read ends the job.
         """
-        reader = self._spark.read.format("seglog").schema(columns.READ)
+        reader = self._spark.read.format("seglog").schema(columns.READ).option("includePlaceholders", "true")
         reader = reader.option("verify", str(self._verify).lower())
         reader = reader.option("failOnDataLoss", str(strict).lower())
         if self._topics:
@@ -126,6 +126,7 @@ class StoreRows:
         """Returns what the log says of queues of which the last archived record is asked for."""
         keys = [(one.topic, one.queue_id, one.queue_offset) for one in asked]
         reader = self._spark.read.format("seglog").schema(columns.READ).option("failOnDataLoss", "false")
+        reader = reader.option("includePlaceholders", "true")
         reader = reader.option("topic", ",".join(sorted({one.topic for one in asked})))
         rows = reader.load(str(self._root)).where(columns.TAKES_SLOT)
         frame = small_frame(self._spark, "topic string, queueId int, asked bigint", keys)

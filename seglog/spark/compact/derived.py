@@ -19,13 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import StoreError
-from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG
 from seglog.spark.compact.records import Key, save_bytes
 from seglog.storage.files import RestoringFiles
 from seglog.storage.format.index import KEY_ROW, KeyRows
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.record import FLAG_AT, INNER_BATCH
+from seglog.storage.format.record import FLAG_AT, INNER_BATCH, PLACEHOLDER_FLAG
 from seglog.storage.kernels import walk_into
 from seglog.storage.kernels.gather import Bytes, overlapping
 from seglog.storage.kernels.record_moves import crc32

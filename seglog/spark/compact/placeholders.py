@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.storage.format.record import PLACEHOLDER_FLAG, PLACEHOLDER_MARK
 from seglog.storage.kernels.record_facts import PlaceholderMark
 
-COMPACTED: Final = "SEGLOG_COMPACTED"
-PLACEHOLDER_FLAG: Final = 0x434D_5054
-"""``flag`` of every placeholder: "CMPT" in ASCII."""
-MARK: Final = PlaceholderMark(PLACEHOLDER_FLAG, f"{COMPACTED}\x011\x02".encode())
+MARK: Final = PlaceholderMark(PLACEHOLDER_FLAG, PLACEHOLDER_MARK)

@@ -38,7 +38,13 @@ class MessageFrames:
 
     def __init__(self, spark: SparkSession, paths: Sequence[str], *, verify: bool = True) -> None:
         self._spark = spark
-        given = {"paths": json.dumps(paths), "failOnDataLoss": "false", "verify": str(verify).lower()}
+        # Offsets of groups count placeholders too: brokers serve them.
+        given = {
+            "paths": json.dumps(paths),
+            "failOnDataLoss": "false",
+            "verify": str(verify).lower(),
+            "includePlaceholders": "true",
+        }
         self._options = parse_options(given)
         self._pieces = plan_pieces(self._options)
 

@@ -19,8 +19,8 @@ from seglog.spark.archive.manifest import check_store_name
 from seglog.spark.archive.record_crc import record_crc, record_crc_sql
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.archive.rows import read_archive
-from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
+from seglog.storage.format.record import PLACEHOLDER_FLAG
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, content, copy, put
 from tests.support.material.compactions import SIZES
 from tests.support.material.golden import extract

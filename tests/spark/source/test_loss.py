@@ -18,6 +18,7 @@ from seglog.spark.compact.swap import discard_old, files_around
 from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import PLACEHOLDER_FLAG
 from tests.support.local_runner import LocalRunner
 from tests.support.material.stores import SMALL_INDEX, AllLengths
 from tests.support.streams import COLUMNS, Stream
@@ -82,7 +83,7 @@ def store(tmp_path):
 
 
 def numbers(rows):
-    return sorted(int(row["body"]) for row in rows if row["body"].strip())
+    return sorted(int(row["body"]) for row in rows)
 
 
 def read(root, **options):
@@ -271,3 +272,22 @@ def test_an_open_writer_is_no_lost_tail(store):
                 given += numbers(stream.batch())
                 assert len(read(store.root)) == number + 1
     assert given + numbers(stream.batch()) == list(range(200))
+
+
+def test_placeholders_of_a_compaction_are_no_messages_unless_asked_for(store):
+    store.put(40, keys=lambda number: f"k{number % 7}")
+    before = {row["physicalOffset"] for row in read(store.root)}
+    store.compact(compact=True, retention_bytes=None)
+    assert numbers(read(store.root)) == list(range(26, 40))
+    rows = read(store.root, include_placeholders=True)
+    low = {queue: min(row["queueOffset"] for row in rows if row["queueId"] == queue) for queue in (0, 1)}
+    assert len(rows) == sum(20 - first for first in low.values())
+    assert before.isdisjoint(row["physicalOffset"] for row in rows)
+
+
+def test_messages_with_the_flag_of_placeholders_stay_messages(store):
+    with MessageStore.open(store.root, **SIZES) as opened:
+        opened.put("T", b"5", flag=PLACEHOLDER_FLAG)
+        opened.put("T", b"", flag=PLACEHOLDER_FLAG, tags="T")
+        opened.put("T", b"", flag=PLACEHOLDER_FLAG, keys="k")
+    assert len(read(store.root)) == 3

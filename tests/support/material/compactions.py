@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from seglog.clock import VirtualClock
-from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.record import PLACEHOLDER_FLAG, PLACEHOLDER_PROPERTY
 from seglog.storage.format.record.message import Message
 from seglog.storage.format.record.properties import CRC32
 from seglog.storage.store import MessageStore
@@ -122,7 +122,7 @@ def assert_survived(root: Path, filled: Filled, kept: set[Place]) -> None:
         assert is_first or own == [ends[topic, queue_id] - 1]
     for place in placeholders:
         old, new = before[place], after[place]
-        assert new.properties.keys() <= {COMPACTED, CRC32}
+        assert new.properties.keys() <= {PLACEHOLDER_PROPERTY, CRC32}
         assert (new.body, new.store_timestamp_ms, new.store_host) == (
             b"",
             old.store_timestamp_ms,

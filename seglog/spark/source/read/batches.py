@@ -1,7 +1,7 @@
 """Record batches of messages: the columns that were asked for, of the rows that were asked for.
 
-Rows are the records that have a place in a queue: PREPARED and ROLLBACK records have none, nor have
-tombstones, which stand for messages that are lost.
+Rows are the records that have a place in a queue: PREPARED and ROLLBACK records have none. Tombstones, which
+stand for messages that are lost, are none, and placeholders of messages that were dropped only if asked for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from seglog.spark.source.values.inflated_bodies import COMPRESSION_BITS, inflate
 from seglog.spark.source.values.property_columns import PropertyColumns
 from seglog.spark.source.values.strings import as_text, gather
 from seglog.storage.format.layout import I32_ITEMS
-from seglog.storage.format.record import FLAG_AT, LOST_FLAG, is_tombstone
+from seglog.storage.format.record import (
+    FLAG_AT,
+    LOST_FLAG,
+    PLACEHOLDER_FLAG,
+    PLACEHOLDER_PROPERTIES_BYTES,
+    is_tombstone,
+)
 from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.gather import (
     Bytes,
@@ -85,15 +91,25 @@ class Messages:
         window: The records; those that are no messages are left out.
         queues: Topic and number of the queues that its rows belong to.
         inflates: Whether bodies are inflated.
+        has_placeholders: Whether placeholders are left among them.
     """
 
-    def __init__(self, window: Window, queues: Sequence[tuple[str, int]], *, inflates: bool = False) -> None:
+    def __init__(
+        self,
+        window: Window,
+        queues: Sequence[tuple[str, int]],
+        *,
+        inflates: bool = False,
+        has_placeholders: bool = False,
+    ) -> None:
         self._inflates = inflates
         self._buffer: Bytes = np.frombuffer(window.memory, np.uint8)
         self._queues = queues
         rows = window.rows[are_dispatched(window.rows)]
-        lost = _are_lost(window.memory, self._buffer, rows["phy_offset"] - window.phy_offset, rows)
-        self.rows: Rows = rows[~lost] if lost.any() else rows
+        left_out = _are_lost(window.memory, self._buffer, rows["phy_offset"] - window.phy_offset, rows)
+        if not has_placeholders:
+            left_out |= _are_placeholders(self._buffer, rows["phy_offset"] - window.phy_offset, rows)
+        self.rows: Rows = rows[~left_out] if left_out.any() else rows
         self._positions: Ints = self.rows["phy_offset"] - window.phy_offset
         self._sizes: Ints = self.rows["size_bytes"].astype(np.int64)
 
@@ -227,6 +243,7 @@ def iter_batches(
     batch_rows: int,
     *,
     inflates: bool,
+    has_placeholders: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the messages of windows, at most ``batch_rows`` at a time."""
     for window in windows:
@@ -234,7 +251,7 @@ def iter_batches(
         parts = -(-count // batch_rows)
         for start, end in _even(count, parts):
             part = Window(window.memory, window.phy_offset, window.rows[start:end])
-            messages = Messages(part, queues, inflates=inflates)
+            messages = Messages(part, queues, inflates=inflates, has_placeholders=has_placeholders)
             if len(messages.rows):
                 yield messages.batch(wanted, constants)
 
@@ -265,6 +282,19 @@ def _are_lost(memory: memoryview, buffer: Bytes, positions: Ints, rows: Rows) ->
     for row in np.flatnonzero(found).tolist():
         start = int(positions[row])
         found[row] = is_tombstone(memory[start : start + int(rows["size_bytes"][row])])
+    return found
+
+
+def _are_placeholders(buffer: Bytes, positions: Ints, rows: Rows) -> Mask:
+    """Returns which records are placeholders; applications may use their flag too."""
+    found: Mask = overlapping(buffer, I32_ITEMS)[positions + FLAG_AT] == PLACEHOLDER_FLAG
+    at = np.flatnonzero(found)
+    if len(at):
+        sizes = rows["size_bytes"][at].astype(np.int64)
+        _valid, heads = read_heads(buffer, positions[at], rows["phy_offset"][at], sizes, _HEADS)
+        ok, _starts, lengths = properties_ranges(buffer, positions[at], sizes, heads)
+        has_nothing = ok & (heads["body_bytes"] == 0)
+        found[at] = has_nothing & np.isin(lengths, list(PLACEHOLDER_PROPERTIES_BYTES))
     return found
 
 

@@ -126,7 +126,13 @@ def read_piece(
         if piece.tells_tombstones:
             chosen = _telling_tombstones(chosen, names, lose)
         yield from iter_batches(
-            chosen, names, wanted, constants, options.batch_rows, inflates=options.decompress
+            chosen,
+            names,
+            wanted,
+            constants,
+            options.batch_rows,
+            inflates=options.decompress,
+            has_placeholders=options.include_placeholders,
         )
     finally:
         rows.close()

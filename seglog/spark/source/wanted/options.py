@@ -52,6 +52,8 @@ class Options:
         access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
         decompress: Whether bodies are inflated. One that does not inflate, or would to more than 64 MiB,
             stays as stored, as do lz4 and zstd bodies; ``sysFlag`` still says that it is compressed.
+        include_placeholders: Whether there is a row for each placeholder, which a compaction leaves for a
+            message that it dropped; its ``flag`` is 0x434D5054.
         job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
         table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """
@@ -74,6 +76,7 @@ class Options:
     max_offsets_per_trigger: int | None = None
     access_path: AccessPath = "auto"
     decompress: bool = False
+    include_placeholders: bool = False
     job_id: str | None = None
     table: Table = "messages"
 
@@ -260,6 +263,7 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "maxOffsetsPerTrigger": ("max_offsets_per_trigger", _at_least(1)),
     "accessPath": ("access_path", _word("auto", "cq", "scan")),
     "decompress": ("decompress", _bool),
+    "includePlaceholders": ("include_placeholders", _bool),
     "jobId": ("job_id", _job_id),
     "table": ("table", _word("messages", "queues", "offsets", "index")),
 }

@@ -19,6 +19,12 @@ from seglog.storage.format.record.message import Message as Message
 from seglog.storage.format.record.message import decode_message as decode_message
 from seglog.storage.format.record.message import decode_message_id as decode_message_id
 from seglog.storage.format.record.message import inflate as inflate
+from seglog.storage.format.record.placeholder import PLACEHOLDER_FLAG as PLACEHOLDER_FLAG
+from seglog.storage.format.record.placeholder import PLACEHOLDER_MARK as PLACEHOLDER_MARK
+from seglog.storage.format.record.placeholder import (
+    PLACEHOLDER_PROPERTIES_BYTES as PLACEHOLDER_PROPERTIES_BYTES,
+)
+from seglog.storage.format.record.placeholder import PLACEHOLDER_PROPERTY as PLACEHOLDER_PROPERTY
 from seglog.storage.format.record.properties import CRC32 as CRC32
 from seglog.storage.format.record.properties import ENTRY_END as ENTRY_END
 from seglog.storage.format.record.properties import NAME_END as NAME_END
