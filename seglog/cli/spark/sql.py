@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -12,27 +15,39 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
+from seglog.errors import CorruptError
 from seglog.spark.remote_files import is_address
 from seglog.spark.save import save_table
+from seglog.spark.session import Session
 from seglog.spark.views import json_value, make_views
+from seglog.storage.findings import Finding, Severity
 
-SHOWN_ROWS = 1000
+SHOWN_ROWS: Final = 1000
+_ASKS_MESSAGES: Final = re.compile(r"\bmessages\b", re.IGNORECASE)
+_SHOWN_LOSSES: Final = 20
 
 
 @click.command
 @options.readable_stores
 @click.argument("query")
+@click.option("--allow-loss", is_flag=True, help="Do not look whether messages are left out, and end with 0.")
 @options.cluster
 @to_results
-def command(*, paths: Sequence[str], query: str, cluster: Cluster, results: Results) -> None:
+def command(
+    *, paths: Sequence[str], query: str, allow_loss: bool, cluster: Cluster, results: Results
+) -> None:
     """Ask QUERY, in Spark's SQL, about all STOREs: the last argument.
 
-    Views: messages, queues, offsets, index; the column `store` says which store a row is from. Messages that
-    cannot be read are left out; `seglog spark audit` says which those are. A table shows the first 1,000
-    rows; --json prints and --output writes all of them.
+    Views: messages, queues, offsets, index; the column `store` says which store a row is from. A table shows
+    the first 1,000 rows; --json prints and --output writes all of them.
+
+    Messages that cannot be read are left out. After a question about messages the stores are audited, which
+    reads them once more: what is lost is said on stderr, and the command ends with 11. --allow-loss leaves
+    that out.
     """
+    stores = [path if is_address(path) else str(Path(path).absolute()) for path in paths]
     with job_session(cluster, "asking", paths) as session:
-        make_views(session, [path if is_address(path) else str(Path(path).absolute()) for path in paths])
+        make_views(session, stores)
         frame = session.sql(query)
         if results.folder is not None:
             save_table(frame, results.folder, results.format)
@@ -42,6 +57,34 @@ def command(*, paths: Sequence[str], query: str, cluster: Cluster, results: Resu
                 render.emit({name: json_value(value) for name, value in row.asDict(recursive=True).items()})
         else:
             _show(frame.columns, frame.take(SHOWN_ROWS + 1))
+        if not allow_loss and _ASKS_MESSAGES.search(query):
+            _check_whole(session, stores)
+
+
+def _check_whole(session: Session, stores: Sequence[str]) -> None:
+    """Says which messages the answer is without, and ends the command if there are any."""
+    from seglog.spark.audit import audit_stores
+
+    is_whole = True
+    for store, report in zip(stores, audit_stores(stores, spark=session), strict=True):
+        losses = [finding for finding in report.findings if _is_left_out(finding)]
+        for loss in losses[:_SHOWN_LOSSES]:
+            render.say(f"{render.printable(store)}: data loss: {render.printable(str(loss))}", err=True)
+        if len(losses) > _SHOWN_LOSSES:
+            more = render.count_text(len(losses) - _SHOWN_LOSSES, "loss", "losses")
+            render.say(f"and {more} more", err=True)
+        if losses:
+            is_whole = False
+            typed = shlex.quote(store)
+            render.say("the answer is without what was there; --allow-loss takes it so", err=True)
+            render.say(f"help: `seglog spark audit {typed}` says more of it", err=True)
+    if not is_whole:
+        raise click.exceptions.Exit(CorruptError.exit_code)
+
+
+def _is_left_out(finding: Finding) -> bool:
+    """Returns whether the rows of a store are without messages for this: lost, or to be had by a repair."""
+    return finding.severity is Severity.LOSS or finding.code == "record-repairable"
 
 
 def _show(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

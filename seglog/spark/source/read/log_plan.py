@@ -9,6 +9,7 @@ take all that proves itself in them. That end is found without a walk where the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +18,11 @@ from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.spark.source.read.log_end import find_log_end
 from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.queue_units import look_at_store
+from seglog.spark.source.read.store_times import files_of_times
+from seglog.spark.source.wanted.selection import ALL, Span
 from seglog.storage.directory import (
     LogFile,
+    LogReader,
     StoreGeometry,
     check_is_store,
     check_names,
@@ -71,7 +75,12 @@ class LogPlan:
 
 
 def plan_log(
-    root: Path, files: Files, *, split_bytes: int = DEFAULT_SPLIT_BYTES, verify: bool = True
+    root: Path,
+    files: Files,
+    *,
+    split_bytes: int = DEFAULT_SPLIT_BYTES,
+    verify: bool = True,
+    times_ms: Span = ALL,
 ) -> LogPlan:
     """Finds where a log ends, and cuts it into splits.
 
@@ -80,6 +89,7 @@ def plan_log(
         files: Where it is.
         split_bytes: Length of a split, at least 1024.
         verify: Whether to compute checksums.
+        times_ms: Store times that are wanted: files without any of them are left out.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
@@ -98,8 +108,10 @@ def plan_log(
     end = find_log_end(files, root, listing, queues, verify=verify)
     known = [file for file in listing.log_files if file.first_offset < end.phy_offset]
     extent = range(end.phy_offset)
+    with closing(LogReader(files, root, segment)) as reader:
+        wanted = files_of_times(reader, known, times_ms)
     splits = tuple(
-        split for file in known for split in cut_file(file, segment, extent, end.holes, split_bytes)
+        split for file in wanted for split in cut_file(file, segment, extent, end.holes, split_bytes)
     )
     losses = (*end.holes, *missing_files(known, segment), *end.lost)
     return LogPlan(root, listing.geometry, splits, losses, end.phy_offset)

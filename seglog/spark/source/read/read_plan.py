@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,34 +14,14 @@ from seglog.spark.source.read.batches import Constants, iter_batches, tombstone_
 from seglog.spark.source.read.log_plan import LogPlan, LogSplit, plan_log
 from seglog.spark.source.read.losses import Loss, report_losses
 from seglog.spark.source.read.queue_path import QueuePath
+from seglog.spark.source.read.queue_spans import QueueSpans, spans_of_times
+from seglog.spark.source.read.queue_units import look_at_store
 from seglog.spark.source.read.split_rows import SplitRows, Window
 from seglog.spark.source.values.columns import Wanted
 from seglog.spark.source.wanted.options import Options
-from seglog.spark.source.wanted.selection import LEAST, MOST, Chooser, Selection
-from seglog.storage.directory import StoreGeometry
+from seglog.spark.source.wanted.selection import MOST, Chooser, Selection
+from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.splits import MIN_SPLIT_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSpans:
-    """Which messages of queues a stream reads where it goes on by queue offsets.
-
-    Attributes:
-        starting: First queue offset that is read, by topic and number; of others all are.
-        ending: First that is not read any more, in the same way.
-    """
-
-    starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
-
-    def of(self, selection: Selection) -> Selection:
-        """Returns what of a selection is in them."""
-        starting, ending = dict(selection.starting), dict(selection.ending)
-        for key, at in self.starting.items():
-            starting[key] = max(at, starting.get(key, LEAST))
-        for key, at in self.ending.items():
-            ending[key] = min(at, ending.get(key, MOST))
-        return replace(selection, starting=starting, ending=ending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +46,12 @@ class Piece:
     tells_tombstones: bool = False
 
 
-def plan_pieces(options: Options) -> list[Piece]:
+def plan_pieces(options: Options, selection: Selection | None = None) -> list[Piece]:
     """Returns what the tasks of a read read, those of one store in log order.
+
+    Args:
+        options: What was asked for.
+        selection: Which messages, if filters of the query say more of them than the options.
 
     Raises:
         CorruptError: A part of a log cannot be read, and ``failOnDataLoss`` is on.
@@ -74,7 +59,12 @@ def plan_pieces(options: Options) -> list[Piece]:
         NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
     """
-    return pieces_of([_plan(path, options) for path in options.paths], options)
+    selection = selection or options.selection
+    pieces = pieces_of([_plan(path, options, selection) for path in options.paths], options)
+    if not options.starting_by_ms and not options.ending_by_ms:
+        return pieces
+    spans = [_spans(path, options) for path in options.paths]
+    return [replace(piece, spans=spans[piece.store]) for piece in pieces]
 
 
 def pieces_of(plans: Sequence[LogPlan], options: Options) -> list[Piece]:
@@ -138,12 +128,29 @@ def read_piece(
         rows.close()
 
 
-def _plan(path: str, options: Options) -> LogPlan:
+def _plan(path: str, options: Options, selection: Selection) -> LogPlan:
     files, root = locate(path)
-    plan = plan_log(root, files, split_bytes=options.max_partition_bytes, verify=options.verify)
-    losses = [of for loss in plan.losses if (of := loss.of(options.selection)) is not None]
+    plan = plan_log(
+        root,
+        files,
+        split_bytes=options.max_partition_bytes,
+        verify=options.verify,
+        times_ms=selection.store_times_ms,
+    )
+    losses = [of for loss in plan.losses if (of := loss.of(selection)) is not None]
     report_losses(path, losses, plan.geometry, fails=options.fail_on_data_loss)
     return plan
+
+
+def _spans(path: str, options: Options) -> QueueSpans:
+    """Returns the queue offsets of a store that the times by queue stand for."""
+    files, root = locate(path)
+    listing, queues = look_at_store(files, root)
+    first = listing.log_files[0].first_offset if listing.log_files else 0
+    with closing(LogReader(files, root, listing.geometry.segment_size_bytes)) as reader:
+        return spans_of_times(
+            reader, queues, range(first, MOST), options.starting_by_ms, options.ending_by_ms
+        )
 
 
 def _choose(windows: Iterable[Window], chooser: Chooser) -> Iterator[Window]:

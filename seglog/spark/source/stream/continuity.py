@@ -21,6 +21,7 @@ from typing import Final
 
 from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.queue_units import Queue
+from seglog.spark.source.read.store_times import first_stored_from
 from seglog.spark.source.stream.store_view import StoreView
 from seglog.spark.source.stream.stream_offset import NO_QUEUE, Key, StoreOffset, by_key, is_there
 from seglog.spark.source.wanted.selection import Selection
@@ -139,7 +140,7 @@ def _is_place_of_queues(view: StoreView, at: StoreOffset) -> bool:
         floor = known.get(queue.key)
         if floor is None:
             continue
-        number = queues.number_at(queue, place, floor)
+        number = queues.first_at(queue, place)
         if queues.queue_offset(queue, number) != floor:
             return False
     return True
@@ -187,15 +188,8 @@ def _after_rollback(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]
 def _parted_at(view: StoreView, queue: Queue, found: range, newest_ms: int) -> int:
     """Returns the queue offset of the first message of a queue that was stored after a time."""
     queues = view.fitting_queues
-    low, high = queues.number_of(queue, found.start), queues.number_of(queue, found.stop)
-    while low < high:
-        middle = (low + high) // 2
-        row = view.row_at(queue, middle)
-        if row is not None and row.store_timestamp_ms > newest_ms:
-            high = middle
-        else:
-            low = middle + 1
-    return queues.queue_offset(queue, low)
+    room = range(queues.number_of(queue, found.start), queues.number_of(queue, found.stop))
+    return queues.queue_offset(queue, first_stored_from(view.reader, queues, queue, room, newest_ms + 1))
 
 
 def _begin(view: StoreView, floors: Mapping[Key, int]) -> int:

@@ -16,11 +16,14 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from seglog.clock import Clock, SystemClock
 from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
 from seglog.spark.source.read.log_plan import LogPlan, check_log_names, cut_file, missing_files
 from seglog.spark.source.read.losses import Loss, report_losses
-from seglog.spark.source.read.read_plan import Piece, QueueSpans, pieces_of
+from seglog.spark.source.read.queue_spans import QueueSpans, spans_of_times
+from seglog.spark.source.read.read_plan import Piece, pieces_of
+from seglog.spark.source.read.store_times import files_of_times
 from seglog.spark.source.stream.continuity import is_same_log, missing_since, resume
 from seglog.spark.source.stream.store_view import FollowedStore, StoreView
 from seglog.spark.source.stream.stream_offset import (
@@ -47,14 +50,17 @@ class StreamPlan:
     Attributes:
         options: What was asked for.
         walked_bytes: How long a stretch may be that is walked to see where a batch ends.
+        clock: Measures how long a batch has waited for messages.
     """
 
     options: Options
     walked_bytes: int = WALKED_BYTES
+    clock: Clock = field(default_factory=SystemClock)
     _targets: dict[str, int] = field(default_factory=dict)
     _holes: dict[tuple[str, int, int], tuple[Loss, ...]] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _told: set[Loss] = field(default_factory=set)
+    _last_batch_ms: float | None = None
 
     def initial(self) -> StreamOffset:
         """Returns where a new stream begins: at ``startingOffsets``, by default after what is stored.
@@ -81,14 +87,15 @@ class StreamPlan:
         """
         end: StreamOffset = {}
         stores = list(self._stores())
-        left = max_messages
+        left, total = max_messages, 0
         for number, store in enumerate(stores):
             share = None if left is None else -(-left // (len(stores) - number))
             begin = self._start_of(store, start)
             with closing(self._look(store, by_key(begin["queues"]))) as view:
                 end[store.name], taken = self._advance(view, begin, share)
             left = None if left is None else left - taken
-        return end
+            total += taken
+        return start if self._waits(total) else end
 
     def pieces(self, start: StreamOffset, end: StreamOffset) -> list[Piece]:
         """Returns what the tasks of a batch read.
@@ -122,6 +129,17 @@ class StreamPlan:
     def _look(self, store: FollowedStore, hints: Mapping[Key, int]) -> StoreView:
         return StoreView(store, hints, verify=self.options.verify)
 
+    def _waits(self, messages: int) -> bool:
+        """Returns whether a batch with so many messages waits for more, as ``minOffsetsPerTrigger`` says."""
+        least, now_ms = self.options.min_offsets_per_trigger, self.clock.monotonic_ms()
+        if least is None or self._targets:
+            return False
+        last_ms = self._last_batch_ms
+        if last_ms is None or messages >= least or now_ms - last_ms >= self.options.max_trigger_delay_ms:
+            self._last_batch_ms = now_ms
+            return False
+        return True
+
     def _start_of(self, store: FollowedStore, start: StreamOffset) -> StoreOffset:
         """Returns where a stream continues in a store; a store that it had not yet is read from its start."""
         if store.name in start:
@@ -130,8 +148,13 @@ class StreamPlan:
             return _earliest(view)
 
     def _initial(self, store: FollowedStore) -> StoreOffset:
-        starting = self.options.starting
+        starting, times_ms = self.options.starting, self.options.selection.store_times_ms
         with closing(self._look(store, {})) as view:
+            if self.options.starting_by_ms:
+                return _at_times(view, self.options)
+            if self.options.starting_ms is not None:
+                files = files_of_times(view.reader, view.listing.log_files, times_ms)
+                return _at_place(view, files[0].first_offset) if files else _latest(view)
             if starting == "earliest":
                 return _earliest(view)
             if isinstance(starting, dict):
@@ -301,12 +324,21 @@ def _at_offsets(view: StoreView, selection: Selection) -> StoreOffset:
     return _at_place(view, max(place, first))
 
 
+def _at_times(view: StoreView, options: Options) -> StoreOffset:
+    """Returns the offset of a stream that begins at store times of queues: what is before counts as read."""
+    log = range(view.first_phy_offset, view.end.phy_offset)
+    spans = spans_of_times(view.reader, view.queues, log, options.starting_by_ms, {})
+    begun = _at_offsets(view, spans.of(options.selection))
+    floors = as_json(by_key(begun["queues"]) | dict(spans.starting))
+    already: AlreadyRead = {"begin": begun["physicalOffset"], "end": log.stop, "queues": floors}
+    return {**begun, "queues": floors, "alreadyRead": already}
+
+
 def _latest(view: StoreView) -> StoreOffset:
     """Returns the offset of a stream that begins behind what is stored."""
     queues, end = view.queues, view.end
     at = {
-        queue.key: queues.queue_offset(queue, queues.number_at(queue, end.phy_offset, number))
-        for queue, number in queues.ends.items()
+        queue.key: queues.queue_offset(queue, queues.first_at(queue, end.phy_offset)) for queue in queues.ends
     }
     begin: StoreOffset = {"physicalOffset": end.phy_offset, "storeTimestamp": 0, "queues": {}}
     step = Step(end.phy_offset, end.last_phy_offset, at | dict(end.following), 0, True, None)

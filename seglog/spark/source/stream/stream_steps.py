@@ -89,7 +89,7 @@ def step_by_units(
     following: dict[Key, int] = {}
     last_phy_offset = -1
     for queue in queues.ends:
-        number = queues.number_at(queue, place)
+        number = queues.first_at(queue, place)
         following[queue.key] = queues.queue_offset(queue, number)
         if number:
             last = int(queues.units(queue, number - 1, number)["phy_offset"][0])

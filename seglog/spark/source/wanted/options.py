@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeAlias
 
@@ -48,7 +48,13 @@ class Options:
         ending: Where to end: after ``latest``, or by topic and queue before offsets.
         starting_ms: Store time of the first messages that are wanted.
         ending_ms: Store time from which they are not wanted any more.
+        starting_by_ms: Store time of the first messages that are wanted of a queue, by topic and queue as
+            JSON; a queue without a message that late begins at its end, of others all are wanted.
+        ending_by_ms: Store time from which they are not wanted any more, in the same way.
         max_offsets_per_trigger: Messages in a batch of a stream; None for all.
+        min_offsets_per_trigger: Messages that a batch of a stream waits for, but not with
+            ``Trigger.AvailableNow``.
+        max_trigger_delay_ms: How long it waits for them at most, such as ``90s`` or ``15m``.
         access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
         decompress: Whether bodies are inflated. One that does not inflate, or would to more than 64 MiB,
             stays as stored, as do lz4 and zstd bodies; ``sysFlag`` still says that it is compressed.
@@ -73,7 +79,11 @@ class Options:
     ending: Place | None = None
     starting_ms: int | None = None
     ending_ms: int | None = None
+    starting_by_ms: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ending_by_ms: Mapping[tuple[str, int], int] = field(default_factory=dict)
     max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 900_000
     access_path: AccessPath = "auto"
     decompress: bool = False
     include_placeholders: bool = False
@@ -239,6 +249,26 @@ def _place(*words: str) -> Callable[[str], Place]:
     return parse
 
 
+def _times(text: str) -> dict[tuple[str, int], int]:
+    """Reads store times in milliseconds by topic and queue, as the Kafka source does."""
+    found: dict[tuple[str, int], int] = {}
+    for topic, queues in json.loads(text).items():
+        for queue_id, time_ms in (queues if isinstance(queues, dict) else {"": None}).items():
+            if not queue_id.isdecimal() or type(time_ms) is not int or time_ms < 0:
+                raise ValueError(f"topic {topic} must have milliseconds by queue")
+            found[topic, int(queue_id)] = time_ms
+    return found
+
+
+def _delay(text: str) -> int:
+    match = _DELAY.fullmatch(text.strip().lower())
+    if match is None:
+        raise ValueError("it must be a number and ms, s, m or h, such as 15m")
+    return int(match[1]) * _DELAY_UNITS_MS[match[2]]
+
+
+_DELAY: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)")
+_DELAY_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SPECIAL: Final = {"earliest": -2, "latest": -1}
 _MAX_DIGITS: Final = 18
@@ -260,7 +290,11 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "endingOffsets": ("ending", _place("latest")),
     "startingTimestamp": ("starting_ms", _at_least(0)),
     "endingTimestamp": ("ending_ms", _at_least(0)),
+    "startingOffsetsByTimestamp": ("starting_by_ms", _times),
+    "endingOffsetsByTimestamp": ("ending_by_ms", _times),
     "maxOffsetsPerTrigger": ("max_offsets_per_trigger", _at_least(1)),
+    "minOffsetsPerTrigger": ("min_offsets_per_trigger", _at_least(1)),
+    "maxTriggerDelay": ("max_trigger_delay_ms", _delay),
     "accessPath": ("access_path", _word("auto", "cq", "scan")),
     "decompress": ("decompress", _bool),
     "includePlaceholders": ("include_placeholders", _bool),

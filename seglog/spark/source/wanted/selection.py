@@ -37,6 +37,10 @@ class Span:
         return replace(self, last=min(self.last, last))
 
 
+ALL: Final = Span()
+"""Every number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What messages have to be like.
@@ -53,7 +57,7 @@ class Selection:
     topics: frozenset[str] | None = None
     topic_pattern: re.Pattern[str] | None = None
     queues: frozenset[tuple[str, int]] | None = None
-    store_times_ms: Span = Span()
+    store_times_ms: Span = ALL
     starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
     ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
