@@ -31,7 +31,7 @@ def test_an_answer_without_messages_that_are_lost_says_so(ask, tmp_path):
     root = extract("d-magic", tmp_path)
     ran = ask(root, COUNT, "--json")
     assert json.loads(ran.stdout) == {"n": 399}
-    assert ran.exit_code == 11
+    assert ran.exit_code == 36
     assert f"{root}: data loss: " in ran.stderr
     assert "commitlog/" in ran.stderr
     assert "--allow-loss" in ran.stderr
@@ -55,5 +55,5 @@ def test_a_lost_tail_is_said(ask, tmp_path):
         elif int(path.name) == first:
             path.write_bytes(path.read_bytes()[: cut - first].ljust(8192, b"\0"))
     ran = ask(tmp_path / "s", COUNT, "--json")
-    assert (ran.exit_code, json.loads(ran.stdout)) == (11, {"n": 70})
+    assert (ran.exit_code, json.loads(ran.stdout)) == (36, {"n": 70})
     assert "queue offsets 70..89 of T/0" in ran.stderr

@@ -15,7 +15,7 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
-from seglog.errors import CorruptError
+from seglog.errors import DataLossError
 from seglog.spark.remote_files import is_address
 from seglog.spark.save import save_table
 from seglog.spark.session import Session
@@ -42,7 +42,7 @@ def command(
     the first 1,000 rows; --json prints and --output writes all of them.
 
     Messages that cannot be read are left out. After a question about messages the stores are audited, which
-    reads them once more: what is lost is said on stderr, and the command ends with 11. --allow-loss leaves
+    reads them once more: what is lost is said on stderr, and the command ends with 36. --allow-loss leaves
     that out.
     """
     stores = [path if is_address(path) else str(Path(path).absolute()) for path in paths]
@@ -79,7 +79,7 @@ def _check_whole(session: Session, stores: Sequence[str]) -> None:
             render.say("the answer is without what was there; --allow-loss takes it so", err=True)
             render.say(f"help: `seglog spark audit {typed}` says more of it", err=True)
     if not is_whole:
-        raise click.exceptions.Exit(CorruptError.exit_code)
+        raise click.exceptions.Exit(DataLossError.exit_code)
 
 
 def _is_left_out(finding: Finding) -> bool:
