@@ -14,13 +14,21 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.storage.format.layout import I64, I64_ITEMS
-from seglog.storage.format.record import CRC_MASK, HEAD_V4, HOST_BITS, encode_record, head_layout, topic_field
+from seglog.storage.format.record import (
+    CRC_MASK,
+    HEAD_V4,
+    HOST_BITS,
+    PLACEHOLDER_FLAG,
+    PLACEHOLDER_PROPERTY,
+    encode_record,
+    head_layout,
+    topic_field,
+)
 from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.gather import Bytes, Ints
 
-_MARK: Final = f"{COMPACTED}\x011\x02".encode()
+_MARK: Final = f"{PLACEHOLDER_PROPERTY}\x011\x02".encode()
 _QUEUE_OFFSET_AT: Final = HEAD_V4.offsets["queue_offset"]
 _PIECE: Final = 1 << 14
 """Placeholders that are made at a time."""

@@ -16,9 +16,9 @@ from seglog.spark.archive.gap_records import gap_batches, gap_record
 from seglog.spark.archive.manifest import EXPIRED, LOST, Interval, Missing, Run, StoreIdentity
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.archive.restore_plan import Inserted, plan_restore
-from seglog.spark.compact.placeholders import COMPACTED, PLACEHOLDER_FLAG
 from seglog.spark.compact.swap import discard_old
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import PLACEHOLDER_FLAG, PLACEHOLDER_PROPERTY
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.record import HEADS, encode_record, head_layout, topic_field
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, content, copy, damage, expire, put
@@ -68,7 +68,7 @@ def test_placeholders_are_records_that_prove_themselves(bits, record_crc, topic)
             if offset % 997 == 0 or offset < first + 5:
                 message = decode_message(record, verify=True)
                 assert (message.topic, message.queue_offset, message.body) == (topic, offset, b"")
-                assert (message.flag, message.properties[COMPACTED]) == (PLACEHOLDER_FLAG, "1")
+                assert (message.flag, message.properties[PLACEHOLDER_PROPERTY]) == (PLACEHOLDER_FLAG, "1")
                 assert (message.store_timestamp_ms, message.queue_id) == (7, 7)
                 assert ("__CRC32#" in message.properties) == record_crc
             found.append(offset)

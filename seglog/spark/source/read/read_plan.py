@@ -46,12 +46,8 @@ class Piece:
     tells_tombstones: bool = False
 
 
-def plan_pieces(options: Options, selection: Selection | None = None) -> list[Piece]:
+def plan_pieces(options: Options) -> list[Piece]:
     """Returns what the tasks of a read read, those of one store in log order.
-
-    Args:
-        options: What was asked for.
-        selection: Which messages, if filters of the query say more of them than the options.
 
     Raises:
         CorruptError: A part of a log cannot be read, and ``failOnDataLoss`` is on.
@@ -59,8 +55,7 @@ def plan_pieces(options: Options, selection: Selection | None = None) -> list[Pi
         NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
     """
-    selection = selection or options.selection
-    pieces = pieces_of([_plan(path, options, selection) for path in options.paths], options)
+    pieces = pieces_of([_plan(path, options) for path in options.paths], options)
     if not options.starting_by_ms and not options.ending_by_ms:
         return pieces
     spans = [_spans(path, options) for path in options.paths]
@@ -128,8 +123,9 @@ def read_piece(
         rows.close()
 
 
-def _plan(path: str, options: Options, selection: Selection) -> LogPlan:
+def _plan(path: str, options: Options) -> LogPlan:
     files, root = locate(path)
+    selection = options.selection
     plan = plan_log(
         root,
         files,

@@ -50,7 +50,7 @@ class MessageReader(DataSourceReader):
     @override
     def partitions(self) -> list[InputPartition]:
         """Returns one partition for each piece."""
-        return [PiecePartition(piece) for piece in plan_pieces(self._options, self._selection)]
+        return [PiecePartition(piece) for piece in plan_pieces(self._options)]
 
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
