@@ -21,8 +21,8 @@ from seglog.spark.source.values.columns import named_columns, usual_columns, wan
 from seglog.spark.source.wanted.options import Options, parse_options
 from seglog.spark.source.wanted.paths import expand_paths
 from seglog.spark.source.write.append_job import AppendJob
-from seglog.spark.source.write.staging import check_written_schema
 from seglog.spark.source.write.writer import MessageWriter
+from seglog.spark.source.write.written_columns import written_columns
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -96,9 +96,13 @@ class SeglogDataSource(DataSource):
             raise InvalidArgumentError(
                 "a remote store can only be read", help="write to a local or mounted folder"
             )
-        check_written_schema(to_arrow_schema(schema, timezone="UTC"))
+        named = parsed.topics or frozenset()
+        if len(named) > 1 or parsed.topic_pattern is not None or parsed.queues is not None:
+            raise InvalidArgumentError("messages are written to one topic, or to that of a column")
+        topic = next(iter(named), None)
+        written_columns(to_arrow_schema(schema, timezone="UTC"), has_topic=topic is not None)
         job_id = parsed.job_id or uuid.uuid4().hex
-        return MessageWriter(AppendJob(Path(parsed.paths[0]).absolute(), job_id))
+        return MessageWriter(AppendJob(Path(parsed.paths[0]).absolute(), job_id), topic)
 
     def _options_for(self, schema: StructType) -> Options:
         return self._parsed or self._parse(options_in(schema))

@@ -120,6 +120,20 @@ def test_a_table_of_the_catalog_reads_a_store(spark: SparkSession, tmp_path):
         spark.sql(f"CREATE TABLE of_store USING seglog OPTIONS (path '{root}', topik 'T')")
 
 
+def test_rows_for_the_sink_of_kafka_are_written(spark: SparkSession, tmp_path):
+    query = (
+        "SELECT CAST(id AS STRING) AS value, CAST('k' AS BINARY) AS key, id % 2 AS partition FROM range(50)"
+    )
+    writer = spark.sql(query).repartition(3).write.format("seglog").mode("append")
+    writer.option("topic", "Copied").save(str(tmp_path / "store"))
+    found = spark.read.format("seglog").load(str(tmp_path / "store")).collect()
+    assert {(row["topic"], row["keys"]) for row in found} == {("Copied", "k")}
+    assert sorted((int(row["body"]), row["queueId"]) for row in found) == [(at, at % 2) for at in range(50)]
+    refused = spark.sql("SELECT '%RETRY%x' AS topic, 'b' AS body").write.format("seglog").mode("append")
+    with pytest.raises(PySparkException, match=r"%RETRY%x is RocketMQ's own"):
+        refused.save(str(tmp_path / "store"))
+
+
 def test_globs_lead_to_stores(spark: SparkSession, tmp_path):
     for name in ("broker-a", "broker-b", "broker-c", "other", ".broker-hidden"):
         extract("comp", tmp_path / name).rename(tmp_path / name / "store")

@@ -13,7 +13,8 @@ from seglog.errors import InvalidArgumentError, MessageIllegalError, StoreLocked
 from seglog.spark.source.values.columns import BY_NAME
 from seglog.spark.source.write import append_job
 from seglog.spark.source.write.append_job import AppendJob
-from seglog.spark.source.write.staging import check_written_schema, stage
+from seglog.spark.source.write.staging import stage, staged_runs
+from seglog.spark.source.write.written_columns import written_columns
 from seglog.storage.files.files import RealFiles
 
 ROWS = [
@@ -84,6 +85,76 @@ def test_a_job_is_done_once(tmp_path):
     assert len(messages(tmp_path / "store")) == 400
 
 
+def rows_of(root):
+    return sorted((one.topic, one.queue_id, one.queue_offset, one.body) for one in messages(root))
+
+
+def test_rows_are_cast_as_the_sink_of_kafka_casts_them(tmp_path):
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    schema = pa.schema(
+        [
+            ("VALUE", pa.string()),
+            ("key", pa.binary()),
+            ("partition", pa.int64()),
+            ("headers", headers),
+            ("offset", pa.int64()),
+            ("timestamp", pa.timestamp("us", tz="UTC")),
+            ("tags", pa.null()),
+        ]
+    )
+    given = [{"key": "trace", "value": b"\xc3\xa4"}, {"key": "none", "value": None}]
+    row = {"VALUE": "\u00e4", "key": b"k1 k2", "partition": 3, "headers": given, "offset": 7}
+    job = AppendJob(tmp_path / "store", "job")
+    batch = pa.RecordBatch.from_pylist([row], schema)
+    job.commit([stage([batch], job.staging / "0.arrow", 0, "T")], RealFiles())
+    (message,) = messages(tmp_path / "store")
+    assert (message.topic, message.queue_id, message.body) == ("T", 3, "\u00e4".encode())
+    assert (message.keys, message.properties["trace"], message.tags) == (["k1", "k2"], "\u00e4", None)
+    assert "none" not in message.properties
+    far = pa.RecordBatch.from_pylist([{**row, "partition": 1 << 31}], schema)
+    with pytest.raises(MessageIllegalError, match="a row has a queueId that cannot be"):
+        stage([far], job.staging / "1.arrow", 1, "T")
+
+
+def test_rows_of_a_queue_are_appended_in_runs_that_fit_a_file(tmp_path):
+    rows = [
+        {"topic": "TU"[number % 2], "body": bytes([number % 256]) * (number % 7 * 100), "queueId": number % 3}
+        for number in range(5000)
+    ]
+    schema = pa.schema([("topic", pa.string()), ("body", pa.binary()), ("queueId", pa.int16())])
+    found = stage([pa.RecordBatch.from_pylist(rows, schema)], tmp_path / "0.arrow", 0)
+    runs = list(staged_runs(found, 1 << 16))
+    assert sum(len(run.messages) for run in runs) == 5000
+    assert max(sum(len(one.body) for one in run.messages) for run in runs) <= 1 << 14
+    assert len(runs) < 200
+    again = [(run.topic, run.queue_id, one.body) for run in runs for one in run.messages]
+    for topic in "TU":
+        for queue_id in range(3):
+            queue = [row["body"] for row in rows if (row["topic"], row["queueId"]) == (topic, queue_id)]
+            assert [body for *key, body in again if key == [topic, queue_id]] == queue
+    with MessageStore.open(tmp_path / "store", segment_size_bytes=1 << 16):
+        pass
+    job = AppendJob(tmp_path / "store", "job")
+    assert job.commit([found], RealFiles()) == 5000
+    assert check_store(tmp_path / "store").findings == ()
+
+
+def test_a_commit_that_was_interrupted_within_a_run_goes_on_within_it(tmp_path):
+    bodies = [b"%d" % number for number in range(100)]
+    rows = [{"topic": "T", "body": body} for body in bodies]
+    schema = pa.schema([("topic", pa.string()), ("body", pa.binary())])
+    job = AppendJob(tmp_path / "store", "job")
+    found = stage([pa.RecordBatch.from_pylist(rows, schema)], job.staging / "0.arrow", 0)
+    with MessageStore.open(tmp_path / "store") as store:
+        for body in bodies[:37]:
+            store.append("T", 0, body, b"", 0)
+    journal = tmp_path / "store/seglog/spark-writes/job.json"
+    journal.parent.mkdir(parents=True)
+    journal.write_text('{"physicalOffset": 0}')
+    assert job.commit([found], RealFiles()) == 63
+    assert rows_of(tmp_path / "store") == [("T", 0, at, b"%d" % at) for at in range(100)]
+
+
 @pytest.mark.parametrize("dies_at", [0, 1, 57, 199, 200])
 def test_a_commit_that_was_interrupted_goes_on_where_it_was(tmp_path, monkeypatch, dies_at):
     job = AppendJob(tmp_path / "store", "job")
@@ -121,17 +192,29 @@ def test_a_store_that_is_open_elsewhere_is_left_alone(tmp_path):
 
 def test_topics_of_rocketmq_itself_are_refused_before_anything_is_written(tmp_path):
     job = AppendJob(tmp_path / "store", "job")
-    rows = [*ROWS[:5], {**ROWS[5], "topic": "SCHEDULE_TOPIC_XXXX"}]
-    with pytest.raises(InvalidArgumentError, match="SCHEDULE_TOPIC_XXXX"):
-        job.commit(staged(job, rows), RealFiles())
-    assert messages(tmp_path / "store") == []
+    for topic in ("SCHEDULE_TOPIC_XXXX", "%RETRY%x", "%DLQ%x", "rmq_sys_wheel_timer", "c_REPLY_TOPIC"):
+        rows = [*ROWS[:5], {**ROWS[5], "topic": topic}]
+        with pytest.raises(InvalidArgumentError, match=topic):
+            job.commit(staged(job, rows), RealFiles())
+    assert not (tmp_path / "store").exists()
 
 
 def test_rows_that_cannot_be_messages(tmp_path):
-    with pytest.raises(InvalidArgumentError, match="no column 'body'"):
-        check_written_schema(pa.schema([("topic", pa.string())]))
-    with pytest.raises(InvalidArgumentError, match="no column 'x'"):
-        check_written_schema(pa.schema([("topic", pa.string()), ("body", pa.binary()), ("x", pa.int32())]))
+    text, blob, number = pa.string(), pa.binary(), pa.int32()
+    for columns, said in (
+        ([("topic", text)], "no column 'body'"),
+        ([("value", blob)], "no column 'topic'"),
+        ([("topic", text), ("body", blob), ("x", number)], "no column 'x'"),
+        ([("topic", text), ("body", blob), ("VALUE", blob)], "'body' and 'VALUE' are the same"),
+        ([("topic", blob), ("body", blob)], "column 'topic' of type binary cannot be written"),
+        ([("topic", text), ("value", number)], "column 'value' of type int32 cannot be written"),
+        ([("topic", text), ("body", blob), ("partition", text)], "column 'partition' of type string"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=said):
+            written_columns(pa.schema(columns), has_topic=False)
+    with pytest.raises(InvalidArgumentError) as caught:
+        written_columns(pa.schema([("topic", text), ("body", blob), ("quueId", number)]), has_topic=False)
+    assert caught.value.help.startswith("did you mean queueId? ")
     with pytest.raises(MessageIllegalError, match="a row has no topic"):
         staged(AppendJob(tmp_path / "store", "job"), [{**ROWS[0], "topic": None}])
 

@@ -11,26 +11,24 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, MessageIllegalError
-from seglog.spark.source.write.staging import NewRow, Staged, staged_rows
+from seglog.errors import ConfigError, CorruptError
+from seglog.spark.source.write.staging import Run, Staged, staged_runs
 from seglog.storage.directory import LogReader
 from seglog.storage.files import Files
 from seglog.storage.format.config import decode_json_object
-from seglog.storage.format.names import OURS, check_queue_id, check_topic
+from seglog.storage.format.names import OURS
 from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.system_names import is_transit_topic
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
-from seglog.storage.store import DEFAULT_MAX_MESSAGE_BYTES, MessageStore
+from seglog.storage.store import MessageStore
+from seglog.storage.writes import RawMessage
 
 _FOLDER = "spark-writes"
 _WINDOW_BYTES = 8 << 20
-_MAX_PROPERTIES_BYTES = props.MAX_PROPERTIES_BYTES - props.CRC_PROPERTY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,7 @@ class AppendJob:
 
         Raises:
             StoreLockedError: Another process has the store open for writing.
-            InvalidArgumentError: A row is of a topic of RocketMQ's own.
-            StoreError: What :meth:`MessageStore.append` refuses.
+            StoreError: What :meth:`MessageStore.append_batch` refuses.
         """
         appended = self._append_all(staged, files)
         self.remove_staging()
@@ -72,18 +69,16 @@ class AppendJob:
             begun = journal.load()
             if begun == _DONE:
                 return 0
-            rows = _all_rows(staged)
+            segment = store.geometry.segment_size_bytes
+            done = 0
             if begun is None:
-                for row in _all_rows(staged):
-                    _check(row)
                 journal.save(store.max_phy_offset)
-                done = 0
             else:
-                done = _count_appended(store, self.root, files, begun, _all_rows(staged))
+                done = _count_appended(store, self.root, files, begun, _all_runs(staged, segment))
             appended = 0
-            for row in islice(rows, done, None):
-                _append(store, row)
-                appended += 1
+            for run in _after(done, _all_runs(staged, segment)):
+                _append(store, run)
+                appended += len(run.messages)
             store.flush()
             journal.save(_DONE)
         return appended
@@ -118,48 +113,54 @@ class _Journal:
         self._files.sync_dir(self._path.parent)
 
 
-def _all_rows(staged: Sequence[Staged]) -> Iterator[NewRow]:
+def _all_runs(staged: Sequence[Staged], segment_size_bytes: int) -> Iterator[Run]:
     for one in sorted(staged, key=lambda each: each.number):
-        yield from staged_rows(one)
+        yield from staged_runs(one, segment_size_bytes)
 
 
-def _check(row: NewRow) -> None:
-    check_topic(row.topic)
-    check_queue_id(row.queue_id)
-    if is_transit_topic(row.topic):
-        raise InvalidArgumentError(
-            f"{row.topic} is RocketMQ's own: what is written into it would be delivered again",
-            help="leave out such topics: they are not what consumers read",
+def _after(count: int, runs: Iterator[Run]) -> Iterator[Run]:
+    """Yields runs without the first messages."""
+    for run in runs:
+        skipped = min(count, len(run.messages))
+        count -= skipped
+        if skipped < len(run.messages):
+            yield replace(run, messages=run.messages[skipped:])
+
+
+def _append(store: MessageStore, run: Run) -> None:
+    if not run.is_alone:
+        store.append_batch(
+            run.topic,
+            run.queue_id,
+            run.messages,
+            sys_flag=run.sys_flag,
+            born_timestamp_ms=run.born_timestamp_ms,
+            born_host=run.born_host,
+            reconsume_times=run.reconsume_times,
         )
-    if len(row.body) > DEFAULT_MAX_MESSAGE_BYTES or len(row.properties) > _MAX_PROPERTIES_BYTES:
-        raise MessageIllegalError(
-            f"a message of {row.topic} is too large: {len(row.body)} bytes of body,"
-            f" {len(row.properties)} of properties",
-            help=f"bodies have at most {DEFAULT_MAX_MESSAGE_BYTES} bytes, properties {_MAX_PROPERTIES_BYTES}",
+        return
+    for one in run.messages:
+        store.append(
+            run.topic,
+            run.queue_id,
+            one.body,
+            one.properties,
+            one.tags_code,
+            sys_flag=run.sys_flag,
+            flag=one.flag,
+            born_timestamp_ms=run.born_timestamp_ms,
+            born_host=run.born_host,
+            reconsume_times=run.reconsume_times,
+            prepared_transaction_offset=run.prepared_transaction_offset,
         )
 
 
-def _append(store: MessageStore, row: NewRow) -> None:
-    store.append(
-        row.topic,
-        row.queue_id,
-        row.body,
-        row.properties,
-        row.tags_code,
-        sys_flag=row.sys_flag,
-        flag=row.flag,
-        born_timestamp_ms=row.born_timestamp_ms,
-        born_host=row.born_host,
-        reconsume_times=row.reconsume_times,
-        prepared_transaction_offset=row.prepared_transaction_offset,
-    )
-
-
-def _count_appended(store: MessageStore, root: Path, files: Files, begun: int, rows: Iterator[NewRow]) -> int:
-    """Returns how many of the rows follow one another from a place of the log on."""
+def _count_appended(store: MessageStore, root: Path, files: Files, begun: int, runs: Iterator[Run]) -> int:
+    """Returns how many of the messages follow one another from a place of the log on."""
     count = 0
-    for message, row in zip(_messages(store, root, files, begun), rows, strict=False):
-        if not _is_of(message, row):
+    wanted = ((run, one) for run in runs for one in run.messages)
+    for message, (run, one) in zip(_messages(store, root, files, begun), wanted, strict=False):
+        if not _is_of(message, run, one):
             break
         count += 1
     return count
@@ -188,10 +189,10 @@ def _messages(store: MessageStore, root: Path, files: Files, phy_offset: int) ->
         reader.close()
 
 
-def _is_of(message: Message, row: NewRow) -> bool:
+def _is_of(message: Message, run: Run, one: RawMessage) -> bool:
     return (
-        (message.topic, message.queue_id, message.body) == (row.topic, row.queue_id, row.body)
-        and props.without_crc_property(message.properties_raw) == row.properties
-        and message.flag == row.flag
-        and row.born_timestamp_ms in (None, message.born_timestamp_ms)
+        (message.topic, message.queue_id, message.body) == (run.topic, run.queue_id, one.body)
+        and props.without_crc_property(message.properties_raw) == one.properties
+        and message.flag == one.flag
+        and run.born_timestamp_ms in (None, message.born_timestamp_ms)
     )

@@ -1,8 +1,8 @@
-"""Rows on their way into a store: tasks put them in files beside it, the driver takes them out again.
+"""Rows on their way into a store: tasks encode and check them, and put them in files beside it.
 
-A row needs ``topic`` and ``body``. ``queueId`` is 0 where there is none. ``keys`` and ``tags`` become
-properties, and replace those of that name in ``properties``. Of a row that was read from a store, what says
-its old place is left out: a message gets a new place and store time.
+The driver takes runs of them out again: rows of one queue that one call appends. Rows of a queue stay in
+their order. How rows fall into runs depends on the file and on the length of the store's segments alone, so
+an append that is tried again finds the same runs.
 """
 
 from __future__ import annotations
@@ -12,48 +12,71 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
-from seglog.spark.source.values import columns
+from seglog.spark.source.write.written_columns import cast_columns, written_columns
+from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import Host, tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.system_names import is_business_topic
+from seglog.storage.store import DEFAULT_MAX_MESSAGE_BYTES
+from seglog.storage.writes import RawMessage
 
-_TAKEN: Final = (
+_OWN_FLAGS: Final = flags.BORN_HOST_V6 | flags.STORE_HOST_V6
+_MAX_PROPERTIES_BYTES: Final = props.MAX_PROPERTIES_BYTES - props.CRC_PROPERTY_BYTES
+_ROWS: Final = 4096
+_RUN_BYTES: Final = 1 << 20
+_SCHEMA: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("body", pa.binary()),
+        ("queueId", pa.int32()),
+        ("flag", pa.int32()),
+        ("properties", pa.binary()),
+        ("tagsCode", pa.int64()),
+        ("bornTimestamp", pa.int64()),
+        ("bornHost", pa.string()),
+        ("reconsumeTimes", pa.int32()),
+        ("sysFlag", pa.int32()),
+        ("preparedTransactionOffset", pa.int64()),
+    ]
+)
+_OF_RUN: Final = (
     "topic",
-    "body",
     "queueId",
-    "flag",
-    "properties",
-    "keys",
-    "tags",
+    "sysFlag",
     "bornTimestamp",
     "bornHost",
     "reconsumeTimes",
-    "sysFlag",
     "preparedTransactionOffset",
 )
-_NEEDED: Final = ("topic", "body")
-_OWN_FLAGS: Final = flags.BORN_HOST_V6 | flags.STORE_HOST_V6
-_ROWS: Final = 4096
+"""What is the same of all messages of a run."""
+_OR_NULL: Final = frozenset({"bornTimestamp", "bornHost"})
 
 
 @dataclass(frozen=True, slots=True)
-class NewRow:
-    """A message to be appended; as the arguments of :meth:`MessageStore.append`."""
+class Run:
+    """Messages to be appended together; as the arguments of :meth:`MessageStore.append_batch`."""
 
     topic: str
     queue_id: int
-    body: bytes
-    properties: bytes
-    tags_code: int
-    flag: int
     sys_flag: int
     born_timestamp_ms: int | None
     born_host: Host | None
     reconsume_times: int
     prepared_transaction_offset: int
+    messages: list[RawMessage]
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its messages are appended one by one: inner batches, or parts of transactions."""
+        state = self.sys_flag & (flags.INNER_BATCH | flags.TRANSACTION_MASK)
+        return bool(state or self.prepared_transaction_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,80 +94,132 @@ class Staged:
     rows: int
 
 
-def check_written_schema(schema: pa.Schema) -> None:
-    """Refuses columns that no message is made of.
-
-    Raises:
-        InvalidArgumentError: A column is missing, not known or of another type.
-    """
-    for name in _NEEDED:
-        if name not in schema.names:
-            raise InvalidArgumentError(f"there is no column {name!r}: a message has topic and body")
-    columns.wanted_columns(schema)
-
-
-def stage(batches: Iterable[pa.RecordBatch], path: Path, number: int) -> Staged:
+def stage(batches: Iterable[pa.RecordBatch], path: Path, number: int, topic: str | None = None) -> Staged:
     """Writes the rows of a task to a new file.
 
+    Args:
+        batches: The rows.
+        path: The file.
+        number: As in :class:`Staged`.
+        topic: Where all of them go; None for what each says.
+
     Raises:
-        MessageIllegalError: A row has no topic or no body.
+        MessageIllegalError: A row cannot be a message.
+        InvalidArgumentError: A row is for a topic that only the broker writes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = 0
-    writer: pa.RecordBatchFileWriter | None = None
-    try:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
         for batch in batches:
-            kept = batch.select([name for name in _TAKEN if name in batch.schema.names])
-            for name in _NEEDED:
-                if kept.column(name).null_count:
-                    raise MessageIllegalError(f"a row has no {name}", help="leave such rows out")
-            writer = writer or pa.ipc.new_file(path, kept.schema)
-            writer.write_batch(kept)
-            rows += kept.num_rows
-    finally:
-        if writer is not None:
-            writer.close()
+            columns = written_columns(batch.schema, has_topic=topic is not None)
+            made = _encoded(cast_columns(batch, columns, topic))
+            _check(made)
+            writer.write_batch(made)
+            rows += made.num_rows
     return Staged(number, path, rows)
 
 
-def staged_rows(staged: Staged) -> Iterator[NewRow]:
-    """Yields the rows of a file."""
-    if not staged.rows:
-        return
+def staged_runs(staged: Staged, segment_size_bytes: int) -> Iterator[Run]:
+    """Yields the rows of a file, a run at a time.
+
+    Args:
+        staged: The file.
+        segment_size_bytes: Length of a commit-log file: a run must fit one.
+    """
+    run_bytes = min(_RUN_BYTES, segment_size_bytes // 4)
     with pa.memory_map(str(staged.path)) as memory, pa.ipc.open_file(memory) as file:
-        for number in range(file.num_record_batches):
-            batch = file.get_batch(number)
-            for first in range(0, batch.num_rows, _ROWS):
-                # Times as numbers: no timestamp of Python goes as far as those of Arrow.
-                part = _with_numbers(batch.slice(first, _ROWS))
-                for row in part.to_pylist():
-                    yield _new_row(row)
+        rows = file.read_all()
+        for first in range(0, rows.num_rows, _ROWS):
+            part = rows.slice(first, _ROWS).combine_chunks()
+            yield from _runs(part, run_bytes)
 
 
-def _with_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
-    at = batch.schema.get_field_index("bornTimestamp")
-    if at < 0 or not pa.types.is_timestamp(batch.schema.field(at).type):
-        return batch
-    times = batch.column(at).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-    return batch.set_column(at, "bornTimestamp", times)
+def _runs(part: pa.Table, run_bytes: int) -> Iterator[Run]:
+    codes = {name: _codes(part.column(name)) for name in _OF_RUN}
+    order = np.lexsort((codes["queueId"], codes["topic"]))
+    part = part.take(pa.array(order))
+    differs = np.zeros(len(order), np.bool_)
+    differs[0] = True
+    for code in codes.values():
+        differs[1:] |= np.diff(code[order]) != 0
+    sizes = pc.add(pc.binary_length(part.column("body")), pc.binary_length(part.column("properties")))
+    cuts = _cuts(differs, np.asarray(sizes, np.int64), run_bytes)
+    columns = {
+        name: part.column(name).to_pylist() for name in (*_OF_RUN, "body", "properties", "tagsCode", "flag")
+    }
+    for start, end in zip(cuts, [*cuts[1:], len(order)], strict=True):
+        messages = [
+            RawMessage(*values)
+            for values in zip(
+                *(columns[name][start:end] for name in ("body", "properties", "tagsCode", "flag")),
+                strict=True,
+            )
+        ]
+        topic, queue_id, sys_flag, born, host, times, prepared = (columns[name][start] for name in _OF_RUN)
+        host = None if host is None else Host.parse(host)
+        yield Run(topic, queue_id, sys_flag, born, host, times, prepared, messages)
 
 
-def _new_row(row: Mapping[str, Any]) -> NewRow:
-    raw = _properties(row)
-    host = row.get("bornHost")
-    return NewRow(
-        row["topic"],
-        row.get("queueId") or 0,
-        row["body"],
-        raw,
-        tags_code((props.find_property(raw, props.TAGS.encode()) or b"").decode()),
-        row.get("flag") or 0,
-        (row.get("sysFlag") or 0) & ~_OWN_FLAGS,
-        row.get("bornTimestamp"),
-        None if host is None else Host.parse(host),
-        row.get("reconsumeTimes") or 0,
-        row.get("preparedTransactionOffset") or 0,
-    )
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    chunk = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    return np.asarray(chunk.indices, np.int64)
+
+
+def _cuts(differs: npt.NDArray[np.bool_], sizes: npt.NDArray[np.int64], run_bytes: int) -> list[int]:
+    """Returns where runs start: where something differs, and where they would be too long."""
+    cuts, length = [], 0
+    for at, (is_other, size) in enumerate(zip(differs.tolist(), sizes.tolist(), strict=True)):
+        if is_other or length + size > run_bytes:
+            cuts.append(at)
+            length = 0
+        length += size
+    return cuts
+
+
+def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns a batch in the schema of the files."""
+    names, count = batch.schema.names, batch.num_rows
+    given = batch.select([name for name in ("properties", "keys", "tags") if name in names])
+    raws, codes = [], []
+    for row in given.to_pylist() if given.num_columns else [{}] * count:
+        raw = _properties(row)
+        raws.append(raw)
+        codes.append(tags_code((props.find_property(raw, props.TAGS.encode()) or b"").decode()) if raw else 0)
+    arrays = {"properties": pa.array(raws, pa.binary()), "tagsCode": pa.array(codes, pa.int64())}
+    for field in _SCHEMA:
+        if field.name in arrays:
+            continue
+        if field.name not in names:
+            arrays[field.name] = pa.nulls(count, field.type)
+        else:
+            arrays[field.name] = batch.column(field.name).cast(field.type)
+        if field.name not in _OR_NULL and field.name not in ("topic", "body"):
+            arrays[field.name] = pc.fill_null(arrays[field.name], 0)
+    arrays["sysFlag"] = pc.bit_wise_and(arrays["sysFlag"], pa.scalar(~_OWN_FLAGS, pa.int32()))
+    return pa.RecordBatch.from_arrays([arrays[field.name] for field in _SCHEMA], schema=_SCHEMA)
+
+
+def _check(batch: pa.RecordBatch) -> None:
+    for topic in pc.unique(batch.column("topic")).to_pylist():
+        check_topic(topic)
+        if not is_business_topic(topic):
+            raise InvalidArgumentError(
+                f"{topic} is RocketMQ's own: only a broker writes into it",
+                help="leave out such topics: they are not what producers send to",
+            )
+    for queue_id in pc.unique(batch.column("queueId")).to_pylist():
+        check_queue_id(queue_id)
+    for host in pc.unique(batch.column("bornHost")).to_pylist():
+        if host is not None:
+            Host.parse(host)
+    for name, most in (("body", DEFAULT_MAX_MESSAGE_BYTES), ("properties", _MAX_PROPERTIES_BYTES)):
+        longest = pc.max(pc.binary_length(batch.column(name))).as_py() or 0
+        if longest > most:
+            raise MessageIllegalError(
+                f"a message is too large: {longest} bytes of {name}",
+                help=f"bodies may have {DEFAULT_MAX_MESSAGE_BYTES} bytes, properties {_MAX_PROPERTIES_BYTES}",
+            )
 
 
 def _properties(row: Mapping[str, Any]) -> bytes:
@@ -160,6 +235,15 @@ def _properties(row: Mapping[str, Any]) -> bytes:
         if all(named.get(name) == value for name, value in replaced.items()):
             return props.without_crc_property(raw)
     else:
-        named = {name: value for name, value in given or () if value}
+        # A map, or the headers of Kafka, whose values are bytes.
+        named = {name: _text(value) for name, value in map(_entry, given or ()) if value}
     named.pop(props.CRC32, None)
     return props.encode_properties({**named, **replaced})
+
+
+def _entry(entry: tuple[str, str] | Mapping[str, Any]) -> tuple[str, str | bytes | None]:
+    return entry if isinstance(entry, tuple) else (entry["key"], entry["value"])
+
+
+def _text(value: str | bytes | None) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""

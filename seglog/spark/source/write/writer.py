@@ -31,10 +31,12 @@ class MessageWriter(DataSourceArrowWriter):
 
     Args:
         job: What writes them.
+        topic: Where all rows go; None for what each says.
     """
 
-    def __init__(self, job: AppendJob) -> None:
+    def __init__(self, job: AppendJob, topic: str | None = None) -> None:
         self._job = job
+        self._topic = topic
 
     @override
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -42,7 +44,7 @@ class MessageWriter(DataSourceArrowWriter):
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
         path = self._job.staging / f"{number:06d}-{uuid.uuid4().hex}.arrow"
-        return StagedMessage(stage(iterator, path, number))
+        return StagedMessage(stage(iterator, path, number, self._topic))
 
     @override
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
