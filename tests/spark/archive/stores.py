@@ -75,7 +75,7 @@ def compact(root: Path, now_ms: int, **policies: Policy) -> None:
         files=RealFiles(),
         clock=VirtualClock(now_ms),
     )
-    assert job.apply().is_done
+    job.apply()
 
 
 def expire(root: Path, files: int = 1) -> None:
@@ -86,16 +86,16 @@ def expire(root: Path, files: int = 1) -> None:
             store.retention.delete_before(segments[-1].end_phy_offset)
 
 
-def place_of(root: Path, queue_id: int, queue_offset: int) -> tuple[int, int]:
+def place_of(root: Path, queue_id: int, queue_offset: int, topic: str = "T") -> tuple[int, int]:
     """Returns the first byte and the length of a record in the log."""
     with MessageStore.open(root, read_only=True) as store:
-        message = next(iter(store.get("T", queue_id, queue_offset)))
+        message = next(iter(store.get(topic, queue_id, queue_offset)))
         return message.phy_offset, message.size_bytes
 
 
-def damage(root: Path, queue_id: int, queue_offset: int) -> tuple[int, int]:
+def damage(root: Path, queue_id: int, queue_offset: int, topic: str = "T") -> tuple[int, int]:
     """Flips bits of a record's body and head; returns where the record is."""
-    place, size = place_of(root, queue_id, queue_offset)
+    place, size = place_of(root, queue_id, queue_offset, topic)
     write_at(root, place, [byte ^ 0xA5 for byte in bytes_at(root, place, size)])
     return place, size
 
