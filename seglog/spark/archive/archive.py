@@ -147,10 +147,10 @@ class _Job:
             found = self._write(staged, number, name, missing, strict=True, fills=fill_missing)
         except _spark_errors():
             report = audit_store(self._root, spark=self._spark)
-            if not losses_of(report):
-                raise
             if not allow_loss:
-                raise loss_error(report, ()) from None
+                if not losses_of(report):
+                    raise
+                raise loss_error(report) from None
             is_strict = False
             missing.clear()
             found = self._write(staged, number, name, missing, strict=False, fills=fill_missing)
@@ -164,7 +164,7 @@ class _Job:
         if is_strict and any(one.why == LOST for one in missing):
             report = audit_store(self._root, spark=self._spark)
             if losses_of(report) and not allow_loss:
-                raise loss_error(report, missing)
+                raise loss_error(report)
             missing += unreadable_stretches(report, self._stretches)
         if not found.intervals and not missing:
             return None

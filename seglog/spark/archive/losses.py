@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from seglog.doctor.check import CheckReport
 from seglog.errors import DataLossError
@@ -10,6 +11,8 @@ from seglog.spark.archive.folder import Held, Key, gaps_of
 from seglog.spark.archive.manifest import EXPIRED, LOST, UNREADABLE, Interval, Missing
 from seglog.spark.archive.store_facts import QueueEnds
 from seglog.storage.findings import Finding, Severity
+
+_NAMED_QUEUES: Final = 3
 
 
 def missing_ranges(
@@ -68,18 +71,16 @@ def losses_of(report: CheckReport) -> list[Finding]:
     return [finding for finding in report.findings if finding.severity is Severity.LOSS]
 
 
-def loss_error(report: CheckReport, missing: Sequence[Missing]) -> DataLossError:
+def loss_error(report: CheckReport) -> DataLossError:
     """Returns the refusal of a damaged store, which names its damage."""
-    losses = losses_of(report)
-    first = losses[0]
+    first, *others = losses_of(report)
     where = f"{first.file} +{first.position_bytes}: " if first.file else ""
-    more = f", and {len(losses) - 1} findings more" if len(losses) > 1 else ""
-    lost = [one for one in missing if one.why == LOST]
-    count = sum(one.end - one.first for one in lost)
-    named = f"; {lost[0].topic}/{lost[0].queue_id} lacks {lost[0].first} to {lost[0].end - 1}" if lost else ""
-    total = f"; {count} queue offsets in all have no record" if len(lost) > 1 else ""
+    codes = ", ".join(dict.fromkeys(finding.code for finding in (first, *others)))
+    lost = [f"{count} of {topic}/{number}" for (topic, number), count in report.messages.lost_of.items()]
+    named = f"; lost messages: {', '.join(lost[:_NAMED_QUEUES])}" if lost else ""
+    more = f" and of {len(lost) - _NAMED_QUEUES} queues more" if len(lost) > _NAMED_QUEUES else ""
     return DataLossError(
-        f"{report.root} is damaged: {where}{first.code}{more}{named}{total}",
+        f"{report.root} is damaged: {where}{codes}{named}{more}",
         help="nothing was archived: repair it first (`seglog repair STORE`), or archive what is left with"
         " --allow-loss, which writes down what is missing",
     )

@@ -22,12 +22,18 @@ from tests.support.narrow import not_none
 pytestmark = pytest.mark.spark
 
 
+@pytest.fixture(scope="module")
+def archived_once(tmp_path_factory, spark):
+    """A folder with a store of 300 messages and its archive."""
+    folder = tmp_path_factory.mktemp("life")
+    assert not_none(archive_store(put(folder / "s", 300), folder / "archive", spark)).messages == 300
+    return folder
+
+
 @pytest.fixture
-def life(tmp_path, spark):
+def life(archived_once, tmp_path):
     """A store of 300 messages that is archived."""
-    root = put(tmp_path / "s", 300)
-    assert not_none(archive_store(root, tmp_path / "archive", spark)).messages == 300
-    return root, tmp_path / "archive"
+    return copy(archived_once / "s", tmp_path / "s"), copy(archived_once / "archive", tmp_path / "archive")
 
 
 def rolled_back_and_written_on(root, tmp_path):
@@ -74,6 +80,9 @@ REFUSED = {
     "begun again and longer": (begun_again_and_longer, "CRC"),
 }
 
+SIMILAR = {"rolled back", "rolled back, queue files gone", "another store", "begun again"}
+"""Of these cases no second store is made: it would be like that of another."""
+
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_store_that_does_not_continue_is_refused(spark: SparkSession, life, tmp_path, case):
@@ -86,6 +95,8 @@ def test_store_that_does_not_continue_is_refused(spark: SparkSession, life, tmp_
     assert "--as NAME" in caught.value.help
     assert exit_code_of(caught.value, as_json=True) == 37
     assert sorted(folder.rglob("*")) == before
+    if case in SIMILAR:
+        return
     run = not_none(archive_store(root, folder, spark, name="second"))
     ends = {key: len(messages) for key, messages in content(root).items()}
     named_missing(folder, "second", ends)
