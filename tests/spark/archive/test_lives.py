@@ -20,10 +20,10 @@ from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.folder import ArchiveFolder, archived, still_missing
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.archive.rows import read_archive
-from seglog.spark.compact.placeholders import PLACEHOLDER_FLAG
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import PLACEHOLDER_FLAG
 from seglog.storage.format.record.message import decode_message
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, copy, damage, expire, put
 from tests.support.material.compactions import said
