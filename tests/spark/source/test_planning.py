@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -20,7 +21,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.queue import CQ_UNIT, pre_blanks
 from seglog.storage.walk import LogScan
 from tests.support.material.golden import expected, extract
-from tests.support.material.stores import served
+from tests.support.material.stores import SMALL_INDEX, served
 from tests.support.streams import COLUMNS, Stream
 
 BEGIN_MS = 1_800_000_000_000
@@ -42,15 +43,21 @@ def walked(monkeypatch):
     return counts
 
 
-@pytest.fixture
-def filled(tmp_path):
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
     """A store of 3,000 messages in five queues, a second between any two."""
-    clock = VirtualClock(BEGIN_MS)
-    with MessageStore.open(tmp_path, segment_size_bytes=SEGMENT, clock=clock) as store:
+    root, clock = tmp_path_factory.mktemp("planning") / "store", VirtualClock(BEGIN_MS)
+    with MessageStore.open(root, segment_size_bytes=SEGMENT, clock=clock, **SMALL_INDEX) as store:
         for number in range(3000):
             store.put(f"T{number % 5 // 3}", b"%d" % number + bytes(300), queue_id=number % 5)
             clock.advance(1000)
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def filled(template, tmp_path):
+    """A copy of that store."""
+    return shutil.copytree(template, tmp_path / "store")
 
 
 def read(options):

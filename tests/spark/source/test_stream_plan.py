@@ -153,3 +153,16 @@ def test_a_log_that_is_shorter_than_it_was_is_a_loss(tmp_path):
     shutil.copy(extract("comp", tmp_path) / "commitlog" / f"{0:020}", root / "commitlog")
     with pytest.raises(CorruptError, match="log-shorter"):
         stream.batch()
+
+
+def test_a_checkpoint_of_an_older_version_goes_on(tmp_path):
+    with MessageStore.open(tmp_path) as store:
+        for number in range(20):
+            store.put("A", b"%d" % number)
+        stream = Stream(tmp_path, starting="earliest")
+        stream.batch(12)
+        (state,) = stream.at.values()
+        del state["lastRecord"]
+        stream.restart()
+        assert [row["body"] for row in stream.batch()] == [b"%d" % number for number in range(12, 20)]
+        assert stream.at[str(tmp_path)]["lastRecord"]["queueOffset"] == 19

@@ -100,6 +100,9 @@ def lost_behind(
         queues: Its queues, which were read before the end was looked for.
         end_phy_offset: The end.
     """
+    last = queues.last_message
+    if last is None or last[2] < end_phy_offset:
+        return ()
     plain: dict[tuple[str, int], QueueState] = {}
     batch: dict[tuple[str, int], BatchQueueState] = {}
     for queue, end in queues.ends.items():
