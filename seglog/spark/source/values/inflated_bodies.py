@@ -1,7 +1,7 @@
-"""Bodies as their producers gave them: those that zlib compressed are inflated, one by one.
+"""Bodies as their producers gave them: those that zlib, lz4 or zstd compressed are inflated, one by one.
 
-What lz4 or zstd compressed, and what does not inflate, stays as it is stored; its ``sysFlag`` still says
-that it is compressed.
+What does not inflate stays as it is stored; its ``sysFlag`` still says that it is compressed. RocketMQ's
+clients write lz4 in frames (``Lz4Compressor.java``) and zstd as a stream (``ZstdCompressor.java``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from seglog.storage.format.record import (
     COMPRESSION_MASK,
     COMPRESSION_ZSTD,
     INNER_BATCH,
+    MAX_INFLATED_BYTES,
     inflate,
 )
 from seglog.storage.kernels.gather import Bytes, Ints
 
 COMPRESSION_BITS: Final = COMPRESSED | COMPRESSION_MASK
+_STREAMED: Final = {COMPRESSION_LZ4: "lz4", COMPRESSION_ZSTD: "zstd"}
+_PIECE_BYTES: Final = 1 << 16
 
 
 def inflate_bodies(buffer: Bytes, starts: Ints, sizes: Ints, sys_flags: Ints) -> dict[int, bytes]:
@@ -37,15 +40,15 @@ def inflate_bodies(buffer: Bytes, starts: Ints, sizes: Ints, sys_flags: Ints) ->
         sizes: ``(n,)``, their lengths.
         sys_flags: ``(n,)``, which say how each is compressed.
     """
-    kinds = sys_flags & COMPRESSION_MASK
-    is_zlib = (sys_flags & COMPRESSED != 0) & (kinds != COMPRESSION_LZ4) & (kinds != COMPRESSION_ZSTD)
     # The body of a batch is not compressed as a whole.
-    is_zlib &= sys_flags & INNER_BATCH == 0
+    is_compressed = (sys_flags & COMPRESSED != 0) & (sys_flags & INNER_BATCH == 0)
     found: dict[int, bytes] = {}
-    for row in np.flatnonzero(is_zlib).tolist():
+    for row in np.flatnonzero(is_compressed).tolist():
         start = int(starts[row])
+        body = buffer[start : start + int(sizes[row])].tobytes()
+        codec = _STREAMED.get(int(sys_flags[row]) & COMPRESSION_MASK)
         with suppress(CorruptError):
-            found[row] = inflate(buffer[start : start + int(sizes[row])].tobytes())
+            found[row] = inflate(body) if codec is None else _inflate_stream(body, codec)
     return found
 
 
@@ -54,3 +57,26 @@ def with_inflated(stored: pa.Array, inflated: Mapping[int, bytes]) -> pa.Array:
     rows = np.fromiter(inflated, np.int64, len(inflated))
     others = np.setdiff1d(np.arange(len(stored)), rows)
     return merged([(rows, pa.array(inflated.values(), pa.binary())), (others, stored.take(pa.array(others)))])
+
+
+def _inflate_stream(body: bytes, codec: str) -> bytes:
+    """Returns a body of another kind as the producer gave it.
+
+    Raises:
+        CorruptError: It does not inflate, or inflates beyond 64 MiB.
+    """
+    if not body:
+        raise CorruptError("inflate", expected=f"a whole {codec} body", found="nothing")
+    pieces, size = [], 0
+    try:
+        with pa.CompressedInputStream(pa.py_buffer(body), codec) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                size += len(piece)
+                if size > MAX_INFLATED_BYTES:
+                    raise CorruptError(
+                        "inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more"
+                    )
+                pieces.append(piece)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise CorruptError("inflate", expected=f"a whole {codec} body", found=str(error)) from error
+    return b"".join(pieces)

@@ -56,8 +56,8 @@ class Options:
             ``Trigger.AvailableNow``.
         max_trigger_delay_ms: How long it waits for them at most, such as ``90s`` or ``15m``.
         access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
-        decompress: Whether bodies are inflated. One that does not inflate, or would to more than 64 MiB,
-            stays as stored, as do lz4 and zstd bodies; ``sysFlag`` still says that it is compressed.
+        decompress: Whether bodies that zlib, lz4 or zstd compressed are inflated. One that does not inflate,
+            or would to more than 64 MiB, stays as stored; ``sysFlag`` still says that it is compressed.
         include_placeholders: Whether there is a row for each placeholder, which a compaction leaves for a
             message that it dropped; its ``flag`` is 0x434D5054.
         job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.

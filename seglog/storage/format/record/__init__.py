@@ -15,6 +15,7 @@ from seglog.storage.format.record.host import IPV6_BYTES as IPV6_BYTES
 from seglog.storage.format.record.host import Host as Host
 from seglog.storage.format.record.inner_batch import BATCH_HEAD as BATCH_HEAD
 from seglog.storage.format.record.inner_batch import BATCH_PROPERTIES as BATCH_PROPERTIES
+from seglog.storage.format.record.message import MAX_INFLATED_BYTES as MAX_INFLATED_BYTES
 from seglog.storage.format.record.message import Message as Message
 from seglog.storage.format.record.message import decode_message as decode_message
 from seglog.storage.format.record.message import decode_message_id as decode_message_id
