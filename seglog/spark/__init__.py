@@ -14,7 +14,21 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``spark.read.format("seglog")`` work in a session, on all of its machines that have seglog."""
+    """Makes ``spark.read.format("seglog")`` work in a session, on all of its machines that have seglog.
+
+    Raises:
+        MissingDependencyError: PySpark is older than 4.1, or newer than what is known.
+    """
+    from seglog.spark.packages import require_packages
+
+    require_packages()
+    from pyspark.errors import AnalysisException
+
     from seglog.spark.source.data_source import SeglogDataSource
 
-    spark.dataSource.register(SeglogDataSource)
+    try:
+        spark.dataSource.register(SeglogDataSource)
+    except AnalysisException as error:
+        # Before 4.3 Spark keeps the source that it found itself, in pyspark_seglog: the same.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

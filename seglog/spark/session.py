@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
@@ -16,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Final, TypeAlias
 from seglog.errors import MissingDependencyError
 from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
+from seglog.spark.packages import PYSPARK_HELP, pyspark_problem, require_packages
 from seglog.spark.task_errors import error_of
 from seglog.spark.user_settings import (
     JAVA_OPTIONS_OF_USER,
@@ -42,10 +42,6 @@ __all__ = [
 
 Session: TypeAlias = "SparkSession"
 """For rooms that do not know Spark."""
-
-PYSPARK_HELP: Final = "install PySpark with `pip install 'seglog[spark]'`"
-_NEEDED: Final = {"pyspark": ((4, 1), (5,)), "pandas": ((2, 2), (3,)), "pyarrow": ((17,), None)}
-"""Lowest version of each package, and the first that is too new; as in pyproject.toml."""
 
 LOCAL: Final = "local[*]"
 """All cores of this machine."""
@@ -79,33 +75,6 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
 """
 _SHOWN_LINES: Final = 5
 _QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-
-
-def pyspark_problem() -> str | None:
-    """Returns which Python package is missing or of a wrong version; None if all are installed."""
-    for name, (lowest, too_new) in _NEEDED.items():
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            return f"the Python package {name} is not installed"
-        numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-        if numbers < lowest or (too_new is not None and numbers >= too_new):
-            wanted = f"at least {'.'.join(map(str, lowest))}"
-            if too_new is not None:
-                wanted += f" and below {'.'.join(map(str, too_new))}"
-            return f"the Python package {name} is {version}, but has to be {wanted}"
-    return None
-
-
-def require_packages() -> None:
-    """Refuses to go on without PySpark and the packages that it needs.
-
-    Raises:
-        MissingDependencyError: One is missing or of a wrong version.
-    """
-    problem = pyspark_problem()
-    if problem is not None:
-        raise MissingDependencyError(problem, help=PYSPARK_HELP)
 
 
 def require_spark() -> None:

@@ -24,7 +24,7 @@ _KAFKA_COLUMNS: Final = (
     "queueOffset AS offset",
     "bornTimestamp AS timestamp",
     "0 AS timestampType",  # CreateTime: the client's clock, as with Kafka by default
-    "transform(map_entries(properties), one -> struct(one.key, CAST(one.value AS BINARY) AS value)) AS headers",
+    "transform(map_entries(properties), e -> struct(e.key, CAST(e.value AS BINARY) AS value)) AS headers",
 )
 
 

@@ -7,11 +7,13 @@ import pkgutil
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pyspark
 import pytest
 
+from seglog.errors import MissingDependencyError
 from seglog.spark.source.data_source import SeglogDataSource
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.golden import extract
@@ -42,6 +44,13 @@ def test_the_wheel_has_a_package_that_spark_looks_for(installed):
     assert named == ["pyspark_seglog"]
     module = __import__("pyspark_seglog")
     assert module.DefaultSource is SeglogDataSource
+
+
+def test_a_spark_that_is_too_old_is_said_wherever_it_finds_the_format(monkeypatch):
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "4.0.1" if name == "pyspark" else real(name))
+    with pytest.raises(MissingDependencyError, match=r"pyspark is 4\.0\.1, but has to be at least 4\.1"):
+        SeglogDataSource({"path": "/store"})
 
 
 @pytest.mark.spark

@@ -23,7 +23,7 @@ from seglog.spark.views import json_value, make_views
 from seglog.storage.findings import Finding, Severity
 
 SHOWN_ROWS: Final = 1000
-_ASKS_MESSAGES: Final = re.compile(r"\bmessages\b", re.IGNORECASE)
+_ASKS_MESSAGES: Final = re.compile(r"\b(messages|kafka)\b", re.IGNORECASE)
 _SHOWN_LOSSES: Final = 20
 
 
@@ -38,8 +38,9 @@ def command(
 ) -> None:
     """Ask QUERY, in Spark's SQL, about all STOREs: the last argument.
 
-    Views: messages, queues, offsets, index; the column `store` says which store a row is from. A table shows
-    the first 1,000 rows; --json prints and --output writes all of them.
+    Views: messages, kafka, queues, offsets, index. The column `store` says which store a row is from; kafka
+    has the columns of Spark's Kafka source. A table shows the first 1,000 rows; --json prints and --output
+    writes all of them.
 
     Messages that cannot be read are left out. After a question about messages the stores are audited, which
     reads them once more: what is lost is said on stderr, and the command ends with 36. --allow-loss leaves

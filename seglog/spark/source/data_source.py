@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
+from seglog.spark.packages import require_packages
 from seglog.spark.remote_files import is_address
 from seglog.spark.source.catalog import options_in, table_options, with_options
 from seglog.spark.source.read.readers import MessageReader, TableReader
@@ -39,6 +40,7 @@ class SeglogDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        require_packages()  # Spark has found this by itself, maybe a Spark that is too old
         self._of_table = table_options(options)
         self._given = options if self._of_table is None else self._of_table
         # A table of the catalog is read without options: they are in its schema.
