@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -51,6 +52,8 @@ _MIN_SIZE: Final = 0.001
 _PEER: Final = "binaryFile"
 _PEER_BYTES: Final = 256 << 20
 _LOOK_S: Final = 0.1
+_KINDS: Final = {"worker": b"pyspark.daemon", "kernel": b"multiprocessing.spawn", "Java": b"java"}
+"""What is in the command of each of our processes; the first that fits counts."""
 _SLOPE: Final = (0.25, 0.5)
 """Parts of the size that the slope is taken from, beside the whole."""
 CORES: Final = 2
@@ -76,7 +79,17 @@ Job = Callable[[Made, "SparkSession"], int]
 
 
 def walk_all(made: Made, _session: SparkSession) -> int:
-    """Walks the log with the kernel, a thread for each core."""
+    """Walks the log with the kernel, a thread for each core, in a process of its own."""
+    return _kernel_pool().submit(_walk_log, made).result()
+
+
+@cache
+def _kernel_pool() -> ProcessPoolExecutor:
+    """Returns the process: what the kernel takes of memory is not the driver's."""
+    return ProcessPoolExecutor(1, get_context("spawn"))
+
+
+def _walk_log(made: Made) -> int:
     log, files = made.root / COMMIT_LOG, list_store(RealFiles(), made.root).log_files
     with ThreadPoolExecutor(_THREADS) as pool:
         return sum(
@@ -213,15 +226,15 @@ def rates(
 
 
 def processes() -> Iterator[tuple[str, str]]:
-    """Yields this process, its Java and Spark's Python workers: what each is, and its number."""
+    """Yields this process, its Java, Spark's Python workers and the kernel's, with their numbers."""
     yield "driver", str(os.getpid())
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and entry.name != str(os.getpid()):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 command = (entry / "cmdline").read_bytes()
-                is_java = b"java" in command.split(b"\0")[0]
-                if (is_java or b"pyspark" in command) and _is_ours(int(entry.name)):
-                    yield "worker" if b"pyspark.daemon" in command else "Java", entry.name
+                kind = next((kind for kind, text in _KINDS.items() if text in command), None)
+                if kind is not None and _is_ours(int(entry.name)):
+                    yield kind, entry.name
 
 
 def cpu_s() -> float:
@@ -327,7 +340,7 @@ def measure(folder: Path, size_gib: float, rounds: int, names: Sequence[str], bo
         *(f"| {name} | {' | '.join(f'{each:.2f}' for each in taken)} |" for name, taken in slope.items()),
         "",
         "Most anonymous memory: "
-        + ", ".join(f"{name} {size / (1 << 20):,.0f} MiB" for name, size in memory.most.items())
+        + ", ".join(f"{name} {size / (1 << 20):,.0f} MiB" for name, size in sorted(memory.most.items()))
         + ".",
     ]
 

@@ -42,6 +42,7 @@ from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_sta
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.index_check import NO_DIFF, chain_finding, index_findings, load_index
 from seglog.storage.seals import Concerned
+from seglog.storage.small_files import read_log_origin
 from seglog.storage.walk import Progress
 
 SPLIT_BYTES: Final = 128 << 20
@@ -223,7 +224,8 @@ class StoreCheck:
         queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
         state = "clean" if report.mode == "normal" else "crashed"
         is_live = self._holder is not None
-        unseen = blind_spots(report, seen, is_live=is_live, has_rocksdb=self._has_rocksdb)
+        origin = read_log_origin(self._forgiving, self._root)
+        unseen = blind_spots(report, seen, origin, is_live=is_live, has_rocksdb=self._has_rocksdb)
         return CheckReport(
             self._root,
             self.plan.geometry,

@@ -6,10 +6,22 @@ from collections.abc import Iterator
 
 from seglog.doctor.check.record_observer import Seen
 from seglog.storage.audit import AuditReport
+from seglog.storage.small_files import LogOrigin
+from seglog.text import moment
 
 
-def blind_spots(report: AuditReport, seen: Seen, *, is_live: bool, has_rocksdb: bool) -> Iterator[str]:
-    """Yields a sentence for each."""
+def blind_spots(
+    report: AuditReport, seen: Seen, origin: LogOrigin | None, *, is_live: bool, has_rocksdb: bool
+) -> Iterator[str]:
+    """Yields a sentence for each.
+
+    Args:
+        report: What the files hold.
+        seen: What else was seen of the records.
+        origin: Where a compaction began the log, None if none did.
+        is_live: Whether a process has the store open.
+        has_rocksdb: Whether there is a part of it in RocksDB.
+    """
     without = seen.records - seen.with_crc
     if without:
         yield (
@@ -19,12 +31,25 @@ def blind_spots(report: AuditReport, seen: Seen, *, is_live: bool, has_rocksdb: 
     if is_live:
         yield "what came after the check began, and what the process that writes keeps in memory"
     if report.min_phy_offset > 0:
-        yield (
-            f"what the log held before {report.min_phy_offset:,}: whether retention took those files, or they"
-            " were lost, cannot be told"
-        )
+        yield _front(report.min_phy_offset, origin)
     if report.mode != "normal":
         yield "messages of the moment before the crash that reached neither log nor queue: they left no trace"
     if has_rocksdb:
         yield "what RocketMQ keeps in RocksDB beside the files"
     yield "what bodies say, and what the values of config files mean to a broker"
+
+
+def _front(min_phy_offset: int, origin: LogOrigin | None) -> str:
+    """Returns what there is to say of a log that does not begin at 0."""
+    if origin is not None and origin.first_phy_offset == min_phy_offset:
+        return (
+            f"the {origin.dropped:,} messages that a compaction dropped at {moment(origin.made_ms)}: it wrote"
+            f" the log anew from {min_phy_offset:,} on, with the {origin.kept:,} that it kept"
+        )
+    since = ""
+    if origin is not None and origin.first_phy_offset < min_phy_offset:
+        since = f" since a compaction began it at {origin.first_phy_offset:,}"
+    return (
+        f"what the log held before {min_phy_offset:,}{since}: whether retention took those files, or they"
+        " were lost, cannot be told"
+    )

@@ -26,7 +26,7 @@ from seglog.storage.format import names
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.queue import COMPACTION
-from seglog.storage.small_files import write_checkpoint
+from seglog.storage.small_files import LogOrigin, write_checkpoint, write_log_origin
 from seglog.storage.store import MessageStore
 
 _MADE_ANEW: Final = frozenset(
@@ -116,6 +116,8 @@ def finish_staging(
     write_checkpoint(files, staged, Checkpoint(*times, 0, max(0, last.last_phy_offset)))
     sizes = FileSizes(geometry.queue_file_size_bytes, index, geometry.segment_size_bytes)
     write_lengths(files, staged, sizes)
+    kept = sum(topic.kept for topic in plan.topics)
+    write_log_origin(files, staged, LogOrigin(written[0].first, clock.now_ms(), kept, plan.dropped))
     if any(queue.kind != "plain" or queue.topic.startswith(names.LMQ_PREFIX) for queue in plan.audit.queues):
         _recover(files, plan, staged, written, index, clock)
 

@@ -17,6 +17,9 @@ from seglog.storage.small_files.config_file import ConfigFile as ConfigFile
 from seglog.storage.small_files.config_file import is_config_table as is_config_table
 from seglog.storage.small_files.erased_places import ErasedPlace as ErasedPlace
 from seglog.storage.small_files.erased_places import note_erased as note_erased
+from seglog.storage.small_files.log_origin import LogOrigin as LogOrigin
+from seglog.storage.small_files.log_origin import read_log_origin as read_log_origin
+from seglog.storage.small_files.log_origin import write_log_origin as write_log_origin
 from seglog.storage.small_files.named_file import open_regular as open_regular
 from seglog.storage.small_files.recovery_point_file import (
     RECOVERY_POINT_FILE_NAME as RECOVERY_POINT_FILE_NAME,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from seglog import MessageStore
 from seglog.clock import VirtualClock
+from seglog.doctor.check.check import check_store
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
@@ -142,6 +144,27 @@ def test_the_old_log_is_read_twice_at_most_and_each_unit_once(tmp_path):
     new = tmp_path / "s.compact" / "new"
     units = sum(path.stat().st_size for path in (filled.root / "consumequeue").rglob("0*") if path.is_file())
     assert 0 < read[new / ".units"] <= 33 / 20 * units
+
+
+def test_a_check_says_why_the_log_begins_where_it_does(tmp_path):
+    filled = fill_random(tmp_path / "s", 41, 300)
+    compact(filled.root, filled.now_ms, split_bytes=6_000)
+    segments = sorted((filled.root / "commitlog").iterdir())
+    (said,) = [text for text in check_store(filled.root).not_looked_at if "compaction" in text]
+    assert re.fullmatch(
+        r"the \d+ messages that a compaction dropped at 2027-01-15 .* UTC: it wrote the log anew from"
+        rf" {int(segments[0].name):,} on, with the \d+ that it kept",
+        said,
+    )
+    assert not any("cannot be told" in text for text in check_store(filled.root).not_looked_at)
+    segments[0].unlink()
+    (said,) = [text for text in check_store(filled.root).not_looked_at if "cannot be told" in text]
+    assert (
+        f"before {int(segments[1].name):,} since a compaction began it at {int(segments[0].name):,}: " in said
+    )
+    (filled.root / "seglog" / "log-origin.json").write_text("{}")
+    (said,) = [text for text in check_store(filled.root).not_looked_at if "cannot be told" in text]
+    assert "compaction" not in said
 
 
 def test_what_two_attempts_do_at_once_is_done_once(tmp_path):
