@@ -1,6 +1,6 @@
 """``seglog/log-origin.json``: that a compaction wrote the log anew, and from which place on.
 
-Without it nobody could say of a log that begins behind 0 whether its front was taken by retention or a
+Without it, of a log that begins behind 0, it cannot be told whether its front was taken by retention or a
 compaction, or was lost. A claim about what is not there any more: a file that cannot be read says nothing.
 """
 
