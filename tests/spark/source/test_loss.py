@@ -190,7 +190,7 @@ def test_a_batch_that_was_planned_before_the_log_was_cut_is_refused_or_read_by_q
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_stream_goes_on_behind_a_compaction(store, strict, kill):
-    store.put(200, keys=lambda number: f"k{number % 40}")
+    store.put(200, keys=lambda number: f"k{number if number < 20 else number % 40 + 20}")
     stream = Stream(store.root, starting="earliest", fail_on_data_loss=strict)
     given = numbers(stream.batch(90))
     planned = stream.planned(40) if kill else None
@@ -202,8 +202,10 @@ def test_a_stream_goes_on_behind_a_compaction(store, strict, kill):
     given += numbers(stream.batch(10))
     stream.restart()
     store.put(3)
-    while rows := stream.batch(25):
-        given += numbers(rows)
+    at = None
+    while at != stream.at:
+        at = stream.at
+        given += numbers(stream.batch(25))  # of which some may be placeholders, which are no rows
     assert given == [*range(90), *range(160, 203)]
 
 

@@ -8,7 +8,7 @@ place was not read. Else the queues say what became of it:
   of the stream in it. The stream goes on by queue offsets. Messages that it did not read and that are not
   there are lost, but for those that a compaction dropped: the store keeps which queue offsets these were.
 - The log was *cut* or *rolled back* to an older state, and possibly written on. A queue ends before the
-  stream's place in it, or has another message under the last queue offset that was read. With
+  stream's place in it, or has another message under the last queue offset that was read of it. With
   ``failOnDataLoss`` that ends the query. Without it the stream goes on at the messages that were stored later
   than the last one that it had read: those have queue offsets that it read before, but are other messages.
 """
@@ -147,16 +147,27 @@ def _is_place_of_queues(view: StoreView, at: StoreOffset) -> bool:
 
 
 def _is_replaced(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]) -> bool:
-    """Returns whether another message has the queue offset of the last one that was read."""
+    """Returns whether queues have other messages under offsets that were read.
+
+    The last record that was read is known by its store time. The last message that was read of another queue
+    cannot have been stored later.
+    """
     last = at.get("lastRecord")
     if last is None or last["queueOffset"] == NO_QUEUE:
         return False
+    last_key = last["topic"], last["queueId"]
+    known = by_key(at["queues"])
     for queue, found in has.items():
-        if queue.key == (last["topic"], last["queueId"]) and last["queueOffset"] in found:
-            number = view.fitting_queues.number_of(queue, last["queueOffset"])
-            row = view.row_at(queue, number)
-            return row is not None and row.store_timestamp_ms != at["storeTimestamp"]
-    return all(queue.key != (last["topic"], last["queueId"]) for queue in has)
+        offset = last["queueOffset"] if queue.key == last_key else known.get(queue.key, 0) - 1
+        if offset not in found:
+            continue
+        row = view.row_at(queue, view.fitting_queues.number_of(queue, offset))
+        if row is None:
+            continue
+        is_later = row.store_timestamp_ms > at["storeTimestamp"]
+        if is_later or (queue.key == last_key and row.store_timestamp_ms != at["storeTimestamp"]):
+            return True
+    return all(queue.key != last_key for queue in has)
 
 
 def _after_rollback(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]) -> Resumption:
@@ -181,8 +192,10 @@ def _after_rollback(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]
     why = CUT if end < place else ROLLED_BACK
     begin = min(end, place if last is None else last["physicalOffset"])
     found_now = f"a log that ends at {end}" if end < place else "other records"
-    loss = Loss(begin, place, why, f"the log that was read up to {place}", found_now, tuple(gone), _GO_ON)
-    return Resumption(_begin(view, floors), floors, (loss,))
+    losses = [Loss(begin, place, why, f"the log that was read up to {place}", found_now, tuple(gone), _GO_ON)]
+    if missing := tuple(_missing(view, has, floors)):
+        losses.append(Loss(begin, view.first_phy_offset, RETENTION, "messages", "none", missing))
+    return Resumption(_begin(view, floors), floors, tuple(losses))
 
 
 def _parted_at(view: StoreView, queue: Queue, found: range, newest_ms: int) -> int:

@@ -168,9 +168,8 @@ class StreamPlan:
             start, already = self._resumed(view, start)
         elif already is not None and start["physicalOffset"] >= already["end"]:
             already = None
-        limit = min(MOST, self._targets.get(name, MOST))
-        selection = self._selection(already)
-        step = self._step(view, start, selection, max(limit, start["physicalOffset"]), most)
+        limit = max(self._targets.get(name, MOST), start["physicalOffset"])
+        step = self._step(view, start, self._selection(already), limit, most)
         if step.reaches_end:
             # The end that the walk came to is newer than the queues: what they know behind it is lost.
             self._report(view, view.lost_behind(step.place))
