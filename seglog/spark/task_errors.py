@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from itertools import pairwise
 from typing import Final
 
 from seglog.errors import CorruptError, SeglogError, SparkJobError, error_classes
@@ -20,6 +21,7 @@ _JAVA: Final = re.compile(
 )
 _RAISED: Final = re.compile(r"((?:\w+\.)*\w+)(?:: (.*))?")
 _ADVICE: Final = "help: "
+_BETWEEN: Final = ("The above exception was", "During handling of the above")
 _DAMAGE: Final = re.compile(r"(.*?) \+(\d+): (.*?)(?:: found (.*), expected (.*))?", re.DOTALL)
 
 
@@ -33,36 +35,36 @@ def error_of(text: str) -> SeglogError:
         An error of the class that was raised in a task if that is one of ours, else a
         :class:`~seglog.errors.SparkJobError`.
     """
-    raised = _last_of_traceback(text)
-    if raised is None:
+    raised = _raised(text)
+    if not raised:
         return SparkJobError(_first_lines(text) or "Spark said nothing")
-    name, lines = raised
+    ours = {f"{kind.__module__}.{kind.__name__}": kind for kind in error_classes()}
+    # PySpark may fail while it handles an error of ours.
+    name, lines = next((one for one in reversed(raised) if one[0] in ours), raised[-1])
     advice = next((line for line in lines if line.startswith(_ADVICE)), None)
     said = "\n".join(lines[: lines.index(advice)] if advice is not None else lines).strip()
-    known = {kind.__name__: kind for kind in error_classes() if kind.__module__ == name.rpartition(".")[0]}
-    kind = known.get(name.rpartition(".")[2])
-    if kind is None:
+    if name not in ours:
         return SparkJobError(f"{name.removeprefix('builtins.')}: {said}" if said else name)
-    return _again(kind, said, None if advice is None else advice.removeprefix(_ADVICE))
+    return _again(ours[name], said, None if advice is None else advice.removeprefix(_ADVICE))
 
 
-def _last_of_traceback(text: str) -> tuple[str, list[str]] | None:
-    """Returns the class that the first traceback ends with, and the lines after it; None without one."""
-    start = text.find(_TRACEBACK)
-    if start < 0:
-        return None
+def _raised(text: str) -> list[tuple[str, list[str]]]:
+    """Returns the class that each traceback before the stack of Java ends with, and the lines after it."""
     lines: list[str] = []
-    for line in text[start:].splitlines():
+    for line in text[text.find(_TRACEBACK) :].splitlines() if _TRACEBACK in text else ():
         if _JAVA.match(line):
             break
         lines.append(line.partition(" SQLSTATE: ")[0])
-    # Frames are indented, and so is nothing that follows the last of them.
-    last = max(at for at, line in enumerate(lines) if line == _TRACEBACK)
-    for at in range(last + 1, len(lines)):
-        named = _RAISED.fullmatch(lines[at])
-        if named is not None and not lines[at].startswith(" "):
-            return named.group(1), [named.group(2) or "", *lines[at + 1 :]]
-    return None
+    starts = [at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    found = []
+    for start, end in pairwise([*starts, len(lines)]):
+        # Frames are indented, and so is nothing that follows the last of them.
+        named = [(at, _RAISED.fullmatch(lines[at])) for at in range(start + 1, end)]
+        at, match = next(((at, match) for at, match in named if match is not None), (end, None))
+        if match is not None:
+            rest = [line for line in lines[at + 1 : end] if not line.startswith(_BETWEEN)]
+            found.append((match.group(1), [match.group(2) or "", *rest]))
+    return found
 
 
 def _again(kind: type[SeglogError], said: str, advice: str | None) -> SeglogError:

@@ -65,6 +65,17 @@ def test_the_last_of_a_chain_counts():
     assert (type(error), str(error), error.help) == (ConfigError, "two\nlines", "look")
 
 
+def test_an_error_of_ours_counts_before_what_its_handling_failed_with():
+    def fails() -> None:
+        try:
+            corrupt()
+        except CorruptError:
+            raise UnboundLocalError("cannot access local variable 'reader'")  # noqa: B904 - as PySpark does
+
+    error = error_of(traceback_of(fails))
+    assert (type(error), error.help) == (CorruptError, "read on")
+
+
 def test_an_error_whose_attributes_do_not_travel_is_one_above_it():
     def out_of_range() -> None:
         raise OffsetRangeError("too far", min_offset=1, max_offset=2)

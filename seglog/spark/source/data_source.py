@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
+from seglog.spark.arrow_schemas import arrow_schema
 from seglog.spark.packages import require_packages
 from seglog.spark.remote_files import is_address
 from seglog.spark.source.catalog import options_in, table_options, with_options
@@ -67,7 +68,7 @@ class SeglogDataSource(DataSource):
         parsed = self._options_for(schema)
         if parsed.starting == "latest":
             raise InvalidArgumentError("startingOffsets latest is for streams: a batch would read nothing")
-        asked = to_arrow_schema(schema, timezone="UTC")
+        asked = arrow_schema(schema)
         if parsed.table != "messages":
             return TableReader(parsed, check_table_schema(parsed.table, asked))
         return MessageReader(parsed, wanted_columns(asked))
@@ -84,7 +85,7 @@ class SeglogDataSource(DataSource):
             raise MissingDependencyError(
                 "reading a stream needs PySpark 4.2 or newer", help="pip install -U 'pyspark>=4.2,<5'"
             ) from error
-        return MessageStreamReader(parsed, wanted_columns(to_arrow_schema(schema, timezone="UTC")))
+        return MessageStreamReader(parsed, wanted_columns(arrow_schema(schema)))
 
     @override
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -102,7 +103,7 @@ class SeglogDataSource(DataSource):
         if len(named) > 1 or parsed.topic_pattern is not None or parsed.queues is not None:
             raise InvalidArgumentError("messages are written to one topic, or to that of a column")
         topic = next(iter(named), None)
-        written_columns(to_arrow_schema(schema, timezone="UTC"), has_topic=topic is not None)
+        written_columns(arrow_schema(schema), has_topic=topic is not None)
         job_id = parsed.job_id or uuid.uuid4().hex
         return MessageWriter(AppendJob(Path(parsed.paths[0]).absolute(), job_id), topic)
 
