@@ -11,7 +11,7 @@ from seglog.doctor.tables.offset_table import GroupOffset
 from seglog.errors import NotFoundError
 from seglog.storage.format.index import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.record import Message
+from seglog.storage.format.record import Message, is_placeholder
 from seglog.storage.format.system_names import is_transit_topic
 from seglog.storage.reads import MessageRow, inflated, row_of
 from seglog.storage.store import MessageStore
@@ -107,6 +107,8 @@ def _queues(store: MessageStore, wanted: Selection) -> list[QueueInfo]:
 
 
 def _is_wanted(message: Message, wanted: Selection) -> bool:
+    if is_placeholder(message.flag, message.body, message.properties_raw):
+        return False  # a compaction dropped the message
     if not wanted.begin_ms <= message.store_timestamp_ms <= wanted.end_ms:
         return False
     return wanted.key is None or wanted.key in message.keys or wanted.key == message.unique_key

@@ -15,16 +15,19 @@ from typing_extensions import override
 from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
+from seglog.doctor.exchange.export import Selection, iter_rows
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.queue.compaction import compaction_sizes
+from seglog.storage.format.record.placeholder import PLACEHOLDER_FLAG
 from seglog.storage.kernels import PYTHON
 from tests.support.local_runner import LocalRunner
 from tests.support.machine.kernels import BOTH, running
 from tests.support.material.compactions import SIZES, STEP_MS, fill_random
+from tests.support.material.stores import served
 
 POLICIES = {
     "Comp": Policy(compact=True),
@@ -165,6 +168,26 @@ def test_a_check_says_why_the_log_begins_where_it_does(tmp_path):
     (filled.root / "seglog" / "log-origin.json").write_text("{}")
     (said,) = [text for text in check_store(filled.root).not_looked_at if "cannot be told" in text]
     assert "compaction" not in said
+
+
+def test_an_export_holds_no_placeholder_but_what_only_looks_like_one(tmp_path):
+    filled = fill_random(tmp_path / "s", 43, 300)
+    with MessageStore.open(filled.root, clock=VirtualClock(filled.now_ms)) as store:
+        own = store.put("Flags", b"", flag=PLACEHOLDER_FLAG, properties={"a": "1"})
+    compact(filled.root, filled.now_ms, split_bytes=6_000)
+    placeholders = 0
+    with MessageStore.open(filled.root, read_only=True) as store:
+        exported = {
+            (row.topic, row.queueId, row.queueOffset)
+            for row in iter_rows(store, Selection(), (), lambda *_lost: None)
+        }
+        for key, messages in served(store).items():
+            for message in messages:
+                is_one = message.flag == PLACEHOLDER_FLAG and message.topic != "Flags"
+                placeholders += is_one
+                assert ((*key, message.queue_offset) in exported) != is_one
+    assert placeholders > 10
+    assert ("Flags", 0, own.queue_offset) in exported
 
 
 def test_what_two_attempts_do_at_once_is_done_once(tmp_path):

@@ -26,6 +26,7 @@ from seglog.storage.format.record.placeholder import (
     PLACEHOLDER_PROPERTIES_BYTES as PLACEHOLDER_PROPERTIES_BYTES,
 )
 from seglog.storage.format.record.placeholder import PLACEHOLDER_PROPERTY as PLACEHOLDER_PROPERTY
+from seglog.storage.format.record.placeholder import is_placeholder as is_placeholder
 from seglog.storage.format.record.properties import CRC32 as CRC32
 from seglog.storage.format.record.properties import ENTRY_END as ENTRY_END
 from seglog.storage.format.record.properties import NAME_END as NAME_END

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.format.record.properties import CRC_PROPERTY_BYTES
+from seglog.storage.format.record.properties import CRC_PROPERTY_BYTES, without_crc_property
 
 PLACEHOLDER_PROPERTY: Final = "SEGLOG_COMPACTED"
 PLACEHOLDER_FLAG: Final = 0x434D_5054
@@ -19,3 +19,10 @@ PLACEHOLDER_PROPERTIES_BYTES: Final = frozenset(
     mark + crc for mark in (0, len(PLACEHOLDER_MARK)) for crc in (0, CRC_PROPERTY_BYTES)
 )
 """How long the properties of a placeholder may be."""
+
+
+def is_placeholder(flag: int, body: bytes | memoryview, properties: bytes) -> bool:
+    """Returns whether a message with these stands for one that was dropped; applications may use the flag."""
+    if flag != PLACEHOLDER_FLAG or len(body):
+        return False
+    return without_crc_property(properties) in (b"", PLACEHOLDER_MARK)
