@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import metadata
 from typing import Final
 
@@ -15,9 +16,8 @@ _NEEDED: Final = {"pyspark": ((4, 1), (5,)), "pandas": ((2, 2), (3,)), "pyarrow"
 def pyspark_problem() -> str | None:
     """Returns which Python package is missing or of a wrong version; None if all are installed."""
     for name, (lowest, too_new) in _NEEDED.items():
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
+        version = _version(name)
+        if version is None:
             return f"the Python package {name} is not installed"
         numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
         if numbers < lowest or (too_new is not None and numbers >= too_new):
@@ -26,6 +26,15 @@ def pyspark_problem() -> str | None:
                 wanted += f" and below {'.'.join(map(str, too_new))}"
             return f"the Python package {name} is {version}, but has to be {wanted}"
     return None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        # The PySpark of a Spark that was unpacked, which `spark-submit` runs, is not an installed package.
+        version = getattr(sys.modules.get(name), "__version__", None)
+        return version if isinstance(version, str) else None
 
 
 def require_packages() -> None:

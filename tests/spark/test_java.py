@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from importlib import metadata
 
 import pytest
@@ -108,11 +109,25 @@ def test_packages_that_are_missing_or_do_not_fit(monkeypatch, versions, problem)
         return versions[name]
 
     monkeypatch.setattr(metadata, "version", version)
+    if "pyspark" not in versions:
+        monkeypatch.delitem(sys.modules, "pyspark")
     assert pyspark_problem() == problem
     if problem is not None:
         with pytest.raises(MissingDependencyError) as caught:
             local_session("never")
         assert caught.value.help.endswith("install PySpark with `pip install 'seglog[spark]'`")
+
+
+def test_the_pyspark_of_an_unpacked_spark_is_no_installed_package(monkeypatch):
+    known = metadata.version
+
+    def version(name):
+        if name == "pyspark":
+            raise metadata.PackageNotFoundError(name)
+        return known(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert pyspark_problem() is None
 
 
 # PySpark leaves the pipe to a Java that did not start to the garbage collector.
