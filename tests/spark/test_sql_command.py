@@ -37,6 +37,7 @@ def test_an_answer_without_messages_that_are_lost_says_so(ask, tmp_path):
     assert "--allow-loss" in ran.stderr
     assert ask(root, COUNT, "--allow-loss", "--json").exit_code == 0
     assert ask(root, "SELECT count(*) FROM index").exit_code == 0
+    assert ask(root, "SELECT count(*) FROM kafka").exit_code == 36
 
 
 def test_an_answer_of_whole_stores_ends_with_0(ask, tmp_path):
