@@ -199,10 +199,6 @@ class _Restore:
         if apply:
             finish_swap(files, root)
             clear_rubbish(files, root)
-            if files.exists(old_store(root)):
-                raise InvalidArgumentError(
-                    f"{old_store(root)} is what the store was before", help="discard it first"
-                )
         with MessageStore.open(root, read_only=True, files=files) as store:
             ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
             self._check_is_same(store, ends)
@@ -211,6 +207,10 @@ class _Restore:
         done = self._counted(plan, rows, is_new=False)
         if not apply or not (done.messages or done.placeholders):
             return done
+        if files.exists(old_store(root)):
+            raise InvalidArgumentError(
+                f"{old_store(root)} is what the store was before", help="discard it first"
+            )
         staged = new_store(root)
         files.make_dirs(work_folder(root))
         end, segment_bytes = _copy_store(files, root, staged)

@@ -145,7 +145,7 @@ def finish_swap(files: SwappingFiles, root: Path) -> bool:
         files.rename(folder / _NEW, root)
         _sync(files, root)
         return True
-    if _first_phy_offset(files, root) == manifest.first_phy_offset:
+    if _first_phy_offset(files, root) == manifest.first_phy_offset or _has_moved(files, root, manifest):
         if files.exists(folder / _NEW):
             files.rename(folder / _NEW, folder / _OLD)
             _sync(files, root)
@@ -192,6 +192,12 @@ def discard_old(files: SwappingFiles, root: Path) -> None:
     if read_manifest(files, root) is not None and not files.exists(work_folder(root) / _NEW):
         files.remove(work_folder(root) / _MANIFEST)
         remove_tree(files, work_folder(root))
+
+
+def _has_moved(files: SwappingFiles, root: Path, manifest: Manifest) -> bool:
+    """Returns whether the old store is beside its place: a restored log begins where the old one does."""
+    beside = [path for path in (new_store(root), old_store(root)) if files.exists(path)]
+    return any(state_of_store(files, path) == manifest.old_state for path in beside)
 
 
 def _first_phy_offset(files: SwappingFiles, root: Path) -> int | None:

@@ -13,7 +13,7 @@ from seglog.spark.archive.folder import ArchiveFolder, archived, still_missing
 from seglog.spark.archive.restore import Sizes
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
-from seglog.storage.files.files import RealFiles
+from seglog.storage.files.files import RealFiles, SwappingFiles
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import COMMIT_LOG
 from tests.support.local_runner import LocalRunner
@@ -66,13 +66,18 @@ def named_missing(folder: Path, name: str, ends: dict[tuple[str, int], int]) -> 
 
 def compact(root: Path, now_ms: int, **policies: Policy) -> None:
     """Compacts a store in this process."""
+    compact_with(RealFiles(), root, now_ms, policies)
+
+
+def compact_with(files: SwappingFiles, root: Path, now_ms: int, policies: dict[str, Policy]) -> None:
+    """Compacts a store in this process, through a layer of files."""
     job = Compaction(
         root,
         policies,
         allow_undelivered=True,
         split_bytes=6_000,
         runner=LocalRunner(RealFiles()),
-        files=RealFiles(),
+        files=files,
         clock=VirtualClock(now_ms),
     )
     job.apply()

@@ -1,0 +1,119 @@
+"""A process that is killed in a retention leaves a whole store, and the next run finishes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from seglog.spark.compact.policy import Policy
+from seglog.spark.compact.swap import (
+    Manifest,
+    finish_swap,
+    new_store,
+    old_store,
+    state_of_store,
+    write_manifest,
+)
+from seglog.storage.files.files import RealFiles
+from seglog.storage.files.store_root import StoreRoot
+from tests.spark.archive.stores import BEGIN_MS, compact, content, copy, put
+
+LATER_MS = BEGIN_MS + 10**9
+POLICIES = {"T": Policy(retention_ms=10**9 - 250_000)}
+RETAINING = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[4])
+from tests.spark.archive.stores import compact_with
+from tests.spark.archive.test_killed import LATER_MS, POLICIES, KillingRoot
+root = Path(sys.argv[1])
+compact_with(KillingRoot(root, sys.argv[2], sys.argv[3]), root, LATER_MS, POLICIES)
+"""
+SWAP = {
+    "new store begun": ("make_dirs", "new/commitlog"),
+    "new log written": ("sync_dir", "new/commitlog"),
+    "manifest not in place": ("rename", "manifest.json.written"),
+    "not exchanged": ("exchange", "s"),
+    "old store not named": ("rename", "compact/new"),
+}
+
+
+class KillingRoot(StoreRoot):
+    """Files around a store; the process is killed before one kind of call for one path.
+
+    Args:
+        root: The store.
+        call: Name of the method.
+        end: How the path ends.
+    """
+
+    def __init__(self, root: Path, call: str, end: str) -> None:
+        super().__init__(root.parent)
+        self._moment = call, end
+
+    @override
+    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
+        self._reach("make_dirs", path)
+        super().make_dirs(path, sync=sync)
+
+    @override
+    def sync_dir(self, path: Path) -> None:
+        self._reach("sync_dir", path)
+        super().sync_dir(path)
+
+    @override
+    def rename(self, source: Path, target: Path) -> None:
+        self._reach("rename", source)
+        super().rename(source, target)
+
+    @override
+    def exchange(self, first: Path, second: Path) -> bool:
+        self._reach("exchange", first)
+        return super().exchange(first, second)
+
+    def _reach(self, call: str, path: Path) -> None:
+        if call == self._moment[0] and path.as_posix().endswith(self._moment[1]):
+            signal.raise_signal(signal.SIGKILL)
+
+
+def killed(script, *arguments):
+    """Runs a script in a process of its own that has to be killed."""
+    command = [sys.executable, "-c", script, *map(str, arguments), Path.cwd()]
+    with tempfile.TemporaryFile() as printed:  # Java outlives it, and would hold a pipe
+        ran = subprocess.run(command, stdout=printed, stderr=printed, timeout=300, check=False)
+        printed.seek(0)
+        assert ran.returncode == -signal.SIGKILL, printed.read().decode()
+
+
+@pytest.mark.parametrize("state", SWAP)
+def test_retention_that_is_killed(tmp_path, state):
+    root = put(tmp_path / "s", 300)
+    twin = copy(root, tmp_path / "twin")
+    before = content(root)
+    compact(twin, LATER_MS, **POLICIES)
+    after = content(twin)
+    assert 0 < len(after["T", 0]) < len(before["T", 0])
+    killed(RETAINING, root, *SWAP[state])
+    assert content(root) in (before, after)
+    compact(root, LATER_MS, **POLICIES)
+    assert content(root) == after
+    assert content(old_store(root)) == before
+
+
+def test_swap_of_a_store_that_grew_is_finished_and_keeps_the_old_one(tmp_path):
+    root, files = put(tmp_path / "s", 40), RealFiles()
+    put(copy(root, new_store(root)), 40, begin=40)
+    states = state_of_store(files, root), state_of_store(files, new_store(root))
+    before, after = content(root), content(new_store(root))
+    write_manifest(files, root, Manifest(16384, *states, 0, ()))
+    files.exchange(root, new_store(root))
+    for _time in range(2):
+        assert finish_swap(files, root)
+        assert content(root) == after
+        assert content(old_store(root)) == before
