@@ -221,9 +221,14 @@ OF_OFFSETS = "expected an integer in 0..9223372036854775807"
         ("get", "max_count", 0, "expected an integer from 1 on"),
         ("max_offset", "queue_id", "1", OF_QUEUES),
         ("message_at", "phy_offset", "1", OF_OFFSETS),
-        ("offset_by_time", "timestamp_ms", "now", "timestamp_ms='now' is not valid: expected an integer$"),
-        ("wait_for", "timeout_ms", "1", "timeout_ms='1' is not valid: expected a number$"),
-        ("wait_for", "timeout_ms", math.nan, "timeout_ms=nan is not valid: expected a number$"),
+        (
+            "offset_by_time",
+            "timestamp_ms",
+            "now",
+            r"(?m)timestamp_ms='now' is not valid: expected an integer$",
+        ),
+        ("wait_for", "timeout_ms", "1", r"(?m)timeout_ms='1' is not valid: expected a number$"),
+        ("wait_for", "timeout_ms", math.nan, r"(?m)timeout_ms=nan is not valid: expected a number$"),
         ("wait_for", "queue_offset", "1", OF_OFFSETS),
         ("wait_for_any", "queues", {("T", "0"): 0}, OF_QUEUES),
     ],
@@ -271,7 +276,7 @@ def test_retention_deletes_nothing_for_an_argument_that_it_refuses(store, call, 
 
 
 def test_a_place_before_the_log_has_no_message(store):
-    with pytest.raises(NotFoundError, match=r"^no message starts at -1: phy_offset is 0 or more$"):
+    with pytest.raises(NotFoundError, match=r"(?m)^no message starts at -1: phy_offset is 0 or more$"):
         store.message_at(-1)
 
 

@@ -13,15 +13,13 @@ import errno
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NoReturn
 
-import pyarrow as pa
-import pyarrow.fs
-
 from seglog.errors import MissingDependencyError, NotFoundError, ReadOnlyError
 from seglog.storage.directory import ReadingRoot
 from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 
 if TYPE_CHECKING:
-    import pyarrow.fs as arrow_fs
+    import pyarrow as pa
+    import pyarrow.fs
 
 _SCHEME_END: Final = "://"
 _NO_SIZE: Final = 0
@@ -55,15 +53,20 @@ def connect(address: str) -> tuple[RemoteFiles, Path]:
     return RemoteFiles(system, starts_with_slash=name.startswith("/")), Path("/") / name.lstrip("/")
 
 
-def _connect(address: str) -> tuple[arrow_fs.FileSystem, str]:
+def _connect(address: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    import pyarrow as pa
+    import pyarrow.fs
+
     try:
-        found: tuple[arrow_fs.FileSystem, str] = pyarrow.fs.FileSystem.from_uri(address)
+        found: tuple[pyarrow.fs.FileSystem, str] = pyarrow.fs.FileSystem.from_uri(address)
     except pa.ArrowInvalid as error:
         return _connect_with_fsspec(address, error)
     return found
 
 
-def _connect_with_fsspec(address: str, refusal: pa.ArrowInvalid) -> tuple[arrow_fs.FileSystem, str]:
+def _connect_with_fsspec(address: str, refusal: pa.ArrowInvalid) -> tuple[pyarrow.fs.FileSystem, str]:
+    import pyarrow.fs
+
     try:
         import fsspec
     except ImportError as error:
@@ -142,12 +145,14 @@ class RemoteFiles:
         starts_with_slash: Whether its names do.
     """
 
-    def __init__(self, system: arrow_fs.FileSystem, *, starts_with_slash: bool) -> None:
+    def __init__(self, system: pyarrow.fs.FileSystem, *, starts_with_slash: bool) -> None:
         self.system = system
         self.starts_with_slash = starts_with_slash
 
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
+        import pyarrow.fs
+
         chosen = pyarrow.fs.FileSelector(self._name(path), allow_not_found=True)
         try:
             infos = self.system.get_file_info(chosen)
@@ -161,10 +166,14 @@ class RemoteFiles:
 
     def exists(self, path: Path) -> bool:
         """Whether there is anything of that name."""
+        import pyarrow.fs
+
         return bool(self._type(path) != pyarrow.fs.FileType.NotFound)
 
     def is_dir(self, path: Path) -> bool:
         """Whether there is a directory of that name."""
+        import pyarrow.fs
+
         return bool(self._type(path) == pyarrow.fs.FileType.Directory)
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:

@@ -40,7 +40,7 @@ def found(monkeypatch, store):
             return [replace(report, **change) for _path in paths]
 
         monkeypatch.setattr(stores, "audit_stores", audit)
-        monkeypatch.setattr(job_audit, "job_session", lambda _cluster, _step: nullcontext())
+        monkeypatch.setattr(job_audit, "job_session", lambda *_given: nullcontext())
         monkeypatch.setattr(demo_recovery, "require_spark", lambda: None)
         return report
 

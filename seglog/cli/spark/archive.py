@@ -11,7 +11,7 @@ from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import options, render
-from seglog.spark.archive import REASONS, Missing, Run, archive_store
+from seglog.spark.archive import REASONS, Missing, Run
 
 
 @click.command
@@ -51,6 +51,8 @@ def command(
     written down as missing.
     """
     with job_session(cluster, "archiving", [path]) as session:
+        from seglog.spark.archive import archive_store
+
         run = archive_store(
             path,
             folder,

@@ -9,7 +9,6 @@ from pathlib import Path
 from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
 from seglog.spark.progress import watch_tasks
-from seglog.spark.remote_files import is_address, locate
 from seglog.spark.session import Session, plain_errors, session_for
 from seglog.storage.format.names import COMMIT_LOG
 
@@ -38,6 +37,8 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
 
 def _log_bytes(stores: Iterable[str | Path]) -> int | None:
     """Returns how long the logs on this machine are, None if none is."""
+    from seglog.spark.remote_files import is_address, locate  # pyarrow, which help does without
+
     here = [locate(str(store)) for store in stores if not is_address(str(store))]
     return (
         sum(entry.size_bytes for files, root in here for entry in files.list_dir(root / COMMIT_LOG)) or None

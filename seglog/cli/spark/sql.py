@@ -16,7 +16,6 @@ from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
 from seglog.errors import DataLossError
-from seglog.spark.remote_files import is_address
 from seglog.spark.save import save_table
 from seglog.spark.session import Session
 from seglog.spark.views import json_value, make_views
@@ -46,6 +45,8 @@ def command(
     reads them once more: what is lost is said on stderr, and the command ends with 36. --allow-loss leaves
     that out.
     """
+    from seglog.spark.remote_files import is_address
+
     stores = [path if is_address(path) else str(Path(path).absolute()) for path in paths]
     with job_session(cluster, "asking", paths) as session:
         make_views(session, stores)

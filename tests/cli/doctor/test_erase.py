@@ -160,7 +160,8 @@ def test_an_id_within_a_longer_one_is_no_mention(seglog: Seglog, life, name, wan
 
 def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=150)
-    assert verify_store(life.path, seal=True).sealed
+    verify_store(life.path, seal=True)
+    assert any((life.path / "seglog" / "seals").iterdir())
     with MessageStore.open(life.path, recovery_step_bytes=1024) as store:
         store.put("late", b"x")
     ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
@@ -176,7 +177,8 @@ def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog: Seg
 
 def test_a_segment_that_did_not_match_its_seal_keeps_the_proof(seglog: Seglog, tmp_path):
     life = live(tmp_path / "s", others=150)
-    first = verify_store(life.path, seal=True).sealed[0]
+    verify_store(life.path, seal=True)
+    first = min(int(seal.stem) for seal in (life.path / "seglog" / "seals").iterdir())
     file = life.path / "commitlog" / f"{first:020d}"
     at = file.read_bytes().find(b"other 3")
     with file.open("r+b") as stream:
