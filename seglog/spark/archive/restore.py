@@ -114,6 +114,7 @@ def restore_store(
     apply: bool = False,
     sizes: Sizes | None = None,
     clock: Clock | None = None,
+    files: StoreRoot | None = None,
 ) -> Restored:
     """Puts archived messages back where they were: topic, queue, queue offset and all that they say.
 
@@ -126,6 +127,7 @@ def restore_store(
         apply: Whether to do it; else it is only said what would be done.
         sizes: For a new store.
         clock: The time.
+        files: Those of the store's folder and of the one beside it; those of the system if None.
 
     Raises:
         NotFoundError: There is no archive, or nothing wanted in it.
@@ -136,8 +138,16 @@ def restore_store(
         InvalidArgumentError: What the store was before its last compaction or restore is still there; or the
             archive has several stores, and none was named.
     """
+    root = root.resolve()
     restore = _Restore(
-        folder, root.resolve(), spark, store, frozenset(topics), sizes or Sizes(), clock or SystemClock()
+        folder,
+        root,
+        files or files_around(root),
+        spark,
+        store,
+        frozenset(topics),
+        sizes or Sizes(),
+        clock or SystemClock(),
     )
     if not restore.files.exists(restore.root) and not (apply and finish_swap(restore.files, restore.root)):
         return restore.into_new(apply=apply)
@@ -153,13 +163,14 @@ class _Restore:
         self,
         folder: Path,
         root: Path,
+        files: StoreRoot,
         spark: SparkSession,
         store: str | None,
         topics: frozenset[str],
         sizes: Sizes,
         clock: Clock,
     ) -> None:
-        self.files = files_around(root)
+        self.files = files
         self.root = root
         self._spark = spark
         self._sizes = sizes

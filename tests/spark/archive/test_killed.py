@@ -1,4 +1,4 @@
-"""A process that is killed in a retention leaves a whole store, and the next run finishes."""
+"""A process that is killed in a retention or a restore leaves a whole store, and the next run finishes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from typing_extensions import override
 
+from seglog.spark.archive.archive import archive_store
+from seglog.spark.archive.restore import restore_store
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import (
     Manifest,
+    discard_old,
     finish_swap,
     new_store,
     old_store,
     state_of_store,
+    work_folder,
     write_manifest,
 )
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
-from tests.spark.archive.stores import BEGIN_MS, compact, content, copy, put
+from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, content, copy, put
+from tests.support.scale import is_full
 
 LATER_MS = BEGIN_MS + 10**9
 POLICIES = {"T": Policy(retention_ms=10**9 - 250_000)}
@@ -35,8 +41,20 @@ from tests.spark.archive.test_killed import LATER_MS, POLICIES, KillingRoot
 root = Path(sys.argv[1])
 compact_with(KillingRoot(root, sys.argv[2], sys.argv[3]), root, LATER_MS, POLICIES)
 """
+RESTORING = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[5])
+from seglog.spark.archive.restore import restore_store
+from seglog.spark.session import local_session
+from tests.spark.archive.stores import NEW_SIZES
+from tests.spark.archive.test_killed import KillingRoot
+root = Path(sys.argv[1])
+spark = local_session("killed", "local[1]", {"spark.sql.shuffle.partitions": "2"})
+files = KillingRoot(root, sys.argv[2], sys.argv[3])
+restore_store(Path(sys.argv[4]), root, spark, sizes=NEW_SIZES, apply=True, files=files)
+"""
 SWAP = {
-    "new store begun": ("make_dirs", "new/commitlog"),
     "new log written": ("sync_dir", "new/commitlog"),
     "manifest not in place": ("rename", "manifest.json.written"),
     "not exchanged": ("exchange", "s"),
@@ -91,7 +109,7 @@ def killed(script, *arguments):
         assert ran.returncode == -signal.SIGKILL, printed.read().decode()
 
 
-@pytest.mark.parametrize("state", SWAP)
+@pytest.mark.parametrize("state", ["new store begun", *SWAP])
 def test_retention_that_is_killed(tmp_path, state):
     root = put(tmp_path / "s", 300)
     twin = copy(root, tmp_path / "twin")
@@ -99,7 +117,7 @@ def test_retention_that_is_killed(tmp_path, state):
     compact(twin, LATER_MS, **POLICIES)
     after = content(twin)
     assert 0 < len(after["T", 0]) < len(before["T", 0])
-    killed(RETAINING, root, *SWAP[state])
+    killed(RETAINING, root, *(SWAP | {"new store begun": ("make_dirs", "new/commitlog")})[state])
     assert content(root) in (before, after)
     compact(root, LATER_MS, **POLICIES)
     assert content(root) == after
@@ -117,3 +135,39 @@ def test_swap_of_a_store_that_grew_is_finished_and_keeps_the_old_one(tmp_path):
         assert finish_swap(files, root)
         assert content(root) == after
         assert content(old_store(root)) == before
+
+
+@pytest.fixture(scope="module")
+def older_and_archive(tmp_path_factory, spark: SparkSession):
+    """A folder with a store as it was, the store with more, and an archive of that."""
+    folder = tmp_path_factory.mktemp("older")
+    put(folder / "older", 100)
+    put(copy(folder / "older", folder / "s"), 150, begin=100)
+    archive_store(folder / "s", folder / "archive", spark)
+    return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("state", SWAP if is_full() else ["new log written", "old store not named"])
+def test_restore_that_is_killed(spark: SparkSession, older_and_archive, tmp_path, state):
+    archive, after = older_and_archive / "archive", content(older_and_archive / "s")
+    root = copy(older_and_archive / "older", tmp_path / "s")
+    before = content(root)
+    killed(RESTORING, root, *SWAP[state], archive)
+    assert content(root) in (before, after)
+    restore_store(archive, root, spark, apply=True)
+    assert content(root) == after
+    assert content(old_store(root)) == before
+    discard_old(RealFiles(), root)
+    assert not work_folder(root).exists()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("state", ["new log written", "renamed"] if is_full() else ["renamed"])
+def test_restore_of_a_new_store_that_is_killed(spark: SparkSession, older_and_archive, tmp_path, state):
+    archive, root = older_and_archive / "archive", tmp_path / "s"
+    killed(RESTORING, root, *(SWAP | {"renamed": ("rename", "compact/new")})[state], archive)
+    assert not root.exists()
+    restore_store(archive, root, spark, sizes=NEW_SIZES, apply=True)
+    assert content(root) == content(older_and_archive / "s")
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
