@@ -15,7 +15,7 @@ from seglog.errors import NotFoundError
 from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import check_continues
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, still_missing
-from seglog.spark.archive.losses import loss_error, losses_of, missing_ranges, unreadable_stretches
+from seglog.spark.archive.losses import damage_of, loss_error, losses_of, missing_ranges, unreadable_stretches
 from seglog.spark.archive.manifest import LOST, Missing, Run, StoreIdentity
 from seglog.spark.archive.missing_table import write_missing_table
 from seglog.spark.archive.names import check_has_names, place_in_archive
@@ -148,7 +148,7 @@ class _Job:
         except _spark_errors():
             report = audit_store(self._root, spark=self._spark)
             if not allow_loss:
-                if not losses_of(report):
+                if not damage_of(report):
                     raise
                 raise loss_error(report) from None
             is_strict = False

@@ -71,9 +71,15 @@ def losses_of(report: CheckReport) -> list[Finding]:
     return [finding for finding in report.findings if finding.severity is Severity.LOSS]
 
 
+def damage_of(report: CheckReport) -> list[Finding]:
+    """Returns the findings of an audit for which messages cannot be read: lost, or to be had by a repair."""
+    repairable = [finding for finding in report.findings if finding.code == "record-repairable"]
+    return losses_of(report) + repairable
+
+
 def loss_error(report: CheckReport) -> DataLossError:
     """Returns the refusal of a damaged store, which names its damage."""
-    first, *others = losses_of(report)
+    first, *others = damage_of(report)
     where = f"{first.file} +{first.position_bytes}: " if first.file else ""
     codes = ", ".join(dict.fromkeys(finding.code for finding in (first, *others)))
     lost = [f"{count} of {topic}/{number}" for (topic, number), count in report.messages.lost_of.items()]

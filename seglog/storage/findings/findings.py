@@ -72,5 +72,7 @@ class Finding:
 
     @override
     def __str__(self) -> str:
-        detail = f": expected {self.expected}, found {self.found}" if self.expected or self.found else ""
+        said = {"expected": self.expected, "found": self.found}
+        known = ", ".join(f"{word} {text}" for word, text in said.items() if text)
+        detail = f": {known}" if known else ""
         return f"{self.code} {self.file} +{self.position_bytes}{detail} ({self.meaning})"

@@ -19,6 +19,7 @@ from seglog.spark.archive.folder import ArchiveFolder, still_missing
 from seglog.spark.archive.manifest import EXPIRED, LOST, UNREADABLE
 from seglog.spark.archive.rows import read_archive
 from tests.spark.archive.stores import content, copy, cut_log, damage, expire, named_missing, put
+from tests.support.material import golden
 from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.spark
@@ -119,3 +120,12 @@ def test_last_archived_record_that_is_damaged_later_is_no_other_store(spark: Spa
     assert [one.why for one in stretches] == [UNREADABLE]
     named_missing(folder, "s", {("T", 0): 160, ("T", 1): 160})
     assert content(root).keys() == ENDS.keys()
+
+
+def test_record_that_a_repair_brings_back_is_refused_with_that_advice(spark: SparkSession, tmp_path):
+    root, folder = golden.extract("d-magic", tmp_path), tmp_path / "archive"
+    with pytest.raises(DataLossError, match=r"is damaged: commitlog/\d+ \+\d+: record-repairable") as refused:
+        archive_store(root, folder, spark)
+    assert "seglog repair" in refused.value.help
+    assert "--allow-loss" in refused.value.help
+    assert not_none(archive_store(root, folder, spark, allow_loss=True)).messages == 399
