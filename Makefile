@@ -92,7 +92,7 @@ test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler 
 
 # Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
 TWIN := $(filter-out tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
-    $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py walk_damaged_size.py) \
+    $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py) \
     tests/damage/test_campaign.py tests/doctor/check/test_check_golden.py tests/fuzz/test_decoders.py
 
 # Not root, a path with spaces and other scripts, a HOME that cannot be written, no Java and no compiler.

@@ -105,3 +105,8 @@ def test_the_length_is_known_whatever_one_of_them_has(original, number, size, tm
     damaged(original, tmp_path / "s", dict(zip(numbers, numbers, strict=True)), lengths)
     geometry = list_store(RealFiles(), tmp_path / "s").geometry
     assert (geometry.is_segment_known, geometry.segment_size_bytes) == (True, SEGMENT)
+
+
+def test_two_empty_files_with_one_missing_between_them_prove_no_length(original, tmp_path):
+    damaged(original, tmp_path / "s", {0: 0, 2: 2}, {0: 0, 2: 0})
+    assert not list_store(RealFiles(), tmp_path / "s").geometry.is_segment_known

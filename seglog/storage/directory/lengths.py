@@ -193,15 +193,15 @@ def _segment(
 def _of_names(firsts: Sequence[int], written: int | None) -> Inferred:
     """Returns the length of files that are all empty: how far their names are from each other.
 
-    Two files may have lain further apart than one length, so what was written down goes over one distance.
+    Two files may have lain further apart than one length: one distance alone proves nothing.
     """
     gaps = [later - first for first, later in pairwise(sorted(firsts))]
     distance = min(gaps, default=0)
     least, most = _LOG_RANGE
     fits = least <= distance <= most and all(first % distance == 0 for first in firsts)
-    if written is not None and (gaps.count(distance) < _WITNESSES or not fits):
-        return Inferred(written, Certainty.WRITTEN)
-    return Inferred(distance, Certainty.PROVEN) if fits else Inferred(None, Certainty.UNKNOWN)
+    if fits and gaps.count(distance) >= _WITNESSES:
+        return Inferred(distance, Certainty.PROVEN)
+    return Inferred(written, Certainty.UNKNOWN if written is None else Certainty.WRITTEN)
 
 
 def _believed(fact: FileFacts, file: LogFile, log_files: Sequence[LogFile]) -> FileFacts:
