@@ -7,7 +7,7 @@ and Python takes record after record apart; it gets the first part of the log on
 
 CPU seconds are those of the driver, its Java and all Python workers together: they say more than a rate does
 where other programs take turns on the machine. Memory is anonymous memory (``RssAnon``), the most that was
-seen of each process while jobs ran: pages of mapped files count as memory only until somebody needs it.
+seen of each process while jobs ran: pages of mapped files count as memory only until others need it.
 """
 
 from __future__ import annotations

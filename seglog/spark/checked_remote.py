@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from pathlib import Path
 
 from typing_extensions import override
 
-from seglog.doctor.parts import CheckedFiles, ForgivingFiles
+from seglog.doctor.parts import CheckedFiles, ForgivingFiles, UnreadFiles
 from seglog.spark.remote_files import RemoteFiles, connect, is_address
 from seglog.storage.findings import Finding
 
@@ -43,19 +42,16 @@ class CheckedRemoteFiles(RemoteFiles):
     def __init__(self, files: RemoteFiles, root: Path) -> None:
         super().__init__(files.system, starts_with_slash=files.starts_with_slash)
         self._root = root
-        self._found_lock = threading.Lock()
-        self._found: dict[str, Finding] = {}
+        self._unread = UnreadFiles()
 
     @property
     def findings(self) -> list[Finding]:
         """What could not be read so far, and what no store has."""
-        with self._found_lock:
-            return list(self._found.values())
+        return self._unread.findings()
 
     def add(self, finding: Finding) -> None:
-        """Remembers a file that somebody else could not read."""
-        with self._found_lock:
-            self._found.setdefault(finding.file, finding)
+        """Remembers a file that another reader could not read."""
+        self._unread.add(finding)
 
     def meet_odd(self, path: Path, found: str, expected: str) -> None:
         """Remembers a name that is of another kind than it should be."""

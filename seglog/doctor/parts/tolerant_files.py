@@ -29,6 +29,27 @@ _UNREADABLE: Final = frozenset(
 )
 
 
+class UnreadFiles:
+    """What could not be read of a store, once for each file.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, Finding] = {}
+
+    def add(self, finding: Finding) -> None:
+        """Adds a finding, unless there is one of that file."""
+        with self._lock:
+            self._found.setdefault(finding.file, finding)
+
+    def findings(self) -> list[Finding]:
+        """Returns what was added, in that order."""
+        with self._lock:
+            return list(self._found.values())
+
+
 class CheckedFiles(Files, Protocol):
     """What a check reads a store through; a file that cannot be read is noted, and counts as empty."""
 
@@ -37,7 +58,7 @@ class CheckedFiles(Files, Protocol):
         """What could not be read so far, and what no store has."""
 
     def add(self, finding: Finding) -> None:
-        """Remembers a file that somebody else could not read."""
+        """Remembers a file that another reader could not read."""
 
     def meet_odd(self, path: Path, found: str, expected: str) -> None:
         """Remembers a name that is of another kind than it should be."""
@@ -62,15 +83,13 @@ class ForgivingFiles(ReadingRoot):
 
     def __init__(self, root: str | os.PathLike[str], *, follow: Collection[str] = ()) -> None:
         super().__init__(root, follow=follow)
-        self._found_lock = threading.Lock()
-        self._found: dict[str, Finding] = {}
+        self._unread = UnreadFiles()
 
     @property
     @override
     def findings(self) -> list[Finding]:
         """What could not be read so far, once for each file, and what no store has."""
-        with self._found_lock:
-            return [*super().findings, *self._found.values()]
+        return [*super().findings, *self._unread.findings()]
 
     @override
     def open(self, path: Path, *, writable: bool) -> RealFile:
@@ -138,9 +157,8 @@ class ForgivingFiles(ReadingRoot):
         self.add(finding)
 
     def add(self, finding: Finding) -> None:
-        """Remembers a file that somebody else could not read."""
-        with self._found_lock:
-            self._found.setdefault(finding.file, finding)
+        """Remembers a file that another reader could not read."""
+        self._unread.add(finding)
 
 
 def _open_nothing() -> int:

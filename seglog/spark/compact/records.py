@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.spark.compact.placeholders import MARK
-from seglog.storage.directory import LogReader, StoreGeometry
+from seglog.storage.directory import MOST_RECORD_BYTES, LogReader, StoreGeometry
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.layout import I64
 from seglog.storage.format.record import FILLER_TOPIC, Damage, examine
@@ -41,8 +41,6 @@ FACTS: Final = ".facts"
 ATTEMPT: Final = ".attempt"
 """Folders and endings in a store that is being made; they are gone before it is one."""
 _WINDOW_BYTES: Final = 16 << 20
-_OVERLAP_BYTES: Final = 8 << 20
-"""Longer than any record with the default limits."""
 _ROOM: Final = 1 << 15
 """Records that are walked at a time: their heads are still in the processor's caches when they are read."""
 
@@ -88,7 +86,9 @@ class Asked:
         if not len(facts):
             return
         begin = int(facts["phy_offset"][0])
-        data = bytes(window[begin - phy_offset : int(facts["phy_offset"][-1]) - phy_offset + _OVERLAP_BYTES])
+        data = bytes(
+            window[begin - phy_offset : int(facts["phy_offset"][-1]) - phy_offset + MOST_RECORD_BYTES]
+        )
         at = facts["phy_offset"] - begin
         single = are(facts, Bit.IS_SINGLE)
         for key in frozenset[bytes]().union(*self.erased.values()):
@@ -226,7 +226,7 @@ def _walk(
             position = segment + walked.position
     segment_end = segment + asked.geometry.segment_size_bytes
     while position < end:
-        size = min(max(end - position, 0) + _OVERLAP_BYTES, _WINDOW_BYTES, segment_end - position)
+        size = min(max(end - position, 0) + MOST_RECORD_BYTES, _WINDOW_BYTES, segment_end - position)
         window = reader.read(position, size)
         result = walk(window, position, segment_end, queues, verify=False)
         owned = int(np.searchsorted(result.rows["phy_offset"], end))

@@ -37,7 +37,7 @@ from seglog.spark.small_frames import sent_if_small, small_frame
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-NOBODY: Final = ""
+NO_GROUP: Final = ""
 """The group of a topic that none consumes."""
 COLUMNS: Final = ("group", *MESSAGE, "endOffset", "messages", "verdict")
 """``endOffset`` is null where ``queueOffset`` is."""
@@ -82,7 +82,7 @@ def message_verdicts(
     others = others.join(by_topic, "topic", "left")
     rows = _with_copies(single, copies).unionByName(_cut(_with_copies(runs, copies)))
     rows = rows.unionByName(others, allowMissingColumns=True)
-    group = sql.coalesce(sql.col("group"), sql.lit(NOBODY))
+    group = sql.coalesce(sql.col("group"), sql.lit(NO_GROUP))
     end = sql.coalesce("endOffset", sql.try_add("queueOffset", sql.lit(1)))
     count = sql.coalesce(sql.col("endOffset") - sql.col("queueOffset"), sql.lit(1))
     verdict = _verdict(sql.col("queueOffset") < sql.col("offset"))
@@ -127,7 +127,7 @@ def _offsets(
     rows = [
         (one.store, one.topic, one.queue_id, group, known.get((one.store, one.topic, one.queue_id, group)))
         for one in ranges
-        for group in groups.get(one.topic, [NOBODY])
+        for group in groups.get(one.topic, [NO_GROUP])
     ]
     return small_frame(spark, "store string, topic string, queueId int, group string, offset bigint", rows)
 

@@ -37,7 +37,7 @@ from seglog.storage.directory.geometry import (
     FileSizes,
     StoreGeometry,
 )
-from seglog.storage.directory.log_facts import read_log_facts
+from seglog.storage.directory.log_facts import MOST_RECORD_BYTES, read_log_facts
 from seglog.storage.directory.log_files import LogFile
 from seglog.storage.directory.queue_files import QueueFiles, data_end
 from seglog.storage.files.files import Files
@@ -49,7 +49,6 @@ from seglog.storage.format.record.record import FILLER_BYTES, MIN_RECORD_BYTES
 _LOG_RANGE: Final = (MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES)
 _LAST_UNITS: Final = 64
 """So many at the end of a queue are asked for places behind the end of the log's only file."""
-_MOST_RECORD_BYTES: Final = 8 << 20
 _WITNESSES: Final = 2
 """One unit alone may be damaged."""
 _AnyUnits: TypeAlias = npt.NDArray[np.void]
@@ -238,7 +237,7 @@ def last_records(files: Files, queue: QueueFiles) -> npt.NDArray[np.int64]:
         if len(units):  # a file made ahead, or emptied, has none
             break
     places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
-    is_unit = (places >= 0) & (sizes >= MIN_RECORD_BYTES) & (sizes <= _MOST_RECORD_BYTES)
+    is_unit = (places >= 0) & (sizes >= MIN_RECORD_BYTES) & (sizes <= MOST_RECORD_BYTES)
     return np.stack([places, places + sizes], axis=1)[is_unit]
 
 
@@ -282,6 +281,6 @@ def _queue_facts(files: Files, queues: Sequence[QueueFiles]) -> Iterator[FileFac
             start, units = _last_units(files, queue, first)
             sizes = units["size_bytes"].astype(np.int64)
             is_unit = (units["phy_offset"].astype(np.int64) >= 0) & (sizes >= MIN_RECORD_BYTES)
-            used = np.flatnonzero(is_unit & (sizes <= _MOST_RECORD_BYTES))
+            used = np.flatnonzero(is_unit & (sizes <= MOST_RECORD_BYTES))
             end = (int(used[-1]) + 1) * queue.layout.size_bytes if len(used) else 0
             yield FileFacts(first, size, needed_bytes=start + end if end else 0)

@@ -1,4 +1,4 @@
-"""A new store is whole when it is put in place: nobody who opens it has anything left to do."""
+"""A new store is whole when it is put in place: an opening has nothing left to do."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_old_log_is_read_twice_at_most_and_each_unit_once(tmp_path):
     filled = fill_random(tmp_path / "s", 33)
     log_bytes = sum(path.stat().st_size for path in (filled.root / "commitlog").iterdir())
     files = CountingFiles()
-    with running(PYTHON):  # what native kernels read of maps nobody counts
+    with running(PYTHON):  # native kernels read from maps, which are not counted
         compact(filled.root, filled.now_ms, files, split_bytes=SIZES["segment_size_bytes"])
     read = files.read
     assert log_bytes <= read[filled.root / "commitlog"] <= 2.2 * log_bytes
