@@ -21,6 +21,8 @@ SIZE ?=
 # A test that hangs for ten minutes ends its process, so that it fails and the others go on.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) $(if $(findstring --full,$(ARGS)),,-o faulthandler_exit_on_timeout=true)
 export PYTHON
+# Tests start thousands of Pythons; each that may not keep what it compiled compiles the whole package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 # A stamp says what is installed; a changed pyproject.toml, setup.py or kernel makes it stale.
 MADE := $(VENV)/.stamp-made

@@ -311,6 +311,18 @@ class ProtocolError(SeglogError):
     help = "check that both sides speak the RocketMQ remoting protocol"
 
 
+class FrameError(ProtocolError):
+    """Bytes of a connection that are no frame: what follows them cannot be told apart, so it has to end.
+
+    A header whose fields alone are wrong is a ``ProtocolError``, and the connection goes on.
+    """
+
+    exit_code = 38
+    help = (
+        "close the connection; check that the other side speaks the RocketMQ remoting protocol on this port"
+    )
+
+
 class LocalProtocolError(ProtocolError):
     """Our side tried something the protocol does not allow."""
 

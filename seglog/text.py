@@ -21,7 +21,9 @@ def messages_text(count: int, lost: int) -> str:
 
 
 def size_text(size_bytes: float) -> str:
-    """Returns ``17 bytes``, ``64.0 KiB``, ``1.0 GiB``."""
+    """Returns ``1 byte``, ``17 bytes``, ``64.0 KiB``, ``1.0 GiB``."""
+    if size_bytes == 1:
+        return "1 byte"
     step = 0
     while size_bytes >= 1024 and step < len(_STEPS) - 1:
         size_bytes /= 1024

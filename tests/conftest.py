@@ -2,7 +2,8 @@
 
 HYPOTHESIS_PROFILE chooses a profile; without it, nightly with ``--full``, else ci where the variable CI is
 set and dev elsewhere. Where several processes share the tests (``-n``), a file is one's as a whole, and all
-that Spark runs is one's, which has the session.
+that Spark runs is one's, which has the session. Long ones are first: what begins last is short, and no
+process waits long for the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 
 from tests.support import scale
+from tests.support.machine.order import SPARK_TESTS, place_in_order
 
 # Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline.
 settings.register_profile("dev", deadline=None, max_examples=50)
@@ -26,8 +28,6 @@ settings.register_profile("ci", deadline=None, max_examples=200, derandomize=Tru
 settings.register_profile(
     "nightly", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
 )
-
-SPARK_TESTS = "tests/spark/"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +48,11 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> WholeFiles:
     return WholeFiles(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: place_in_order(item.nodeid))
 
 
 @pytest.fixture

@@ -21,12 +21,15 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
+from seglog.broker.tables.lock_snapshot import LockPicture, read_owners
+from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
+from seglog.storage.writes import Durability
 
 DAY_MS: Final = 86_400_000
 HOT_PERCENT: Final = 40
@@ -35,8 +38,17 @@ EVIDENCE: Final = "evidence"
 """Folder under ours for damaged config files."""
 
 
-def assemble(store: MessageStore, config: BrokerConfig, clock: Clock) -> BrokerState:
+def assemble(
+    store: MessageStore, config: BrokerConfig, clock: Clock, liveness_clock: Clock, *, forget_locks: bool
+) -> BrokerState:
     """Returns the parts of a broker over an open store; nothing is written.
+
+    Args:
+        store: What it keeps messages in.
+        config: Its settings.
+        clock: Its time.
+        liveness_clock: The time by which clients and locks age.
+        forget_locks: Whether owners of locks of before are forgotten.
 
     Raises:
         ConfigError: A config file and its backup cannot be read.
@@ -51,8 +63,12 @@ def assemble(store: MessageStore, config: BrokerConfig, clock: Clock) -> BrokerS
     delivery = Delivery(store, levels, DelayOffsets(table("delayOffset.json"), clock), topics, clock)
     groups = GroupTable(table("subscriptionGroup.json"), config, clock)
     filters = ConsumerFilters(table("consumerFilter.json"), clock)
-    clients = ClientTable(clock, groups.is_told, filters.unregister)
+    clients = ClientTable(liveness_clock, groups.is_told, filters.unregister)
     disk = DiskGate(store.path, config.disk_refuse_percent, config.disk_force_percent)
+
+    locks = QueueLocks(liveness_clock, config.queue_lock_live_ms)
+    if not forget_locks:
+        locks.restore(read_owners(store.files, store.path))
 
     def standing() -> Standing:
         idle_days = config.retention_idle_days
@@ -66,7 +82,10 @@ def assemble(store: MessageStore, config: BrokerConfig, clock: Clock) -> BrokerS
         topics=topics,
         groups=groups,
         offsets=offsets,
-        locks=QueueLocks(clock, config.queue_lock_live_ms),
+        locks=locks,
+        lock_record=LockPicture(
+            store.files, store.path, locks, is_synced=store.durability is Durability.SYNC
+        ),
         # On virtual time the same calls give the same store, and other ids after the next open.
         ids=UniqueIds(clock, process_id=0, life=store.max_phy_offset) if is_virtual else UniqueIds(clock),
         stamp=stamp_of(config),
@@ -75,7 +94,8 @@ def assemble(store: MessageStore, config: BrokerConfig, clock: Clock) -> BrokerS
         delivery=delivery,
         random=random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
         clients=clients,
-        broadcasts=BroadcastOffsets(clock, clients, offsets),
+        pulled_topics=PulledTopics(liveness_clock),
+        broadcasts=BroadcastOffsets(liveness_clock, clients, offsets),
         filters=filters,
         disk=disk,
         retention=LogRetention(clock, store, config, disk, standing),

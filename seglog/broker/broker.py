@@ -13,6 +13,7 @@ a virtual clock there are none, and :meth:`Broker.advance` does what falls into 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import threading
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from seglog.arguments import as_doing, as_flag, as_int, as_kind
 from seglog.broker.assembly import assemble
@@ -33,25 +34,26 @@ from seglog.broker.offsets.offsets import ClampedOffset, ConsumerOffsets
 from seglog.broker.pulls.held_pulls import HeldPulls, HoldSweep, ParkedPull
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.retention.retention import LogRetention
-from seglog.broker.settings import BrokerConfig, Peer
+from seglog.broker.settings import BrokerConfig
 from seglog.broker.settings.duration import duration_ms
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
-from seglog.broker.tables.lock_snapshot import LockPicture
 from seglog.broker.tables.queue_locks import QueueLocks
-from seglog.broker.tasks.background_tasks import Duties
 from seglog.broker.tasks.client_scan import ClientScan
+from seglog.broker.tasks.notifying import Notifying
 from seglog.broker.tasks.saving import Saving
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.peer import LOCAL_PEER, Peer
+from seglog.schedule import Duties
 from seglog.storage.files import Files
 from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import Durability
 
-LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
+_log = logging.getLogger(__name__)
 
 
 class Broker:
@@ -67,8 +69,10 @@ class Broker:
         store: MessageStore,
         *,
         clock: Clock | None = None,
+        liveness_clock: Clock | None = None,
         config: BrokerConfig | None = None,
         background: bool | None = None,
+        forget_locks: bool = False,
     ) -> None:
         """Serves an open store, which from now on is the broker's to close; see :meth:`open`.
 
@@ -78,31 +82,38 @@ class Broker:
         self.store = as_kind("store", MessageStore, store)
         self.config = config or BrokerConfig()
         self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
-        state = self._state = assemble(store, self.config, self._clock)
+        liveness = self._clock if liveness_clock is None else liveness_clock
+        self._liveness_clock = as_doing("liveness_clock", liveness, CLOCK_CALLS, "a clock")
+        state = self._state = assemble(
+            store, self.config, self._clock, self._liveness_clock, forget_locks=forget_locks
+        )
         self.clamped_offsets: tuple[ClampedOffset, ...] = state.offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
-        self._held = HeldPulls(store, self._clock)
-        self._picture = LockPicture(store.files, store.path, state.locks)
+        self._held = HeldPulls(store, self._liveness_clock)
         self._is_closed = False
         self._closing = threading.Lock()
-        self._duties = Duties(
-            self._clock,
-            [
-                state.delivery,
-                Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist),
-                ClientScan(self._clock, state.clients),
-                HistoryTidying(self._clock, state.offsets),
-                HoldSweep(self._held),
-                BroadcastScan(self._clock, state.broadcasts),
-                state.retention,
-            ],
-        )
+        saving = Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)
+        scan = ClientScan(self._liveness_clock, state.clients), Notifying(state.clients.notices)
+        tidying = HistoryTidying(self._clock, state.offsets)
+        holds = HoldSweep(self._held), BroadcastScan(self._liveness_clock, state.broadcasts)
+        is_one = self._liveness_clock is self._clock
+        of_both = [state.delivery, saving, *scan, tidying, *holds, state.retention]
+        of_time = [state.delivery, saving, tidying, state.retention]
+        self._duties = Duties(self._clock, of_both if is_one else of_time)
+        self._liveness_duties = Duties(self._liveness_clock, [] if is_one else [*scan, *holds])
+        self._time_keeper = self._start(background)
+
+    def _start(self, background: bool | None) -> int | None:
+        """Starts threads where time passes by itself; returns the thread that moves time, if one does."""
         is_virtual = isinstance(self._clock, VirtualClock)
-        has_threads = not is_virtual if background is None else background
-        self._time_keeper = threading.get_ident() if is_virtual and not has_threads else None
-        if has_threads:
+        if background or (background is None and not is_virtual):
             self._duties.start()
+        if not isinstance(self._liveness_clock, VirtualClock):
+            if background is None or background:
+                self._liveness_duties.start()
+            return None
+        return None if background or not is_virtual else threading.get_ident()
 
     @classmethod
     def open(
@@ -110,8 +121,10 @@ class Broker:
         path: str | os.PathLike[str],
         *,
         clock: Clock | None = None,
+        liveness_clock: Clock | None = None,
         config: BrokerConfig | None = None,
         background: bool | None = None,
+        forget_locks: bool = False,
         create: bool = True,
         durability: Durability = Durability.ASYNC,
         segment_size_bytes: int | None = None,
@@ -124,10 +137,13 @@ class Broker:
 
         Args:
             path: The store directory; one that a Java broker has left can be used here, and by it again.
-            clock: Source of time stamps, lock ages and intervals.
+            clock: Source of time stamps and intervals.
+            liveness_clock: Time by which held pulls end, and clients and locks expire; that of ``clock`` by
+                default. A broker on virtual time that has clients in other processes has real time here.
             config: Names and settings.
             background: Whether threads do what is to be done by time; by default unless the clock is a
                 virtual one. Without them :meth:`advance` or :meth:`run_due` does it.
+            forget_locks: Whether queues are free at once that clients of other processes had locked before.
             create: As for ``MessageStore.open``.
             durability: What sends wait for; a message with ``WAIT=false`` never waits for the disk.
             segment_size_bytes: As for ``MessageStore.open``.
@@ -158,7 +174,14 @@ class Broker:
         )
         is_open = False
         try:
-            broker = cls(store, clock=clock, config=config, background=background)
+            broker = cls(
+                store,
+                clock=clock,
+                liveness_clock=liveness_clock,
+                config=config,
+                background=background,
+                forget_locks=forget_locks,
+            )
             is_open = True
         finally:
             if not is_open:
@@ -182,6 +205,11 @@ class Broker:
     def clock(self) -> Clock:
         """Its time; :meth:`advance` moves a virtual one."""
         return self._clock
+
+    @property
+    def liveness_clock(self) -> Clock:
+        """The time by which its clients live."""
+        return self._liveness_clock
 
     @property
     def topics(self) -> TopicTable:
@@ -246,7 +274,7 @@ class Broker:
 
         parked = self._held.park(answer, wake)
         # Without duties nothing else ends it; virtual time, though, passes only in advance().
-        timeout_s = None if isinstance(self._clock, VirtualClock) else answer.hold_ms / 1000
+        timeout_s = None if isinstance(self._liveness_clock, VirtualClock) else answer.hold_ms / 1000
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
@@ -257,7 +285,7 @@ class Broker:
 
     def answer(self, request: Request, peer: Peer = LOCAL_PEER) -> Response | HeldPull:
         """Answers a request without waiting: a pull that is to be held comes back as such."""
-        handler = HANDLERS[request.code] if 0 <= request.code < len(HANDLERS) else None
+        handler = HANDLERS.get(request.code)
         if handler is None:
             return refuse(
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"
@@ -268,6 +296,9 @@ class Broker:
             return handler.answer(self._state, request, peer)
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
+        except Exception as error:  # noqa: BLE001 - a client is answered, a loop goes on
+            _log.exception("a request of code %s failed", request.code)
+            return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
     def disconnect(self, peer: Peer) -> None:
         """Takes a client out of its groups, whose other clients are notified: its connection has ended."""
@@ -287,10 +318,10 @@ class Broker:
 
     def run_due(self) -> bool:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""
-        return self._duties.run_due()
+        return any([self._duties.run_due(), self._liveness_duties.run_due()])
 
     def _is_anything_unsaved(self) -> bool:
-        return self._picture.is_stale or any(table.is_dirty for table in self._state.tables)
+        return self._state.lock_record.is_stale or any(table.is_dirty for table in self._state.tables)
 
     def persist(self) -> None:
         """Saves topics, offsets and filters that have changed, and a picture of the locks.
@@ -301,9 +332,9 @@ class Broker:
         for table in self._state.tables:
             table.persist()
         if self._is_closed:
-            self._picture.remove()
+            self._state.lock_record.close(self._clock.now_ms())
         else:
-            self._picture.draw(self._clock.now_ms())
+            self._state.lock_record.draw(self._clock.now_ms())
 
     def close(self) -> None:
         """Ends held pulls, saves the tables and closes the store; a second call does nothing."""
@@ -313,6 +344,7 @@ class Broker:
             self._is_closed = True
         self._held.close()
         self._duties.stop()
+        self._liveness_duties.stop()
         try:
             self.persist()
             self._state.offsets.tidy()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seglog.broker.broker import LOCAL_PEER, Broker
-from seglog.broker.settings import Peer
 from seglog.client.link import new_client_id
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
+from seglog.remoting.dispatcher import Dispatcher
+from seglog.remoting.peer import LOCAL_PEER, Peer
 
 
 class LocalLink:
@@ -23,7 +23,7 @@ class LocalLink:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Dispatcher,
         client_id: str | None = None,
         on_notice: Callable[[Request], None] | None = None,
     ) -> None:
@@ -38,8 +38,8 @@ class LocalLink:
 
     @property
     def clock(self) -> Clock:
-        """The time of the broker, which its clients go by too."""
-        return self._broker.clock
+        """The time by which the clients of the broker live."""
+        return self._broker.liveness_clock
 
     def invoke(self, request: Request, timeout_ms: int | None = None) -> Response:
         """Returns the broker's answer; no way can be slow or broken, so there is nothing to time out."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from seglog.remoting.command import Header, WireNames
-from seglog.remoting.headers import wire_names
+from seglog.remoting.headers import Int32, wire_names
 
 
 @wire_names()
@@ -58,7 +58,7 @@ class EarliestTimeHeader(Header):
     """GET_EARLIEST_MSG_STORETIME."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
 
 
 @wire_names()
@@ -97,9 +97,9 @@ class PageHeader(Header):
         most: Entries at most.
     """
 
-    first: int | None = None
+    first: Int32 | None = None
     data_version: str | None = None
-    most: int | None = None
+    most: Int32 | None = None
     WIRE_GROUPS: ClassVar[WireNames] = {
         "first": "groupSeq",
         "data_version": "dataVersion",
@@ -112,7 +112,7 @@ class PageHeader(Header):
 class TopicCountResponseHeader(Header):
     """Answer to GET_ALL_TOPIC_CONFIG."""
 
-    total_topic_num: int
+    total_topic_num: Int32
 
 
 @wire_names()
@@ -120,4 +120,4 @@ class TopicCountResponseHeader(Header):
 class GroupCountResponseHeader(Header):
     """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
 
-    total_group_num: int
+    total_group_num: Int32

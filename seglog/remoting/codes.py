@@ -8,6 +8,8 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from typing_extensions import override
+
 
 class RequestCode(enum.IntEnum):
     """What a request asks for."""
@@ -61,19 +63,22 @@ class RequestCode(enum.IntEnum):
 
 
 class ResponseCode(enum.IntEnum):
-    """How a request ended."""
+    """How a request ended; a number that has no name here is a member all the same, ``CODE_…``."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1
     SYSTEM_BUSY = 2
     REQUEST_CODE_NOT_SUPPORTED = 3
+    TRANSACTION_FAILED = 4
     FLUSH_DISK_TIMEOUT = 10
     SLAVE_NOT_AVAILABLE = 11
     FLUSH_SLAVE_TIMEOUT = 12
     MESSAGE_ILLEGAL = 13
     SERVICE_NOT_AVAILABLE = 14
+    VERSION_NOT_SUPPORTED = 15
     NO_PERMISSION = 16
     TOPIC_NOT_EXIST = 17
+    TOPIC_EXIST_ALREADY = 18
     PULL_NOT_FOUND = 19
     PULL_RETRY_IMMEDIATELY = 20
     PULL_OFFSET_MOVED = 21
@@ -85,7 +90,25 @@ class ResponseCode(enum.IntEnum):
     FILTER_DATA_NOT_EXIST = 27
     FILTER_DATA_NOT_LATEST = 28
     INVALID_PARAMETER = 29
+    NOT_IN_CURRENT_UNIT = 205
     CONSUMER_NOT_ONLINE = 206
+    CONSUME_MSG_TIMEOUT = 207
+    NO_MESSAGE = 208
+    POLLING_FULL = 209
+    POLLING_TIMEOUT = 210
+    FLOW_CONTROL = 215
+    ILLEGAL_OPERATION = 604
+    GO_AWAY = 1500
+
+    @classmethod
+    @override
+    def _missing_(cls, value: object) -> ResponseCode | None:
+        if not isinstance(value, int):
+            return None
+        member = int.__new__(cls, value)
+        member._name_ = f"CODE_{value}"
+        member._value_ = value
+        return member
 
 
 class PullFlag(enum.IntFlag):

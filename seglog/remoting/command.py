@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias, TypeVar
+from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 from seglog.errors import ProtocolError, RemoteProtocolError
 from seglog.remoting.codes import ResponseCode
+from seglog.remoting.frames.languages import OUR_LANGUAGE
 
 WireNames = Mapping[str, str]
 
@@ -42,6 +43,22 @@ B = TypeVar("B", bound=TypedBody)
 NO_HEADER: Final = Header()
 
 
+class Sender(NamedTuple):
+    """What sent a request over a connection.
+
+    Attributes:
+        language: Name of RocketMQ's ``LanguageCode``.
+        version: Ordinal of RocketMQ's ``MQVersion``.
+    """
+
+    language: str
+    version: int
+
+
+OUR_SENDER: Final = Sender(OUR_LANGUAGE, 493)
+"""``MQVersion`` V5_4_0, what this client and broker are like; clients take brokers below 401 to be old."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a client asks.
@@ -50,8 +67,9 @@ class Request:
         code: What is asked; a ``RequestCode``, or any number that a client made up.
         header: Typed; its class belongs to the code.
         body: Message, batch or typed body, as the code says.
-        ext: Fields beyond the header's own.
+        ext: Fields beyond the header's own; all of them in a request that came over a connection.
         is_oneway: The answer is not wanted and never sent.
+        sender: What sent it over a connection; None in process.
     """
 
     code: int
@@ -59,6 +77,7 @@ class Request:
     body: Body = None
     ext: Mapping[str, str] | None = None
     is_oneway: bool = False
+    sender: Sender | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +89,7 @@ class Response:
         header: Typed; its class belongs to the request's code.
         body: Records or typed body, as the request's code says.
         remark: Explanation of a refusal, or the store's status of a pull.
-        ext: Fields beyond the header's own.
+        ext: Fields beyond the header's own; all of them in an answer that came over a connection.
     """
 
     code: ResponseCode

@@ -11,6 +11,7 @@ Source: ``remoting/.../protocol/header/*.java``.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from seglog.errors import ProtocolError
 from seglog.remoting.command import Header, WireNames
 
 H = TypeVar("H", bound=Header)
+Int32 = typing.Annotated[int, "32 bits, Java's Integer"]
+"""Of a field that Java does not read where it is greater."""
 
 
 def wire_names(**others: str) -> Callable[[type[H]], type[H]]:
@@ -57,15 +60,15 @@ class SendMessageHeader(Header):
     producer_group: str
     topic: str
     default_topic: str
-    default_topic_queue_nums: int
-    queue_id: int
-    sys_flag: int
+    default_topic_queue_nums: Int32
+    queue_id: Int32
+    sys_flag: Int32
     born_timestamp_ms: int
-    flag: int
+    flag: Int32
     properties: bytes = b""
-    reconsume_times: int = 0
+    reconsume_times: Int32 = 0
     is_unit_mode: bool = False
-    max_reconsume_times: int | None = None
+    max_reconsume_times: Int32 | None = None
     is_batch: bool = False
     broker_name: str | None = None
     WIRE_V2: ClassVar[WireNames]
@@ -87,7 +90,7 @@ class SendMessageResponseHeader(Header):
     """
 
     msg_id: str
-    queue_id: int
+    queue_id: Int32
     queue_offset: int
     transaction_id: str | None = None
     batch_uniq_id: str | None = None
@@ -105,24 +108,25 @@ class PullMessageHeader(Header):
         commit_offset: Stored as the group's offset if ``PullFlag.COMMIT_OFFSET`` is set.
         sub_version: Of the subscription that the client has; without ``PullFlag.SUBSCRIPTION`` the broker
             must know one at least as new from a heartbeat.
-        max_msg_bytes: Java's broker ignores it; ours stops there, but never before the first message.
+        max_msg_bytes: Java's broker ignores it; ours stops there, but never before the first message. Below 1
+            it is ignored here too.
         request_source: Which kind of proxy pulls for a client, below 0 for none.
         proxy_client_id: The client of a proxy.
     """
 
     consumer_group: str
     topic: str
-    queue_id: int
+    queue_id: Int32
     queue_offset: int
-    max_msg_nums: int
-    sys_flag: int
+    max_msg_nums: Int32
+    sys_flag: Int32
     commit_offset: int
     suspend_timeout_ms: int
     sub_version: int
     subscription: str | None = None
     expression_type: str | None = None
-    max_msg_bytes: int | None = None
-    request_source: int | None = None
+    max_msg_bytes: Int32 | None = None
+    request_source: Int32 | None = None
     proxy_client_id: str | None = None
 
 
@@ -140,8 +144,8 @@ class PullMessageResponseHeader(Header):
     next_begin_offset: int
     min_offset: int
     max_offset: int
-    topic_sys_flag: int | None = None
-    group_sys_flag: int | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
 
 
 @wire_names()
@@ -155,7 +159,7 @@ class QueryConsumerOffsetHeader(Header):
 
     consumer_group: str
     topic: str
-    queue_id: int
+    queue_id: Int32
     set_zero_if_not_found: bool = True
 
 
@@ -166,7 +170,7 @@ class UpdateConsumerOffsetHeader(Header):
 
     consumer_group: str
     topic: str
-    queue_id: int
+    queue_id: Int32
     commit_offset: int
 
 
@@ -176,7 +180,7 @@ class GetMaxOffsetHeader(Header):
     """GET_MAX_OFFSET."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
     is_committed: bool = True
 
 
@@ -186,7 +190,7 @@ class GetMinOffsetHeader(Header):
     """GET_MIN_OFFSET."""
 
     topic: str
-    queue_id: int
+    queue_id: Int32
 
 
 @wire_names()
@@ -199,7 +203,7 @@ class SearchOffsetHeader(Header):
     """
 
     topic: str
-    queue_id: int
+    queue_id: Int32
     timestamp_ms: int
     boundary_type: str | None = None
 
@@ -228,7 +232,7 @@ class ResetOffsetHeader(Header):
     topic: str
     timestamp_ms: int
     is_forced: bool
-    queue_id: int = -1
+    queue_id: Int32 = -1
     offset: int | None = None
 
 
@@ -268,11 +272,11 @@ class CreateTopicHeader(Header):
 
     topic: str
     default_topic: str
-    read_queue_nums: int
-    write_queue_nums: int
-    perm: int
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32
     topic_filter_type: str = "SINGLE_TAG"
-    topic_sys_flag: int = 0
+    topic_sys_flag: Int32 = 0
     is_order: bool = False
     attributes: str | None = None
 
@@ -301,11 +305,11 @@ class SendBackHeader(Header):
 
     phy_offset: int
     group: str
-    delay_level: int
+    delay_level: Int32
     origin_message_id: str | None = None
     origin_topic: str | None = None
     is_unit_mode: bool = False
-    max_reconsume_times: int | None = None
+    max_reconsume_times: Int32 | None = None
 
 
 def encode_header(header: Header, names: WireNames | None = None) -> dict[str, str]:
@@ -316,7 +320,7 @@ def encode_header(header: Header, names: WireNames | None = None) -> dict[str, s
         names: Other names than the class's ``WIRE``, such as ``SendMessageHeader.WIRE_V2``.
     """
     found: dict[str, str] = {}
-    for field in _fields(type(header)):
+    for field in fields_of(type(header)):
         value = getattr(header, field.name)
         if value is not None:
             found[names[field.name] if names else field.wire_name] = field.encode(value)
@@ -330,7 +334,7 @@ def decode_header(kind: type[H], ext: Mapping[str, str], names: WireNames | None
         ProtocolError: A required field is missing, or a value is not of its type.
     """
     values: dict[str, object] = {}
-    for field in _fields(kind):
+    for field in fields_of(kind):
         wire_name = names[field.name] if names else field.wire_name
         text = ext.get(wire_name)
         if text is not None:
@@ -343,46 +347,75 @@ def decode_header(kind: type[H], ext: Mapping[str, str], names: WireNames | None
     return kind(**values)
 
 
-class _Field(typing.NamedTuple):
+def has_required(kind: type[Header], ext: Mapping[str, str]) -> bool:
+    """Returns whether ext fields hold all that a header must have."""
+    fields = fields_of(kind)
+    return bool(fields) and all(field.wire_name in ext for field in fields if field.is_required)
+
+
+class WireField(typing.NamedTuple):
+    """A field of a header.
+
+    Attributes:
+        name: Of the attribute.
+        wire_name: Of the ext field.
+        is_required: Whether a header without it is refused.
+        bits: Of a whole number; None for other values.
+    """
+
     name: str
     wire_name: str
     is_required: bool
+    bits: int | None
     encode: Callable[[typing.Any], str]
     decode: Callable[[str], object]
 
 
-def _decode_int(text: str) -> int:
-    if not text.isascii() or not text.lstrip("-").isdigit() or len(text) > 20:
-        raise ValueError("a whole number is expected")
-    number = int(text)
-    if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError("64 bits are too few for it")
-    return number
+def fields_of(kind: type[Header], names: WireNames | None = None) -> tuple[WireField, ...]:
+    """Returns the fields of a class of headers, with other names than its own if there are any."""
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        fields = _FIELDS[kind] = tuple(_iter_fields(kind))
+    return fields if names is None else tuple(f._replace(wire_name=names[f.name]) for f in fields)
 
 
+def _whole(bits: int) -> Callable[[str], int]:
+    end = 1 << (bits - 1)
+
+    def decode(text: str) -> int:
+        if not _WHOLE.fullmatch(text):
+            raise ValueError("a whole number is expected")
+        number = int(text)
+        if not -end <= number < end:
+            raise ValueError(f"{bits} bits are too few for it")
+        return number
+
+    return decode
+
+
+# As Java's Long.parseLong, but for digits of other scripts.
+_WHOLE: typing.Final = re.compile(r"[+-]?[0-9]{1,20}")
 _CODECS: dict[object, tuple[Callable[[typing.Any], str], Callable[[str], object]]] = {
     str: (str, str),
-    int: (str, _decode_int),
+    int: (str, _whole(64)),
+    Int32: (str, _whole(32)),
     # As Java's Boolean.parseBoolean: everything but "true" is false.
     bool: (lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
     bytes: (lambda value: value.decode("utf-8", "replace"), lambda text: text.encode("utf-8", "replace")),
 }
 
 
-_FIELDS: dict[type[Header], tuple[_Field, ...]] = {}
+_BITS: dict[object, int] = {int: 64, Int32: 32}
+_FIELDS: dict[type[Header], tuple[WireField, ...]] = {}
 
 
-def _fields(kind: type[Header]) -> tuple[_Field, ...]:
-    fields = _FIELDS.get(kind)
-    if fields is None:
-        fields = _FIELDS[kind] = tuple(_iter_fields(kind))
-    return fields
-
-
-def _iter_fields(kind: type[Header]) -> Iterator[_Field]:
-    types = typing.get_type_hints(kind)
+def _iter_fields(kind: type[Header]) -> Iterator[WireField]:
+    types = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
-        options = [option for option in typing.get_args(types[field.name]) if option is not type(None)]
-        encode, decode = _CODECS[options[0] if options else types[field.name]]
+        found = types[field.name]
+        # One that may be None is a union of that and its type; Int32 itself has arguments too.
+        if found not in _CODECS:
+            (found,) = (option for option in typing.get_args(found) if option is not type(None))
+        encode, decode = _CODECS[found]
         is_required = field.default is dataclasses.MISSING
-        yield _Field(field.name, kind.WIRE[field.name], is_required, encode, decode)
+        yield WireField(field.name, kind.WIRE[field.name], is_required, _BITS.get(found), encode, decode)

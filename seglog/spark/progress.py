@@ -38,8 +38,13 @@ def watch_tasks(session: SparkSession, tell: Tell) -> Iterator[None]:
 
 
 def _watch(tracker: StatusTracker, tell: Tell, is_over: threading.Event) -> None:
+    from py4j.protocol import Py4JError
+
     while not is_over.wait(_EVERY_S):
-        done, total = task_counts(tracker)
+        try:
+            done, total = task_counts(tracker)
+        except (Py4JError, ConnectionError):
+            return  # Java is gone, and the job says so
         if total:
             tell(done, total)
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
-from seglog.errors import MissingDependencyError
+from seglog.errors import MissingDependencyError, SparkJobError
 from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
+from seglog.spark.java_end import end_within, ended_java, printed_text
 from seglog.spark.packages import PYSPARK_HELP, pyspark_problem, require_packages
 from seglog.spark.task_errors import error_of
 from seglog.spark.user_settings import (
@@ -73,7 +74,15 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
 """
-_SHOWN_LINES: Final = 5
+_NOT_STARTED: Final = (
+    "the Java that is here fits: run it again, and where it ends again look at free memory, at the limits of"
+    " the container, and at options in JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and SPARK_SUBMIT_OPTS"
+)
+_SHUT_DOWN: Final = "SparkContext was shut down"
+_ENDED: Final = (
+    "run it again; where it ends again look at free memory and at the limits of the container (SIGKILL is"
+    " mostly a lack of memory), and give Java more or less of it: --conf spark.driver.memory=2g"
+)
 _QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -173,7 +182,18 @@ def session_for(
     try:
         yield made
     finally:
-        made.stop()
+        _stop(made)
+
+
+def _stop(session: SparkSession) -> None:
+    """Stops a session, also one whose Java is gone: what ended it is being raised."""
+    from py4j.protocol import Py4JError
+
+    try:
+        session.stop()
+    except (Py4JError, ConnectionError):
+        if ended_java() is None:
+            raise
 
 
 @contextmanager
@@ -184,7 +204,7 @@ def plain_errors() -> Iterator[None]:
         SeglogError: What a task raised in the block, or :class:`~seglog.errors.SparkJobError` where Spark
             could not do what was asked of it.
     """
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]
@@ -194,10 +214,21 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise error_of(str(error)) from error
+        text = str(error)
+        end = ended_java() if _SHUT_DOWN in text else None
+        raise (error_of(text) if end is None else _gone(end)) from error
+    except (Py4JError, ConnectionError, EOFError) as error:
+        end = ended_java()
+        if end is None:
+            raise
+        raise _gone(end) from error
     finally:
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
+
+
+def _gone(end: str) -> SparkJobError:
+    return SparkJobError(f"Java, in which Spark runs, is gone: {end}", help=_ENDED)
 
 
 def is_submitted() -> bool:
@@ -248,14 +279,12 @@ def start_java(conf: SparkConf, said: Iterable[str] = (), *, is_brief: bool = Fa
             try:
                 return launch(conf, {"stdout": printed, "stderr": printed})
             except PySparkRuntimeError as error:
+                printed.seek(0)
+                said, end = printed_text(printed.read().splitlines()), end_within(error)
                 raise MissingDependencyError(
-                    f"Java did not start for Spark: {_last_lines(printed)}", help=java_help()
+                    f"Java did not start for Spark: {said}{'' if end is None else f'; {end}'}",
+                    help=_NOT_STARTED if java_problem() is None else java_help(),
                 ) from error
-
-
-def _last_lines(printed: IO[str]) -> str:
-    printed.seek(0)
-    return " / ".join(printed.read().strip().splitlines()[-_SHOWN_LINES:]) or "it printed nothing"
 
 
 @contextmanager

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from seglog.errors import CorruptError, SeglogError, SparkJobError, error_classes
+from seglog.storage.files import explain_os_error
 
 _SHOWN_LINES: Final = 5
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -23,6 +25,25 @@ _RAISED: Final = re.compile(r"((?:\w+\.)*\w+)(?:: (.*))?")
 _ADVICE: Final = "help: "
 _BETWEEN: Final = ("The above exception was", "During handling of the above")
 _DAMAGE: Final = re.compile(r"(.*?) \+(\d+): (.*?)(?:: found (.*), expected (.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldError:
+    """An error of a task as plain text, which a job can go on with; errors of ours take other arguments."""
+
+    name: str
+    said: str
+    advice: str
+
+    def error(self) -> SeglogError:
+        """Returns an error of the same class."""
+        return _again(_ours()[self.name], self.said, self.advice)
+
+
+def told_error(error: OSError | SeglogError) -> ToldError:
+    """Returns an error as text; what the system says becomes one of ours."""
+    ours = explain_os_error(error) if isinstance(error, OSError) else error
+    return ToldError(_name_of(type(ours)), str(ours), ours.help)
 
 
 def error_of(text: str) -> SeglogError:
@@ -38,7 +59,7 @@ def error_of(text: str) -> SeglogError:
     raised = _raised(text)
     if not raised:
         return SparkJobError(_first_lines(text) or "Spark said nothing")
-    ours = {f"{kind.__module__}.{kind.__name__}": kind for kind in error_classes()}
+    ours = _ours()
     # PySpark may fail while it handles an error of ours.
     name, lines = next((one for one in reversed(raised) if one[0] in ours), raised[-1])
     advice = next((line for line in lines if line.startswith(_ADVICE)), None)
@@ -46,6 +67,14 @@ def error_of(text: str) -> SeglogError:
     if name not in ours:
         return SparkJobError(f"{name.removeprefix('builtins.')}: {said}" if said else name)
     return _again(ours[name], said, None if advice is None else advice.removeprefix(_ADVICE))
+
+
+def _ours() -> dict[str, type[SeglogError]]:
+    return {_name_of(kind): kind for kind in error_classes()}
+
+
+def _name_of(kind: type[SeglogError]) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
 
 
 def _raised(text: str) -> list[tuple[str, list[str]]]:

@@ -1,15 +1,13 @@
-"""Views of stores for SQL, and values of their columns as JSON has them."""
+"""Views of stores for SQL."""
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from seglog.spark import register
+from seglog.spark.source.wanted.identity import check_distinct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,9 +34,13 @@ def make_views(spark: SparkSession, paths: Sequence[str]) -> None:
     Args:
         spark: The session.
         paths: The store directories.
+
+    Raises:
+        InvalidArgumentError: One is named twice.
     """
     from seglog.spark.source.values.columns import COLUMNS
 
+    check_distinct(paths)
     register(spark)
     for name in VIEWS:
         reader = spark.read.format("seglog").option("paths", json.dumps(list(paths))).option("table", name)
@@ -50,21 +52,3 @@ def make_views(spark: SparkSession, paths: Sequence[str]) -> None:
     reader = spark.read.format("seglog").option("paths", json.dumps(list(paths))).option("decompress", "true")
     messages = reader.option("failOnDataLoss", "false").load()
     messages.selectExpr(*_KAFKA_COLUMNS).createOrReplaceTempView(KAFKA)
-
-
-def json_value(value: object) -> object:
-    """Returns a value of a row as JSON can say it: bytes as text, or in Base64 where they are none."""
-    if isinstance(value, bytes | bytearray):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return base64.b64encode(value).decode()
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(name): json_value(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(one) for one in value]
-    return value

@@ -43,6 +43,7 @@ from seglog.storage.writes.appender import Appender, Appends
 from seglog.storage.writes.appends import PutSettings
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
 from seglog.storage.writes.fast_path_opening import open_fast_path
+from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.writer import Writer
 
 _NO_FINDINGS: tuple[Finding, ...] = ()
@@ -62,6 +63,7 @@ class Opened:
         record_crc: Whether new records carry ``__CRC32#``.
         report: What opening it did.
         fast_path: What appends are tried with first.
+        durability: What puts wait for unless they say otherwise.
     """
 
     core: StoreCore
@@ -71,6 +73,7 @@ class Opened:
     record_crc: bool
     report: RecoveryReport
     fast_path: FastPath = NO_FAST_PATH
+    durability: Durability = Durability.ASYNC
 
 
 def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
@@ -212,7 +215,7 @@ def open_writer(
                     files.remove(root / ABORT_FILE)
             lock.release()
             raise
-    return Opened(writer, appender, files, lock, appender.record_crc, report, fast_path)
+    return Opened(writer, appender, files, lock, appender.record_crc, report, fast_path, appender.durability)
 
 
 def _demand_whole_repair(root: Path, files: Files) -> None:

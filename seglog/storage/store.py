@@ -58,6 +58,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         path: The store directory.
         recovery: What opening it did and found.
         record_crc: Whether new records carry ``__CRC32#``.
+        durability: What puts wait for unless they say otherwise.
         retention: What of it may be deleted, and the call that does it.
         files: Its files. What keeps more in its directory goes through them: after a failed sync of any,
             nothing is synced any more.
@@ -68,6 +69,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         super().__init__(path, opened.files, opened.core)
         self.recovery: RecoveryReport = opened.report
         self.record_crc = opened.record_crc
+        self.durability = opened.durability
         self._lock = opened.lock
         self._own_folder: StoreRoot | None = None
         self._appends = opened.appends

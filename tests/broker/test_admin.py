@@ -22,7 +22,7 @@ from seglog.remoting.admin_headers import (
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import NO_HEADER, Request
-from seglog.remoting.headers import CreateTopicHeader
+from seglog.remoting.headers import CreateTopicHeader, DeleteGroupHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.config.config_json import encode_config
@@ -204,6 +204,18 @@ def test_one_topic_is_told(broker, clock):
 def test_system_topics_are_named(broker):
     found = ask(broker, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).body.names
     assert {"TBW102", "SCHEDULE_TOPIC_XXXX", "broker-a", "TRANS_CHECK_MAX_TIME_TOPIC"} <= found
+
+
+def test_finding_4_of_the_broker_what_is_forbidden_goes_with_its_group(broker):
+    for group in ("g", "other"):
+        broker.groups.put(SubscriptionGroup(group))
+        broker.groups.forbid(group, "T", True)
+    ask(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader("g"))
+    broker.groups.put(SubscriptionGroup("g"))
+    assert not broker.groups.is_forbidden("g", "T")
+    assert broker.groups.is_forbidden("other", "T")
+    table = ask(broker, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, PageHeader()).body.value
+    assert table["forbiddenTable"] == {"other": {"T": 4}}
 
 
 def test_groups_come_with_what_is_forbidden_to_them(broker):

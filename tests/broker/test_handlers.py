@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from seglog.broker.broker import Broker
@@ -11,6 +13,7 @@ from seglog.clock import VirtualClock
 from seglog.remoting.bodies import BrokerData, LockBatchBody, LockedQueuesBody, QueueData, ResetOffsetsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
+from seglog.remoting.exchanges import EXCHANGES, Answerer
 from seglog.remoting.headers import (
     CloneGroupOffsetHeader,
     CreateTopicHeader,
@@ -38,15 +41,23 @@ def query(broker, group="g", *, topic="T", queue_id=0, **options):
     return ask(broker, RequestCode.QUERY_CONSUMER_OFFSET, header)
 
 
-def test_every_request_code_has_its_handler():
-    to_clients = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
-    assert {handler.code for handler in HANDLERS if handler is not None} == set(RequestCode) - to_clients
+def test_every_request_of_the_table_of_exchanges_has_its_handler():
+    asked = {code for code, exchange in EXCHANGES.items() if exchange.answerer is not Answerer.CLIENT}
+    assert set(HANDLERS) == asked == set(RequestCode) - {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
 
 
-def test_every_handler_names_a_header_that_the_wire_can_carry():
-    for handler in HANDLERS:
-        if handler is not None and handler.wire_names is not None:
-            assert set(handler.wire_names) == set(vars(handler.header_type)["WIRE"])
+def test_every_handler_takes_the_header_that_is_decoded_for_its_code():
+    for code, handler in HANDLERS.items():
+        assert (handler.code, handler.header_type) == (code, EXCHANGES[code].request)
+
+
+def test_an_error_of_any_kind_is_an_answer_and_is_logged(broker: Broker, caplog):
+    header = CreateTopicHeader("T", "TBW102", 1, 1, None)  # type: ignore[arg-type]
+    with caplog.at_level(logging.ERROR):
+        answer = ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+    assert answer.code is ResponseCode.SYSTEM_ERROR
+    assert "TypeError" in str(answer.remark)
+    assert "code 17 failed" in caplog.text
 
 
 def test_a_committed_offset_is_answered(broker: Broker):

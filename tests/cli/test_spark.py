@@ -11,8 +11,9 @@ from seglog.cli.demo import demo_recovery
 from seglog.cli.spark import COMMANDS
 from seglog.cli.spark import audit as job_audit
 from seglog.doctor.check.check import check_store
-from seglog.errors import MissingDependencyError
+from seglog.errors import MissingDependencyError, NotFoundError
 from seglog.spark.audit import stores
+from seglog.spark.audit.unread import unread_into
 from seglog.storage.findings.findings import Finding
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
@@ -34,10 +35,16 @@ def found(monkeypatch, store):
     report = check_store(store)
 
     def answer(change):
-        def audit(paths, **_options):
+        def audit(paths, *, unread=None, **_options):
             if isinstance(change, Exception):
                 raise change
-            return [replace(report, **change) for _path in paths]
+            read = []
+            for path in paths:
+                with unread_into(unread, path, f"/stores/{path}"):
+                    if path == "gone":
+                        raise NotFoundError("there is no store at /stores/gone", help="check the path")
+                    read.append(replace(report, **change))
+            return read
 
         monkeypatch.setattr(stores, "audit_stores", audit)
         monkeypatch.setattr(job_audit, "job_session", lambda *_given: nullcontext())
@@ -86,7 +93,42 @@ def test_stores_are_told_one_by_one_and_the_worst_decides(seglog: Seglog, found)
     found({"findings": (HOLE,)})
     both = seglog("spark", "audit", "x", "y", "--json")
     assert both.exit_code == 1
-    assert [line["kind"] for line in both.lines] == ["finding", "queue", "audit"] * 2
+    assert [line["kind"] for line in both.lines] == [*["finding", "queue", "audit"] * 2, "audits"]
+    assert {line["store"] for line in both.lines[:-1]} == {both.lines[0]["store"]}
+
+
+def test_an_audit_of_several_stores_ends_with_what_it_comes_to(seglog: Seglog, found):
+    report = found({"findings": (HOLE,)})
+    shown = seglog("spark", "audit", "x", "y")
+    assert shown.stdout.splitlines()[-1] == "2 stores: 0 clean, 2 not: x y"
+    last = seglog("spark", "audit", "x", "y", "--json").lines[-1]
+    assert (last["clean"], last["notClean"], last["unread"]) == (False, [str(report.root)] * 2, [])
+    found({})
+    shown = seglog("spark", "audit", "x", "y")
+    assert (shown.exit_code, shown.stdout.splitlines()[-1]) == (0, "2 stores: 2 clean")
+    assert "stores:" not in seglog("spark", "audit", "x").stdout
+
+
+def test_a_store_that_is_not_there_is_named_and_the_others_are_told(seglog: Seglog, found):
+    found({"findings": (HOLE,)})
+    shown = seglog("spark", "audit", "x", "gone")
+    assert (shown.exit_code, "log-hole" in shown.stdout) == (13, True)
+    assert shown.stdout.splitlines()[-2:] == [
+        "not read: gone: there is no store at /stores/gone; check the path",
+        "2 stores: 0 clean, 1 not: x, 1 not read: gone",
+    ]
+    as_json = seglog("spark", "audit", "x", "gone", "--json")
+    assert (as_json.exit_code, as_json.lines[-1]["unread"]) == (13, ["/stores/gone"])
+    assert as_json.lines[-2] == {
+        "kind": "unread",
+        "store": "/stores/gone",
+        "error": "there is no store at /stores/gone",
+        "help": "check the path",
+        "exitCode": 13,
+    }
+    alone = seglog("spark", "audit", "gone")
+    assert (alone.exit_code, alone.stdout) == (13, "")
+    assert "there is no store at /stores/gone" in alone.stderr
 
 
 @pytest.mark.parametrize(
@@ -109,6 +151,34 @@ def test_an_output_that_is_there_already_is_refused_before_spark_starts(seglog: 
     refused = seglog("spark", "audit", "x", "--output", tmp_path)
     assert refused.exit_code == 24
     assert "is there already" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "instead"),
+    [
+        ("s3://bucket/store", "mount it, or copy the folder to this machine"),
+        ("file:/data/store", "give the folder, /data/store"),
+        ("file:///data/store", "give the folder, /data/store"),
+        ("hdfs://name/store", "`seglog spark audit`, `reconcile` and `sql` read addresses"),
+    ],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("archive", "{}", "/archive"),
+        ("archive", "/store", "{}"),
+        ("restore", "/archive", "{}"),
+        ("restore", "{}", "/store"),
+        ("compact", "/store", "{}"),
+        ("retain", "{}", "--max-age", "T=7d"),
+    ],
+)
+def test_an_address_is_refused_where_folders_are_taken(seglog: Seglog, address, instead, words):
+    ran = seglog("spark", *(word.format(address) for word in words))
+    assert ran.exit_code == 2
+    told = " ".join(ran.stderr.split())
+    assert f"{address} is an address, and `seglog spark {words[0]}` takes folders only: " in told
+    assert instead in told
 
 
 def test_every_job_has_help(seglog: Seglog):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
 from seglog.doctor.check.verify import verify_store
@@ -367,6 +367,11 @@ def test_stores_that_nothing_happened_to_open_as_after_a_full_walk(acts, record_
     acts=lives,
     is_killed=st.booleans(),
     strikes=st.lists(st.builds(Act, st.just("strike"), shares, st.integers(0, 5000)), min_size=1, max_size=3),
+)
+@example(  # an entry of the last indexed record leads elsewhere: the point says that all its keys are in
+    acts=[Act("point", 0, 0), Act("put", 0.5, 1), Act("put", 0.5, 3863), Act("close", 0, 0)],
+    is_killed=True,
+    strikes=[Act("strike", 0.75, 304)],
 )
 def test_damage_to_what_is_derived_changes_nothing(acts, is_killed, strikes):
     with in_memory() as folder:

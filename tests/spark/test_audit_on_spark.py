@@ -19,8 +19,11 @@ from seglog import MessageStore
 from seglog.cli.spark import __main__ as entry
 from seglog.doctor.check.check import check_store
 from seglog.errors import NotFoundError, SeglogError
+from seglog.spark.audit.job import StoreWalk
 from seglog.spark.audit.stores import audit_store, audit_stores
-from seglog.spark.audit.tables import findings_frame, queues_frame
+from seglog.spark.audit.tables import findings_frame, queues_frame, stores_frame
+from seglog.spark.audit.unread import UnreadStore
+from seglog.spark.reconcile.outcome import reconcile_all
 from seglog.storage.format.record.record import FILLER
 from tests.support.damage.campaign import KINDS
 from tests.support.damage.subjects import SUBJECTS, make_subject
@@ -171,6 +174,28 @@ def test_wrong_path_is_said_before_any_job(spark: SparkSession, tmp_path):
         audit_store(tmp_path / "none", spark=spark)
 
 
+def test_stores_that_cannot_be_read_are_rows_beside_the_others(spark: SparkSession, tmp_path):
+    whole, empty, file = golden.extract("d-magic", tmp_path), tmp_path / "empty", tmp_path / "file"
+    empty.mkdir()
+    file.write_bytes(b"no store")
+    gone = tmp_path / "gone"
+    odd = [str(gone), str(empty), str(file), "nothing://knows/this"]
+    unread: list[UnreadStore] = []
+    (report,) = audit_stores([whole, *odd], spark=spark, unread=unread)
+    assert report.findings == check_store(whole).findings
+    assert [one.named for one in unread] == odd
+    assert unread[0].error.exit_code == 13
+    rows = {row["store"]: row for row in stores_frame([report], unread, spark).collect()}
+    assert (rows[str(whole)]["clean"], rows[str(whole)]["error"]) == (False, None)
+    assert (rows[str(gone)]["clean"], rows[str(gone)]["exitCode"]) == (None, 13)
+    assert "no store" in rows[str(gone)]["error"]
+    found = reconcile_all(spark, [whole, *odd], unread=[], messages=True)
+    assert (found.stores, len(found.unread), found.is_clean) == ([str(whole)], 4, False)
+    alone: list[UnreadStore] = []
+    assert audit_stores([gone], spark=spark, unread=alone) == []
+    assert len(alone) == 1
+
+
 def test_command_starts_a_session_of_its_own_and_prints_nothing_but_the_report(spark: SparkSession, tmp_path):
     command = [
         sys.executable,
@@ -197,3 +222,33 @@ def test_spark_submit_runs_the_same_command_on_the_master_it_is_given(spark: Spa
     found = spark.read.parquet(str(tmp_path / "out" / "findings")).where("severity <> 'note'").collect()
     assert {(Path(row["store"]).name, row["code"]) for row in found} == {("d-magic", "record-repairable")}
     assert spark.read.parquet(str(tmp_path / "out" / "queues")).count() == 20
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_a_store_that_fails_in_the_middle_is_named_and_the_others_are_told(
+    spark: SparkSession, tmp_path, monkeypatch, is_alone
+):
+    whole, failing = tmp_path / "whole", tmp_path / "failing"
+    for root in (whole, failing):
+        fill_mixed(root, 20)
+    of = StoreWalk.of
+
+    def walk_of(check, store):
+        """What tasks know of a store whose files are gone."""
+        walk = of(check, store)
+        return replace(walk, store="gone://host/store") if store == str(failing) else walk
+
+    monkeypatch.setattr(StoreWalk, "of", walk_of)
+    if is_alone:
+        with pytest.raises(Exception, match="gone://"):
+            audit_stores([failing], spark=spark)
+        return
+    unread: list[UnreadStore] = []
+    (report,) = audit_stores([failing, whole], spark=spark, unread=unread)
+    assert (report.store, report.is_clean) == (str(whole), True)
+    (one,) = unread
+    assert (one.named, one.store) == (str(failing), str(failing))
+    assert "gone://" in str(one.error)
+    assert one.error.exit_code > 2
+    found = reconcile_all(spark, [failing, whole], unread=[])
+    assert (found.stores, [each.named for each in found.unread]) == ([str(whole)], [str(failing)])

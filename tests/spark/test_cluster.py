@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from collections import Counter
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from typing_extensions import override
 
+from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
 from seglog.spark.compact.compact import Compaction
@@ -24,10 +30,13 @@ from seglog.spark.compact.job import SparkRunner
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
 from seglog.storage.files.files import RealFiles
+from tests.spark.archive.stores import content, put
 from tests.support.local_runner import LocalRunner
+from tests.support.machine.java_classes import quick_java
 from tests.support.machine.spark_cluster import running_cluster, zip_package
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.compactions import STEP_MS, assert_survived, fill_random, survivors
+from tests.support.material.stores import served
 from tests.support.narrow import not_none
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -35,6 +44,20 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 POLICIES = {
     "Prices": Policy(compact=True, delete_retention_ms=50 * STEP_MS),
     "Events": Policy(compact=True, retention_bytes=15_000),
+}
+KILLS = 3
+"""Of each step: a process that is killed must start anew, and a task may fail 20 times."""
+CONF = {
+    "spark.executorEnv.PYTHONPATH": "",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.cores.max": "2",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": f"-XX:+UseSerialGC {quick_java()}",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.speculation": "true",
+    "spark.task.maxFailures": "20",
 }
 DRIVER = """
 import importlib.resources
@@ -45,22 +68,10 @@ from pathlib import Path
 from seglog.clock import VirtualClock
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.session import local_session
-from tests.spark.test_cluster import job, killed_once
+from tests.spark.test_cluster import CONF, job, killed_once
 
 address, package, root, now_ms = sys.argv[1:]
-conf = {
-    "spark.executorEnv.PYTHONPATH": "",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.cores.max": "2",
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.speculation": "true",
-    "spark.task.maxFailures": "20",
-}
-session = local_session("seglog cluster", address, conf)
+session = local_session("seglog cluster", address, CONF)
 session.sparkContext.addPyFile(package)
 
 
@@ -77,6 +88,32 @@ report = audit_store(Path(root), spark=session)
 print(json.dumps([seen, report.records, [str(finding) for finding in report.findings]]), flush=True)
 done = job(Path(root), int(now_ms), killed_once(session, Path(root).parent)).apply()
 print(json.dumps([done.is_done, done.plan.dropped]), flush=True)
+session.stop()
+"""
+
+
+MOVING_DRIVER = """
+import sys
+from pathlib import Path
+
+from seglog.spark.archive.archive import archive_store
+from seglog.spark.archive.restore import restore_store
+from seglog.spark.session import local_session
+from tests.spark.archive.stores import NEW_SIZES
+from tests.spark.test_cluster import CONF
+
+address, package, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+session = local_session("seglog cluster", address, CONF)
+session.sparkContext.addPyFile(package)
+print("ready", flush=True)
+archive_store(folder / "s", folder / "archive", session)
+print("archived", flush=True)
+restore_store(folder / "archive", folder / "again", session, sizes=NEW_SIZES, apply=True)
+print("restored", flush=True)
+columns = "topic string, body binary, queueId int, keys string"
+rows = session.read.format("seglog").schema(columns).load(str(folder / "s")).repartition(8)
+rows.write.format("seglog").mode("append").option("jobId", "copy").save(str(folder / "copy"))
+print("written", flush=True)
 session.stop()
 """
 
@@ -158,3 +195,57 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
     assert min(killed) >= 4
     assert bytes_of(filled.root) == bytes_of(twin)
     assert_survived(filled.root, filled, survivors(filled, POLICIES))
+
+
+def test_an_archive_a_restore_and_a_writer_while_workers_are_killed(cluster, tmp_path):
+    put(tmp_path / "s", 400)
+    package = zip_package(tmp_path / "seglog-package.zip")
+    command = [sys.executable, "-c", MOVING_DRIVER, cluster.address, package, tmp_path]
+    kills = Counter[str]()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
+        try:
+            lines = not_none(driver.stdout)
+            assert lines.readline() == "ready\n"
+            for step in ("archived", "restored", "written"):
+                with killing_python(cluster, kills, step):
+                    if step == "written":
+                        cluster.kill_worker(1)
+                    assert lines.readline() == f"{step}\n"
+            assert driver.wait() == 0
+        finally:
+            driver.kill()
+    assert min(kills[step] for step in ("archived", "restored", "written")) >= 1, kills
+    assert content(tmp_path / "again") == content(tmp_path / "s")
+    assert bodies(tmp_path / "copy") == bodies(tmp_path / "s")
+    assert sum(bodies(tmp_path / "copy").values()) == 400
+    assert check_store(tmp_path / "copy").findings == ()
+
+
+def bodies(root):
+    with MessageStore.open(root, read_only=True) as store:
+        return Counter(message.body for messages in served(store).values() for message in messages)
+
+
+@contextmanager
+def killing_python(cluster, kills, step):
+    """Kills one of the executors' Python processes, a few times."""
+    is_over = threading.Event()
+
+    def kill():
+        numbers = random.Random(step)
+        while kills[step] < KILLS and not is_over.wait(numbers.uniform(0.5, 2)):
+            workers = [pid for pid in cluster.python_workers() if pid not in known]
+            if workers:
+                known.add(chosen := numbers.choice(workers))
+                with suppress(ProcessLookupError):
+                    os.kill(chosen, signal.SIGKILL)
+                    kills[step] += 1
+
+    known: set[int] = set()
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

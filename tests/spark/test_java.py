@@ -5,14 +5,18 @@ from __future__ import annotations
 import gc
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from pyspark import SparkConf
+from pyspark.sql import SparkSession
 
 from seglog.errors import MissingDependencyError
 from seglog.spark import session
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
+from seglog.spark.java_end import end_text, printed_text
 from seglog.spark.session import local_session, pyspark_problem
+from tests.support.machine.java_classes import FOLDER, quick_java
 from tests.support.narrow import not_none
 
 
@@ -32,6 +36,13 @@ def fake_java(tmp_path, monkeypatch):
         return home
 
     return make
+
+
+@pytest.mark.spark
+def test_javas_of_tests_take_their_classes_from_an_archive(spark: SparkSession):
+    pid = not_none(spark._jvm).java.lang.ProcessHandle.current().pid()
+    is_there = "-XX:SharedArchiveFile=" in quick_java()  # but where this Java can make none
+    assert (f"{FOLDER}/" in Path(f"/proc/{pid}/maps").read_text()) == is_there
 
 
 def test_no_java_anywhere(fake_java):
@@ -130,6 +141,17 @@ def test_the_pyspark_of_an_unpacked_spark_is_no_installed_package(monkeypatch):
     assert pyspark_problem() is None
 
 
+def test_what_java_printed_is_without_the_warnings_of_a_good_start():
+    lines = ["WARNING: Using incubator modules", "Picked up JAVA_TOOL_OPTIONS: -Xmx1g", "", " no room"]
+    assert printed_text(lines) == "no room"
+    assert printed_text(lines[:2]) == "it printed nothing"
+    assert [end_text(code) for code in (3, -9, 137)] == [
+        "it ended with exit code 3",
+        "it was killed by SIGKILL",
+        "it ended with exit code 137 (SIGKILL)",
+    ]
+
+
 # PySpark leaves the pipe to a Java that did not start to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_java_that_does_not_start_tells_what_it_printed(tmp_path, monkeypatch):
@@ -137,6 +159,33 @@ def test_java_that_does_not_start_tells_what_it_printed(tmp_path, monkeypatch):
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho 'no room for a heap' >&2\nexit 1\n")
     (tmp_path / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(MissingDependencyError, match="Java did not start for Spark: no room for a heap"):
+    said = "Java did not start for Spark: no room for a heap.*; it ended with exit code 1"
+    with pytest.raises(MissingDependencyError, match=said):
         session.start_java(SparkConf())
     gc.collect()
+
+
+KILLED_JAVA = r"""#!/bin/sh
+case "$*" in
+*-version*) echo 'java.specification.version = 17' >&2; exit 0 ;;
+*launcher.Main*) printf '\0\n%s\0-of-the-launcher\0' "$0"; exit 0 ;;
+esac
+echo 'WARNING: Using incubator modules' >&2
+kill -9 $$
+"""
+"""Answers as Java does until Spark itself is started in it."""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_java_that_is_killed_at_start_is_not_called_missing(fake_java, monkeypatch):
+    home = fake_java("jdk", "17")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    (home / "bin" / "java").write_text(KILLED_JAVA)
+    with pytest.raises(MissingDependencyError) as caught:
+        session.start_java(SparkConf())
+    said, advice = str(caught.value), caught.value.help
+    del caught  # its frames hold the pipe
+    gc.collect()
+    assert said == "Java did not start for Spark: it printed nothing; it was killed by SIGKILL"
+    assert "install" not in advice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seglog.broker.broker import Broker
+from seglog.broker.tables.notices import GAP_MS
 from seglog.client.local_link import LocalLink
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode
@@ -17,12 +18,14 @@ class ToldClient:
     """A client that remembers what it was sent."""
 
     def __init__(self, broker: Broker, client_id: str) -> None:
+        self._broker = broker
         self.told: list[Request] = []
         self.link = LocalLink(broker, client_id, self.told.append)
 
     @property
     def told_groups(self) -> list[str]:
-        """The groups whose members changed, and forgets them."""
+        """The groups whose members changed, once all notices have come; it forgets them."""
+        self._broker.advance(GAP_MS)
         groups: list[str] = []
         for request in self.told:
             assert request.code is RequestCode.NOTIFY_CONSUMER_IDS_CHANGED

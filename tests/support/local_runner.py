@@ -11,10 +11,11 @@ import numpy as np
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.compact.phases import decide_part, keyed_rows, losers_of
-from seglog.spark.compact.records import Asked, Key
+from seglog.spark.compact.records import Asked
 from seglog.spark.compact.summary import QueuePart
 from seglog.spark.compact.task import Task, scan_split
 from seglog.spark.compact.writing import SegmentPlan, WrittenSegment, write_segment
+from seglog.spark.making.spills import Key
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files.files import RestoringFiles
 from seglog.storage.kernels.key_winners import KEYED

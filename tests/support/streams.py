@@ -56,7 +56,7 @@ class Stream:
         batches = [
             batch
             for piece in self.plan.pieces(start, end)
-            for batch in read_piece(piece, self.options, self.options.selection, COLUMNS)
+            for batch in read_piece(piece, self.options, self.plan.options.selection, COLUMNS)
         ]
         schema = pa.schema([(one.name, one.type) for one in COLUMNS])
         found: list[dict[str, Any]] = pa.Table.from_batches(batches, schema).to_pylist()

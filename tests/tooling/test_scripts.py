@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine.order import LONG_TESTS, place_in_order
 from tests.support.machine.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -272,3 +273,14 @@ def test_every_test_that_the_makefile_names_is_there():
     paths = {word for word in named.split() if word.startswith("tests/")}
     assert len(paths) > 30
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_pythons_that_make_starts_keep_what_they_compile():
+    shown = ["make", "--eval", 'shown: ; @echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"]
+    assert run(shown, PYTHONDONTWRITEBYTECODE="1").stdout == "[]\n"
+
+
+def test_long_tests_that_begin_first_are_there():
+    assert [name for name in LONG_TESTS if not (ROOT / name).exists()] == []
+    ordered = sorted(["tests/cli/a.py::b", "tests/perf/c.py::d", "tests/spark/e.py::f"], key=place_in_order)
+    assert ordered == ["tests/spark/e.py::f", "tests/perf/c.py::d", "tests/cli/a.py::b"]

@@ -30,9 +30,9 @@ from seglog.broker.delay.delay_levels import DelayLevels
 from seglog.broker.delay.delay_offsets import DelayOffsets
 from seglog.broker.delay.delivery_recovery import Deliveries, target_of
 from seglog.broker.tables.topics import TopicTable
-from seglog.broker.tasks.background_tasks import Duty
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
+from seglog.schedule import Duty
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import HALF_TOPIC, SCHEDULE_TOPIC
 from seglog.storage.format.record import DELAY_LEVELS_S, Message, delay_ms, stored_tags_code

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from seglog.broker.pulls.pull import HeldPull
-from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Header, Request, Response, WireNames, expect_header
+from seglog.remoting.command import Header, Request, Response, expect_header
+from seglog.remoting.peer import Peer
 
 H = TypeVar("H", bound=Header)
 
@@ -28,15 +28,13 @@ class Handler(Generic[H]):
     """Answers the requests of one code.
 
     Attributes:
-        header_type: What the request's header is; a server decodes into it.
+        header_type: What the request's header is, as the table of exchanges says.
         function: Answers; what it raises becomes a refusal.
-        wire_names: Names of the header's fields on the wire, where they are not those of its class.
     """
 
     code: RequestCode
     header_type: type[H]
     function: Callable[[BrokerState, Call[H]], Response | HeldPull]
-    wire_names: WireNames | None = None
 
     def answer(self, state: BrokerState, request: Request, peer: Peer) -> Response | HeldPull:
         """Returns the function's answer.

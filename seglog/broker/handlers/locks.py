@@ -14,7 +14,16 @@ from seglog.remoting.command import Header, Response, expect_body
 def lock_queues(state: BrokerState, call: Call[Header]) -> Response:
     """Locks or renews; always succeeds and says which queues are the client's now."""
     body = expect_body(call.request, LockBatchBody)
-    taken = state.locks.lock(body.consumer_group, body.queues, body.client_id)
+    group, client_id = body.consumer_group, body.client_id
+    before = {queue for queue in body.queues if state.locks.owner(group, queue) == client_id}
+    taken = state.locks.lock(group, body.queues, client_id, is_lasting=call.peer.is_remote)
+    is_recorded = False
+    try:
+        state.lock_record.record(state.now_ms())
+        is_recorded = True
+    finally:
+        if not is_recorded:  # after a restart another client could have them as well
+            state.locks.unlock(group, taken - before, client_id)
     return Response(ResponseCode.SUCCESS, body=LockedQueuesBody(taken))
 
 
@@ -22,6 +31,7 @@ def unlock_queues(state: BrokerState, call: Call[Header]) -> Response:
     """Gives back those that are the client's."""
     body = expect_body(call.request, LockBatchBody)
     state.locks.unlock(body.consumer_group, body.queues, body.client_id)
+    state.lock_record.record(state.now_ms())
     return Response(ResponseCode.SUCCESS)
 
 

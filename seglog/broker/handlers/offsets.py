@@ -128,10 +128,9 @@ def clone_offsets(state: BrokerState, call: Call[CloneGroupOffsetHeader]) -> Res
     """Gives a group the offsets of another; of one that is online, in topics that it subscribes to."""
     header = call.header
     source, target = header.source_group, header.target_group
-    online = None if header.is_offline else state.clients.consumers(source)
     topics = {header.topic} if header.topic else {topic for topic, _ in state.offsets.of_group(source)}
     for topic in sorted(topics):
-        is_wanted = online is None or not online.subscriptions or topic in online.subscriptions
+        is_wanted = header.is_offline or state.takes_part(source, topic)
         if is_wanted and state.topics.get(topic) is not None:
             state.offsets.clone(source, target, topic, call.peer.client_id)
     return Response(ResponseCode.SUCCESS)

@@ -152,10 +152,6 @@ _SYNC: Final = Durability.SYNC.value
 _ASYNC: Final = Durability.ASYNC.value
 HANDLERS: Final = (
     Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, _completed(send_message)),
-    Handler(
-        RequestCode.SEND_MESSAGE_V2, SendMessageHeader, _completed(send_message), SendMessageHeader.WIRE_V2
-    ),
-    Handler(
-        RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, _completed(send_batch), SendMessageHeader.WIRE_V2
-    ),
+    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, _completed(send_message)),
+    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, _completed(send_batch)),
 )

@@ -158,10 +158,7 @@ def _topics_of(state: BrokerState, header: ConsumeStatsHeader) -> set[str]:
     if header.topic_list:
         return set(header.topic_list.split(";"))
     topics = {header.topic} if header.topic else state.offsets.topics_of(header.consumer_group)
-    group = state.clients.consumers(header.consumer_group)
-    if group is None or not group.subscriptions:
-        return topics
-    return {topic for topic in topics if topic in group.subscriptions}
+    return {topic for topic in topics if state.takes_part(header.consumer_group, topic)}
 
 
 def _no_topic(name: str) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Never, Protocol
 
 from seglog.broker.handlers import (
@@ -19,10 +19,10 @@ from seglog.broker.handlers import (
     topics,
 )
 from seglog.broker.pulls.pull import HeldPull
-from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Header, Request, Response, WireNames
+from seglog.remoting.command import Header, Request, Response
+from seglog.remoting.peer import Peer
 
 
 class AnyHandler(Protocol):
@@ -40,20 +40,15 @@ class AnyHandler(Protocol):
     def function(self) -> Callable[[BrokerState, Never], Response | HeldPull]:
         """What answers."""
 
-    @property
-    def wire_names(self) -> WireNames | None:
-        """Names of the header's fields on the wire, where they are not those of its class."""
-
     def answer(self, state: BrokerState, request: Request, peer: Peer) -> Response | HeldPull:
         """Returns the answer, or that the request is to be held."""
 
 
-def _by_code(*families: Iterable[AnyHandler]) -> Sequence[AnyHandler | None]:
-    """Returns the handlers at the index of their code: an enum as a key costs as much as a whole lookup."""
-    table: list[AnyHandler | None] = [None] * (max(RequestCode) + 1)
+def _by_code(*families: Iterable[AnyHandler]) -> Mapping[int, AnyHandler]:
+    table: dict[int, AnyHandler] = {}
     for family in families:
         for handler in family:
-            if table[handler.code] is not None:
+            if handler.code in table:
                 raise ValueError(f"two handlers for {handler.code.name}")
             table[handler.code] = handler
     return table
@@ -72,4 +67,4 @@ HANDLERS: Final = _by_code(
     stats.HANDLERS,
     retention.HANDLERS,
 )
-"""By request code; None where there is no handler."""
+"""By request code."""

@@ -105,7 +105,7 @@ HANDLERS: Final = (
     Handler(RequestCode.GET_ALL_TOPIC_CONFIG, PageHeader, get_all_topics),
     Handler(RequestCode.GET_TOPIC_CONFIG, TopicHeader, get_topic),
     Handler(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, Header, get_system_topics),
-    Handler(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, PageHeader, get_all_groups, PageHeader.WIRE_GROUPS),
+    Handler(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, PageHeader, get_all_groups),
     Handler(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader, get_group),
     Handler(RequestCode.GET_ALL_CONSUMER_OFFSET, Header, get_all_offsets),
     Handler(RequestCode.GET_ALL_DELAY_OFFSET, Header, get_delay_offsets),

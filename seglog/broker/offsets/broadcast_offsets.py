@@ -20,8 +20,8 @@ from typing_extensions import override
 
 from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.broker.tables.clients import ClientTable
-from seglog.broker.tasks.periodic import Periodic
 from seglog.clock import Clock
+from seglog.schedule import Periodic
 
 PROXY_FOR_BROADCAST: Final = 1
 """``RequestSource`` of a proxy that pulls for a client of a broadcasting group."""

@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from seglog.broker.offsets.offsets import ConsumerOffsets
-from seglog.broker.tasks.periodic import Periodic
 from seglog.clock import Clock
+from seglog.schedule import Periodic
 
 LOOK_MS: Final = 5_000
 

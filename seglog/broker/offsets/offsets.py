@@ -108,7 +108,12 @@ class ConsumerOffsets:
                 self._set(ChangeKind.COMMIT, group, topic, queue_id, offset, client_id)
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Returns the committed offset, None if the group never committed one there."""
+        """Returns the committed offset, None if the group never committed one there.
+
+        One that the group has been reset to, and has not been sent yet, goes before what was cloned since.
+        """
+        if self._resets and (offset := self._resets.get((group, topic, queue_id))) is not None:
+            return offset
         queues = self._table.get(f"{topic}{SEPARATOR}{group}")
         return None if queues is None else queues.get(queue_id)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from seglog.broker.offsets.broadcast_offsets import PROXY_FOR_BROADCAST
-from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.broker.state.young_queue import is_young
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.heartbeat import ConsumeType
+from seglog.remoting.peer import Peer
 
 
 class BroadcastClient(NamedTuple):

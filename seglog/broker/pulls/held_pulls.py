@@ -24,9 +24,9 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from seglog.broker.pulls.pull import HeldPull
-from seglog.broker.tasks.background_tasks import Duty
 from seglog.clock import Clock
 from seglog.errors import SeglogError
+from seglog.schedule import Duty
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.reads import MessageFilter
 from seglog.storage.store import MessageStore

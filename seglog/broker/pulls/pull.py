@@ -19,12 +19,12 @@ from typing import Final, NamedTuple
 
 from seglog.broker.pulls.broadcast_pulls import broadcast_client, broadcast_start, note_broadcast
 from seglog.broker.pulls.pull_checks import Permitted, check_pull
-from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
 from seglog.remoting.command import Response
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.remoting.peer import Peer
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.layout import I64
 from seglog.storage.format.record import PHY_OFFSET_AT
@@ -167,7 +167,9 @@ def _header(permitted: Permitted, next_offset: int, low: int, high: int) -> Pull
 def _read(state: BrokerState, header: PullMessageHeader, wanted: MessageFilter | None) -> GetResult:
     config, store = state.config, state.store
     count = max(1, min(header.max_msg_nums, config.max_pull_count))
-    size_bytes = max(1, min(header.max_msg_bytes or config.max_pull_bytes, config.max_pull_bytes))
+    size_bytes = config.max_pull_bytes
+    if header.max_msg_bytes is not None and header.max_msg_bytes > 0:
+        size_bytes = min(size_bytes, header.max_msg_bytes)
     where = header.topic, header.queue_id, header.queue_offset
     found = store.get(*where, count, wanted, max_bytes=size_bytes)
     if found.status is not GetStatus.FOUND or not _is_cold(state, found):

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from seglog.broker.filters.subscription_filter import expression_filter, tag_filter
 from seglog.broker.sends.group_topics import find_group
-from seglog.broker.settings.peer import Peer
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import TopicConfig
 from seglog.errors import InvalidArgumentError
@@ -18,6 +17,7 @@ from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.heartbeat import ConsumeType
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import is_tag_type
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
@@ -86,11 +86,14 @@ def _said_with_the_pull(
 ) -> MessageFilter | Response | None:
     if is_tag_type(header.expression_type):
         try:
-            return tag_filter(header.subscription)
+            wanted = tag_filter(header.subscription)
         except InvalidArgumentError:
             return _no_subscription_text()
+        state.pulled_topics.note(header.consumer_group, header.topic)
+        return wanted
     if not header.subscription:
         return _no_subscription_text()
+    state.pulled_topics.note(header.consumer_group, header.topic)
     return _by_expression(state, header.subscription, header.expression_type)
 
 

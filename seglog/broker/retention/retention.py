@@ -28,8 +28,8 @@ from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention_impact import Doomed, Standing, plan, victims_text
 from seglog.broker.retention.retention_side_files import park_victims, parked_file
 from seglog.broker.settings.config import BrokerConfig, GuardPolicy
-from seglog.broker.tasks.background_tasks import Duty
 from seglog.clock import Clock
+from seglog.schedule import Duty
 from seglog.storage.retention import LogSegment
 from seglog.storage.store import MessageStore
 

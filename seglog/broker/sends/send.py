@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from seglog.broker.settings import BrokerConfig, Peer
+from seglog.broker.settings import BrokerConfig
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS, TopicConfig, topic_name_problem
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
+from seglog.remoting.peer import Peer
 from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import properties as props

@@ -1,4 +1,4 @@
-"""Settings: what a broker is called, how it is set, and who is asking.
+"""Settings: what a broker is called, and how it is set.
 
 Called by every other room of the broker.
 Truth: RocketMQ's defaults unless the caller says otherwise.
@@ -6,4 +6,3 @@ Truth: RocketMQ's defaults unless the caller says otherwise.
 
 from seglog.broker.settings.config import BrokerConfig as BrokerConfig
 from seglog.broker.settings.config import GuardPolicy as GuardPolicy
-from seglog.broker.settings.peer import Peer as Peer

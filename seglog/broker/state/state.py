@@ -16,6 +16,8 @@ from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
+from seglog.broker.tables.lock_snapshot import LockPicture
+from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
@@ -37,6 +39,7 @@ class BrokerState:
     """The parts of one broker, which ``assembly.py`` makes.
 
     Attributes:
+        lock_record: Whose locks hold over a restart.
         ids: Ids for messages that come without one.
         stamp: Encoded properties that every message gets.
         send_ext: Fields of every answer to a send; Java's client fails on one without any.
@@ -44,6 +47,7 @@ class BrokerState:
         delivery: Delivers delayed messages.
         random: Chooses queues where the choice is the broker's.
         clients: Who is online.
+        pulled_topics: What groups pull that they did not name in a heartbeat.
         broadcasts: How far each broadcasting client is.
         filters: What SQL92 filters groups have.
         disk: Refuses sends while the disk is nearly full.
@@ -57,6 +61,7 @@ class BrokerState:
     groups: GroupTable
     offsets: ConsumerOffsets
     locks: QueueLocks
+    lock_record: LockPicture
     ids: UniqueIds
     stamp: bytes
     send_ext: Mapping[str, str]
@@ -64,11 +69,19 @@ class BrokerState:
     delivery: Delivery
     random: random.Random
     clients: ClientTable
+    pulled_topics: PulledTopics
     broadcasts: BroadcastOffsets
     filters: ConsumerFilters
     disk: DiskGate
     retention: LogRetention
     now_ms: Callable[[], int]
+
+    def takes_part(self, group: str, topic: str) -> bool:
+        """Returns whether a question about a group's topics includes one; if it is offline, it has no say."""
+        online = self.clients.consumers(group)
+        if online is None or not online.subscriptions or topic in online.subscriptions:
+            return True
+        return self.pulled_topics.has(group, topic)
 
     @property
     def tables(self) -> tuple[SavedTable, ...]:

@@ -1,7 +1,7 @@
 """Which clients a broker has: the groups that consume and produce, and what they subscribe to.
 
 A client is in a group from its first heartbeat until it leaves, its connection ends, or it has not been heard
-of for two minutes. The others of its group are notified at once, because they share its queues.
+of for two minutes. The others of its group are notified, because they share its queues (``notices.py``).
 
 Of the subscriptions of a group the broker keeps one a topic, the newest that any client has made, and what
 one client leaves out is gone for all: RocketMQ's rule. So clients that subscribe to different things take
@@ -22,12 +22,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from seglog.broker.settings.peer import Peer
+from seglog.broker.tables.notices import Notices
 from seglog.clock import Clock
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, MessageModel
+from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
 
 EXPIRY_MS: Final = 120_000
@@ -118,6 +119,8 @@ class ClientTable:
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Hashable, Client]] = {}
         self._fingerprints: dict[str, int] = {}
+        self._groups_of: dict[Hashable, set[tuple[bool, str]]] = {}  # of a client: consumer or not, and name
+        self.notices = Notices(clock, self._notify)
 
     @property
     def is_empty(self) -> bool:
@@ -184,6 +187,7 @@ class ClientTable:
                 subscriptions=subscriptions,
             )
             self._consumers[data.group] = after
+            self._groups_of.setdefault(key, set()).add((True, data.group))
         if known is None or known.choices != choices:
             _warn_of_disagreement(before, after)
         has_changed = known is None or after.subscriptions.keys() != before.subscriptions.keys()
@@ -193,41 +197,48 @@ class ClientTable:
 
     def heard_producer(self, peer: Peer, client_id: str, group: str) -> None:
         """Notes a heartbeat in a producer group."""
-        client = Client(client_id, peer, self._clock.monotonic_ms())
+        client, key = Client(client_id, peer, self._clock.monotonic_ms()), peer.key(client_id)
         with self._lock:
-            self._producers.setdefault(group, {})[peer.key(client_id)] = client
+            self._producers.setdefault(group, {})[key] = client
+            self._groups_of.setdefault(key, set()).add((False, group))
 
     def leave_consumers(self, peer: Peer, client_id: str, group: str) -> None:
         """Takes a client out of a consumer group, and notifies the others."""
-        self._take_out(group, lambda key, _client: key == peer.key(client_id))
+        self._take_out(group, [peer.key(client_id)])
 
     def leave_producers(self, peer: Peer, client_id: str, group: str) -> None:
         """Takes a client out of a producer group."""
-        self._take_out_producers(group, lambda key, _client: key == peer.key(client_id))
+        self._take_out_producers(group, [peer.key(client_id)])
 
     def lose(self, peer: Peer) -> None:
         """Takes a client out of all its groups: its connection has ended."""
-        self._take_out_everywhere(lambda key, _client: key == peer.key())
+        key = peer.key()
+        with self._lock:
+            groups = list(self._groups_of.get(key, ()))
+        for is_consumer, group in groups:
+            (self._take_out if is_consumer else self._take_out_producers)(group, [key])
 
     def expire(self) -> None:
         """Takes out every client that has not been heard of for too long."""
-        now_ms = self._clock.monotonic_ms()
-        self._take_out_everywhere(lambda _key, client: now_ms - client.heard_ms > EXPIRY_MS)
+        heard_ms = self._clock.monotonic_ms() - EXPIRY_MS
+        with self._lock:
+            consumers = {name: _silent(group.clients, heard_ms) for name, group in self._consumers.items()}
+            producers = {name: _silent(clients, heard_ms) for name, clients in self._producers.items()}
+        for name, keys in consumers.items():
+            self._take_out(name, keys)
+        for name, keys in producers.items():
+            self._take_out_producers(name, keys)
 
-    def _take_out_everywhere(self, goes: Callable[[Hashable, Client], bool]) -> None:
-        for group in list(self._consumers):
-            self._take_out(group, goes)
-        for group in list(self._producers):
-            self._take_out_producers(group, goes)
-
-    def _take_out(self, group: str, goes: Callable[[Hashable, Client], bool]) -> None:
+    def _take_out(self, group: str, keys: Iterable[Hashable]) -> None:
         with self._lock:
             before = self._consumers.get(group)
-            if before is None:
+            gone = [] if before is None else [key for key in keys if key in before.clients]
+            if before is None or not gone:
                 return
-            left = {key: client for key, client in before.clients.items() if not goes(key, client)}
-            if len(left) == len(before.clients):
-                return
+            left = dict(before.clients)
+            for key in gone:
+                del left[key]
+                self._leave(key, (True, group))
             after = replace(before, clients=left)
             if left:
                 self._consumers[group] = after
@@ -236,26 +247,44 @@ class ClientTable:
         if left:
             self._tell(after)
         else:
+            self.notices.forget(group)
             self._went_offline(group)
 
-    def _take_out_producers(self, group: str, goes: Callable[[Hashable, Client], bool]) -> None:
+    def _take_out_producers(self, group: str, keys: Iterable[Hashable]) -> None:
         with self._lock:
             clients = self._producers.get(group, {})
-            for key in [key for key, client in clients.items() if goes(key, client)]:
-                del clients[key]
+            for key in keys:
+                if clients.pop(key, None) is not None:
+                    self._leave(key, (False, group))
             if not clients:
                 self._producers.pop(group, None)
 
+    def _leave(self, key: Hashable, group: tuple[bool, str]) -> None:
+        """Notes that a client is in one group less, under the lock."""
+        groups = self._groups_of[key]
+        groups.discard(group)
+        if not groups:
+            del self._groups_of[key]
+
     def _tell(self, group: ConsumerGroup) -> None:
-        """Notifies every client of a group that its members have changed, outside of the lock."""
-        if group.is_broadcast or not self._is_told(group.name):
+        """Has the clients of a group notified that its members have changed, outside of the lock."""
+        if not group.is_broadcast and self._is_told(group.name):
+            self.notices.tell(group.name)
+
+    def _notify(self, name: str) -> None:
+        """Notifies every client that a group has now."""
+        group = self._consumers.get(name)
+        if group is None:
             return
-        request = Request(
-            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader(group.name), is_oneway=True
-        )
+        request = Request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader(name), is_oneway=True)
         for client in group.clients.values():
             if client.peer.channel is not None:
                 client.peer.channel.notify(request)
+
+
+def _silent(clients: Mapping[Hashable, Client], since_ms: float) -> list[Hashable]:
+    """Returns those that have not been heard of since a moment."""
+    return [key for key, client in clients.items() if client.heard_ms < since_ms]
 
 
 def _merged(

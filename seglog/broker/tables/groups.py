@@ -113,7 +113,9 @@ class GroupTable:
                 self._save(changed)
 
     def delete(self, name: str) -> None:
-        """Deletes a group, and saves the table; what it has committed is another table's.
+        """Deletes a group with what is forbidden to it, and saves the table.
+
+        What it has committed is another table's.
 
         Raises:
             NotFoundError: There is no such group.
@@ -125,7 +127,8 @@ class GroupTable:
         with self._lock:
             if name not in self._groups:
                 raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
-            self._save({key: group for key, group in self._groups.items() if key != name})
+            groups = {key: group for key, group in self._groups.items() if key != name}
+            self._save_with(groups, {key: perms for key, perms in self._forbidden.items() if key != name})
 
     def is_told(self, name: str) -> bool:
         """Returns whether the clients of a group are notified when one comes or goes."""
@@ -155,14 +158,7 @@ class GroupTable:
             forbidden = {key: value for key, value in self._forbidden.items() if key != name}
             if topics:
                 forbidden[name] = topics
-            before, self._forbidden = self._forbidden, forbidden
-            is_saved = False
-            try:
-                self._save(self._groups)
-                is_saved = True
-            finally:
-                if not is_saved:
-                    self._forbidden = before
+            self._save_with(self._groups, forbidden)
 
     def _may_create(self, name: str) -> bool:
         if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
@@ -183,6 +179,17 @@ class GroupTable:
             **self._unknown,
             GROUP_TABLE: {name: group_to_config(group) for name, group in groups.items()},
         }
+
+    def _save_with(self, groups: dict[str, SubscriptionGroup], forbidden: dict[str, dict[str, int]]) -> None:
+        """Saves groups and what is forbidden to them; if that fails, both stay as they were."""
+        before, self._forbidden = self._forbidden, forbidden
+        is_saved = False
+        try:
+            self._save(groups)
+            is_saved = True
+        finally:
+            if not is_saved:
+                self._forbidden = before
 
     def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
         version = self._version.next(self._clock.now_ms())

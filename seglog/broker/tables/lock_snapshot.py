@@ -1,16 +1,20 @@
-"""A picture of the lock table in ``<store>/seglog/locks.json``, for people beside the broker.
+"""The record of lock owners in ``<store>/seglog/locks.json``, for the broker's next life and for people.
 
-Truth: none; locks are memory of the broker that runs. It is written with the offset table, not synced, and
-goes when the broker closes. Ages are of the moment of the picture.
+Truth: for the owners at the end of connections, which have their queues again when the broker opens after a
+stop or a kill. Before a client gets the answer to a lock that changes such an owner, the record says so, on
+the disk if the store is SYNC. Renewals, and locks of clients in the broker's process, are written with the
+offset table; these are marked, and no next life has them. Ages are of the moment of the record.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.tables.config_shape import as_int, as_object, as_text
+from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text
 from seglog.broker.tables.queue_locks import QueueLock, QueueLocks
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
@@ -18,23 +22,44 @@ from seglog.storage.files import Files, explained
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.names import OURS
 
+_log = logging.getLogger(__name__)
 LOCKS_FILE: Final = f"{OURS}/locks.json"
 
 
 class LockPicture:
-    """Draws the picture of one broker's locks; not from two threads at once.
+    """Draws the picture of one broker's locks. Any thread may call it.
 
     Args:
         files: Where the store is.
         root: The store directory.
         locks: What is drawn.
+        is_synced: Whether a lasting owner has to be on the disk.
     """
 
-    def __init__(self, files: Files, root: Path, locks: QueueLocks) -> None:
+    def __init__(self, files: Files, root: Path, locks: QueueLocks, *, is_synced: bool) -> None:
         self._files = files
         self._path = root / LOCKS_FILE
         self._locks = locks
+        self._is_synced = is_synced
+        self._drawing = threading.Lock()
         self._drawn_changes = 0
+        self._recorded_changes = 0
+
+    def record(self, now_ms: int) -> None:
+        """Returns once the lasting owners of now are recorded; several that change at once are one write.
+
+        Args:
+            now_ms: Of the wall clock.
+
+        Raises:
+            FullError: There is no space; the record before stays.
+        """
+        due = self._locks.lasting_changes
+        if self._recorded_changes >= due:
+            return
+        with self._drawing:
+            if self._recorded_changes < due:
+                self._draw(now_ms, sync=self._is_synced)
 
     @property
     def is_stale(self) -> bool:
@@ -50,16 +75,35 @@ class LockPicture:
         Raises:
             FullError: There is no space; the picture before stays.
         """
-        if not self.is_stale:
-            return
-        changes, locks = self._locks.changes, self._locks.all()
-        if locks:
-            self._replace(now_ms, locks)
-        else:
-            self.remove()
-        self._drawn_changes = changes
+        with self._drawing:
+            if self.is_stale:
+                self._draw(now_ms, sync=False)
 
-    def _replace(self, now_ms: int, locks: Sequence[QueueLock]) -> None:
+    def close(self, now_ms: int) -> None:
+        """Leaves the lasting owners alone: the others end with this process.
+
+        Args:
+            now_ms: Of the wall clock.
+
+        Raises:
+            FullError: There is no space; the record before stays.
+        """
+        with self._drawing:
+            self._draw(now_ms, sync=self._is_synced, is_last=True)
+
+    def _draw(self, now_ms: int, *, sync: bool, is_last: bool = False) -> None:
+        # Counted before they are read: what changes meanwhile is drawn again.
+        changes, lasting_changes = self._locks.changes, self._locks.lasting_changes
+        locks = self._locks.all()
+        if is_last:
+            locks = [lock for lock in locks if lock.is_lasting and not lock.is_expired]
+        if locks:
+            self._replace(now_ms, locks, sync=sync)
+        else:
+            self._remove()
+        self._drawn_changes, self._recorded_changes = changes, lasting_changes
+
+    def _replace(self, now_ms: int, locks: Sequence[QueueLock], *, sync: bool) -> None:
         value: ConfigValue = {
             "drawnMs": now_ms,
             "liveMs": self._locks.live_ms,
@@ -71,6 +115,7 @@ class LockPicture:
                     "queueId": lock.queue.queue_id,
                     "clientId": lock.client_id,
                     "ageMs": int(lock.age_ms),
+                    "local": not lock.is_lasting,
                 }
                 for lock in locks
             ],
@@ -78,14 +123,26 @@ class LockPicture:
         unfinished = self._path.with_name(self._path.name + ".tmp")
         with explained():
             self._files.make_dirs(self._path.parent)
-            self._files.write_file(unfinished, encode_config(value).encode(), sync=False)
+            self._files.write_file(unfinished, encode_config(value).encode(), sync=sync)
             self._files.rename(unfinished, self._path)
+            if sync:
+                self._files.sync_dir(self._path.parent)
 
-    def remove(self) -> None:
+    def _remove(self) -> None:
         """Takes the picture away: there are no locks any more."""
         with explained():
             if self._files.exists(self._path):
                 self._files.remove(self._path)
+
+
+def read_owners(files: Files, root: Path) -> list[tuple[str, MessageQueue, str]]:
+    """Returns whose locks hold over a restart, by group, queue and client; none if the record is damaged."""
+    try:
+        found = read_picture(files, root, 0)
+    except CorruptError as error:
+        _log.warning("owners of locks are forgotten, and all queues are free: %s", error)
+        return []
+    return [(lock.group, lock.queue, lock.client_id) for lock in found if lock.is_lasting]
 
 
 def read_picture(files: Files, root: Path, now_ms: int) -> list[QueueLock]:
@@ -113,5 +170,6 @@ def read_picture(files: Files, root: Path, now_ms: int) -> list[QueueLock]:
         )
         age_ms = as_int(lock.get("ageMs"), "ageMs") + since_ms
         group, client = as_text(lock.get("group"), "group"), as_text(lock.get("clientId"), "clientId")
-        found.append(QueueLock(group, queue, client, age_ms, live_ms - age_ms, age_ms > live_ms))
+        is_lasting = not as_bool(lock.get("local", True), "local")
+        found.append(QueueLock(group, queue, client, age_ms, live_ms - age_ms, age_ms > live_ms, is_lasting))
     return sorted(found, key=lambda lock: (lock.group, lock.queue))

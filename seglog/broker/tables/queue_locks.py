@@ -4,10 +4,12 @@ A lock lives 60 s after its last renewal, by the clock that is given, and then a
 an agreement between clients: pulls do not look at it, as in RocketMQ, unless the broker is set to
 (``BrokerConfig.strict_queue_lock``).
 
-Truth: memory only. After a restart of the broker all queues are free, and the owners take them again
-with their next renewal.
+Truth: memory, and over a restart the record of owners (``lock_snapshot.py``). Owners at the end of a
+connection may work on while the broker restarts, so their queues are theirs again when it opens, as if just
+renewed: for 60 s only they renew them. A client stops 30 s after its last renewal, so no two work one queue.
+Owners of the broker's process died with it, and their queues are free.
 
-Source: ``RebalanceLockManager.java REBALANCE_LOCK_MAX_LIVE_TIME``.
+Source: ``RebalanceLockManager.java REBALANCE_LOCK_MAX_LIVE_TIME``. Difference: RocketMQ forgets all owners.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seglog.clock import Clock
 from seglog.remoting.message_queue import MessageQueue
@@ -28,6 +31,7 @@ class QueueLock:
         age_ms: Since the last renewal.
         left_ms: Until it expires; below 0 once it has.
         is_expired: Whether another client may take it.
+        is_lasting: Whether it holds over a restart of the broker.
     """
 
     group: str
@@ -36,6 +40,21 @@ class QueueLock:
     age_ms: float
     left_ms: float
     is_expired: bool
+    is_lasting: bool = False
+
+
+class Owner(NamedTuple):
+    """Whose a lock is.
+
+    Attributes:
+        client_id: The client.
+        renewed_ms: Monotonic time of the last renewal.
+        is_lasting: Whether it holds over a restart of the broker.
+    """
+
+    client_id: str
+    renewed_ms: float
+    is_lasting: bool
 
 
 class QueueLocks:
@@ -50,28 +69,49 @@ class QueueLocks:
         self._clock = clock
         self._live_ms = live_ms
         self._mutex = threading.Lock()
-        self._groups: dict[str, dict[MessageQueue, tuple[str, float]]] = {}
+        self._groups: dict[str, dict[MessageQueue, Owner]] = {}
         self.changes = 0
         """How often locks were taken, renewed or given back."""
+        self.lasting_changes = 0
+        """How often a lock that holds over a restart got an owner, or lost its one."""
 
     @property
     def live_ms(self) -> int:
         """Age up to which a lock holds."""
         return self._live_ms
 
-    def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> frozenset[MessageQueue]:
-        """Takes or renews locks for a client; returns the queues that are now its own."""
-        now_ms = self._clock.monotonic_ms()
+    def lock(
+        self, group: str, queues: Iterable[MessageQueue], client_id: str, *, is_lasting: bool = False
+    ) -> frozenset[MessageQueue]:
+        """Takes or renews locks for a client; returns the queues that are now its own.
+
+        Args:
+            group: The group.
+            queues: What it wants.
+            client_id: The client.
+            is_lasting: Whether they are to hold over a restart of the broker.
+        """
+        mine = Owner(client_id, self._clock.monotonic_ms(), is_lasting)
         taken: set[MessageQueue] = set()
         with self._mutex:
             self.changes += 1
             held = self._groups.setdefault(group, {})
             for queue in queues:
-                owner, renewed_ms = held.get(queue, (client_id, now_ms))
-                if owner == client_id or now_ms - renewed_ms > self._live_ms:
-                    held[queue] = (client_id, now_ms)
+                before = held.get(queue)
+                is_mine = before is not None and before.client_id == client_id
+                if before is None or is_mine or mine.renewed_ms - before.renewed_ms > self._live_ms:
+                    held[queue] = mine
                     taken.add(queue)
+                    if _lasting(before) != _lasting(mine):
+                        self.lasting_changes += 1
         return frozenset(taken)
+
+    def restore(self, owners: Iterable[tuple[str, MessageQueue, str]]) -> None:
+        """Takes over lasting locks of before a restart, by group, queue and client, as if renewed now."""
+        now_ms = self._clock.monotonic_ms()
+        with self._mutex:
+            for group, queue, client_id in owners:
+                self._groups.setdefault(group, {})[queue] = Owner(client_id, now_ms, is_lasting=True)
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
         """Gives back the client's own locks; those of others stay."""
@@ -79,8 +119,10 @@ class QueueLocks:
             self.changes += 1
             held = self._groups.get(group, {})
             for queue in queues:
-                if held.get(queue, (None, 0.0))[0] == client_id:
+                before = held.get(queue)
+                if before is not None and before.client_id == client_id:
                     del held[queue]
+                    self.lasting_changes += before.is_lasting
             if not held:
                 self._groups.pop(group, None)
 
@@ -88,24 +130,37 @@ class QueueLocks:
         """Returns the client whose lock on a queue has not expired, None if the queue is free."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
-            client_id, renewed_ms = self._groups.get(group, {}).get(queue, (None, now_ms))
-            return client_id if now_ms - renewed_ms <= self._live_ms else None
+            found = self._groups.get(group, {}).get(queue)
+        return None if found is None or now_ms - found.renewed_ms > self._live_ms else found.client_id
 
     def is_any_live(self, group: str) -> bool:
         """Returns whether the group consumes in order: some lock of it has not expired."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             held = self._groups.get(group, {})
-            return any(now_ms - renewed_ms <= self._live_ms for _owner, renewed_ms in held.values())
+            return any(now_ms - owner.renewed_ms <= self._live_ms for owner in held.values())
 
     def all(self) -> list[QueueLock]:
         """Returns every lock, expired ones included, by group and queue."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             locks = [
-                QueueLock(group, queue, owner, age_ms, self._live_ms - age_ms, age_ms > self._live_ms)
+                QueueLock(
+                    group,
+                    queue,
+                    owner.client_id,
+                    age_ms,
+                    self._live_ms - age_ms,
+                    age_ms > self._live_ms,
+                    owner.is_lasting,
+                )
                 for group, held in self._groups.items()
-                for queue, (owner, renewed_ms) in held.items()
-                for age_ms in [now_ms - renewed_ms]
+                for queue, owner in held.items()
+                for age_ms in [now_ms - owner.renewed_ms]
             ]
         return sorted(locks, key=lambda lock: (lock.group, lock.queue))
+
+
+def _lasting(owner: Owner | None) -> str | None:
+    """Returns the client whose lock holds over a restart, None if there is none."""
+    return owner.client_id if owner is not None and owner.is_lasting else None

@@ -1,5 +1,5 @@
-"""Tasks in the background: what a broker does when its time has come, on a clock that is an argument.
+"""Duties of a broker that belong to none of its other rooms: saving, notices, clients that are gone.
 
-Called by the broker; delay, offsets and retention bring their tasks.
-Truth: none; a task that is late is done at once.
+Called by the broker.
+Truth: none; a duty that is late is done at once.
 """

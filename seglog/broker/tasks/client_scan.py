@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from seglog.broker.tables.clients import ClientTable
-from seglog.broker.tasks.periodic import Periodic
 from seglog.clock import Clock
+from seglog.schedule import Periodic
 
 SCAN_MS: Final = 10_000
 

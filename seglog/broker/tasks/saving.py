@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from seglog.broker.tasks.periodic import Periodic
 from seglog.clock import Clock
+from seglog.schedule import Periodic
 
 
 class Saving(Periodic):

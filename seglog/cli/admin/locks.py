@@ -10,6 +10,7 @@ from seglog.broker.tables import read_picture
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
+from seglog.text import count_text
 
 
 @click.command
@@ -19,13 +20,17 @@ from seglog.clock import SystemClock
 def command(*, path: Path, group: str | None, as_json: bool) -> None:
     """Show the queue locks of the broker that has STORE open, or those of GROUP.
 
-    A broker tells them every few seconds; ages are of now, so a lock that was renewed since looks older.
-    Without a broker all queues are free.
+    A broker writes them every few seconds; ages are of now, so a lock that was renewed since looks older.
+    Without a broker all queues are free, but those of clients of other processes: these have them for 60 s
+    more when a broker opens the store.
     """
     check_store(path)
     is_open = options.reading(path).lock_holder() is not None
-    locks = read_picture(options.reading(path), path, SystemClock().now_ms()) if is_open else []
-    none = "no locks" if is_open else "no broker has the store open: all queues are free"
+    known = read_picture(options.reading(path), path, SystemClock().now_ms())
+    locks = known if is_open else []
+    kept = sum(lock.is_lasting for lock in known)
+    free = f"{count_text(kept, 'queue')} kept for the owners of before" if kept else "all queues are free"
+    none = "no locks" if is_open else f"no broker has the store open: {free}"
     columns = ("group", "queue", "client", "renewed before", "expires in")
     listing = render.Listing(columns, numbers=columns[3:], none=none, as_json=as_json)
     for lock in locks:

@@ -15,8 +15,8 @@ from seglog.spark.archive import REASONS, Missing, Run
 
 
 @click.command
-@options.store_path
-@click.argument("folder", metavar="ARCHIVE", type=click.Path(path_type=Path))
+@spark_options.store
+@spark_options.archive
 @click.option(
     "--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all but the broker's own]"
 )
@@ -112,9 +112,7 @@ def _show(folder: Path, run: Run | None) -> None:
         "files": render.count_text(len(run.files)),
     }
     if run.placeholders:
-        facts["placeholders"] = (
-            f"{render.count_text(run.placeholders)} of a compaction, which are no messages"
-        )
+        facts["besides"] = f"{render.count_text(run.placeholders, 'placeholder')}, not counted as messages"
     render.facts(facts)
     for one in run.missing:
         render.say(render.printable(f"missing: {_missing_text(one)}"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -26,6 +28,7 @@ from seglog.spark.compact import (
     undo_swap,
 )
 
+COMPACTED: Final = "compacted"
 _REASONS = tuple(verdict for verdict in Verdict if verdict > Verdict.KEPT)
 
 
@@ -72,8 +75,19 @@ def run(
     step: str,
     *,
     as_json: bool,
+    did: str = COMPACTED,
 ) -> None:
-    """Plans, carries out or takes back what was asked for each store."""
+    """Plans, carries out or takes back what was asked for each store.
+
+    Args:
+        paths: The stores.
+        policies: What is asked, by topic; None for what topics say themselves.
+        wish: What is to be done with it.
+        cluster: Where it runs.
+        step: What is being done, for the progress.
+        as_json: Whether lines of JSON are printed.
+        did: What people are told was done.
+    """
     if wish.undo or (wish.discard_old and not wish.apply):
         for path in paths:
             _turn_back(path, wish, as_json=as_json)
@@ -87,7 +101,7 @@ def run(
             done = job.apply(session)
             if wish.discard_old and done.old is not None:
                 discard_old(files_around(path.resolve()), path.resolve())
-            _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old)
+            _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old, did=did)
 
 
 def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:
@@ -115,8 +129,9 @@ def _emit(
     *,
     as_json: bool,
     is_discarded: bool = False,
+    did: str = COMPACTED,
 ) -> None:
-    result = "planned" if done is None else "compacted" if done.is_done else "nothing to drop"
+    result = "planned" if done is None else COMPACTED if done.is_done else "nothing to drop"
     if done is not None and done.was_finished:
         result = "finished what an earlier run had begun"
     old = str(done.old) if done is not None and done.old is not None and not is_discarded else None
@@ -124,10 +139,16 @@ def _emit(
         fields: dict[str, object] = {"kind": "compaction", "path": str(path), "result": result, "old": old}
         render.emit(fields | (_fields(plan) if plan is not None else {}))
         return
+    result = did if result == COMPACTED else result
     render.facts(
         {"store": render.printable(str(path)), "result": result} | ({"old store": old} if old else {})
     )
-    if plan is not None:
+    if plan is not None and not plan.task.policies:
+        render.say(
+            "no topic is chosen: none has cleanup.policy=COMPACTION in config/topics.json; choose with"
+            f" --topic TOPIC, as `seglog queues {shlex.quote(str(path))}` names them"
+        )
+    elif plan is not None:
         _show(plan)
 
 

@@ -3,16 +3,60 @@
 from __future__ import annotations
 
 import functools
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from typing import Final
 
 import click
+from typing_extensions import override
 
 from seglog.cli.ui.options import CommandFunction
 
-stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""A drive of Windows has one letter."""
+
+
+class LocalFolder(click.Path):
+    """A folder of this machine: an address is refused, with what to run instead."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    @override
+    def convert(
+        self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        text = str(value)
+        if _ADDRESS.match(text) and not Path(text).exists():
+            job = "this command" if ctx is None else f"`seglog spark {ctx.info_name}`"
+            self.fail(f"{text} is an address, and {job} takes folders only: {_instead(text)}", param, ctx)
+        return Path(text)
+
+
+def _instead(address: str) -> str:
+    scheme, _colon, rest = address.partition(":")
+    if scheme.lower() == "file" and not rest.startswith("//"):
+        return f"give the folder, {shlex.quote(rest)}"
+    if scheme.lower() == "file":
+        return f"give the folder, {shlex.quote('/' + rest.partition('//')[2].partition('/')[2])}"
+    return (
+        "mount it, or copy the folder to this machine, and give its path;"
+        " `seglog spark audit`, `reconcile` and `sql` read addresses"
+    )
+
+
+stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=LocalFolder())
 """Hands ``paths``, one store directory or more, to the command."""
+
+store = click.argument("path", metavar="STORE", type=LocalFolder())
+"""Hands ``path``, a store directory, to the command."""
+
+archive = click.argument("folder", metavar="ARCHIVE", type=LocalFolder())
+"""Hands ``folder``, that of an archive, to the command."""
 
 readable_stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=click.Path())
 """Hands ``paths``, one store or more by path or address, to a command that only reads."""

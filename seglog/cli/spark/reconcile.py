@@ -11,7 +11,7 @@ import click
 
 from seglog.cli.spark import options
 from seglog.cli.spark.options import Cluster
-from seglog.cli.spark.results import Results, to_results
+from seglog.cli.spark.results import Results, show_unread, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
 from seglog.spark.reconcile import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS, QueueVerdict, load_earlier
@@ -50,12 +50,13 @@ def command(
     """Hold consumer offsets, delays, retries, dead letters and transactions of each STORE against its queues.
 
     Gives one verdict for each group and queue: ok, lag, retrying, stalled, dead, below-min, ahead or orphan;
-    with --messages one for each group and message. Several stores are the brokers of one cluster.
+    with --messages one for each group and message. Several stores are the brokers of one cluster; those of
+    several that cannot be read are named, and the exit code is then that of the first error.
 
     Ends with 1 where a group is ahead, below-min, stalled or has dead letters, or where messages are lost,
-    expired, duplicated or dead. --output writes the tables `queues` and `messages`; --json prints messages
-    that are neither delivered nor pending. Slots in a row that share a verdict and have no record of their
-    own are one row, from queueOffset to before endOffset.
+    expired, duplicated or dead. --output writes the tables `stores`, `queues` and `messages`; --json prints
+    messages that are neither delivered nor pending. Slots in a row that share a verdict and have no record of
+    their own are one row, from queueOffset to before endOffset.
     """
     earlier = None if since is None else load_earlier(since)
     with job_session(cluster, "reconciling", paths) as session:
@@ -71,6 +72,7 @@ def command(
             folder=results.folder,
             form=results.format,
             wants_rows=results.is_json,
+            unread=[] if len(paths) > 1 else None,
         )
         if results.is_json:
             _emit(outcome)  # rows come as they are printed
@@ -78,6 +80,9 @@ def command(
         _show(outcome)
         if results.folder is not None:
             render.say(f"written to {results.folder}")
+        show_unread(outcome.unread, as_json=False)
+    if outcome.unread:
+        raise click.exceptions.Exit(outcome.unread[0].error.exit_code)
     if not outcome.is_clean:
         raise click.exceptions.Exit(1)
 
@@ -93,15 +98,18 @@ def _emit(outcome: Outcome) -> None:
             render.emit(
                 {"kind": "count", "group": group, "topic": topic, "verdict": verdict, "messages": count}
             )
+    show_unread(outcome.unread, as_json=True)
     tally = Counter(queue.verdict for queue in outcome.queues)
     line: dict[str, object] = {
         "kind": "reconcile",
         "stores": outcome.stores,
+        "unread": [one.store for one in outcome.unread],
         "clean": outcome.is_clean,
         "queues": {verdict: tally[verdict] for verdict in QUEUE_VERDICTS if tally[verdict]},
     }
     if counts is not None:
-        line |= {"verdicts": counts.total, "messagesTimesGroups": counts.expected, "addsUp": counts.adds_up}
+        line |= {"messages": sum(counts.messages.values()), "verdicts": counts.total}
+        line |= {"messagesTimesGroups": counts.expected, "addsUp": counts.adds_up}
     render.emit(line)
 
 

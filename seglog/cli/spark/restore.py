@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("folder", metavar="ARCHIVE", type=click.Path(path_type=Path))
-@options.store_path
+@spark_options.archive
+@spark_options.store
 @click.option("--store", metavar="NAME", help="Which store of ARCHIVE.  [default: the only one]")
 @click.option("--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all]")
 @click.option("--segment-size", type=Size(), help="Length of the log files of a new store.  [default: 1g]")
@@ -43,9 +43,9 @@ def command(
     """Put the messages of ARCHIVE into STORE, a new one or one whose queues end where the archive goes on.
 
     Topic, queue, queue offset, body, properties, times and hosts are as they were; places in the log, and so
-    offsetMsgIds, are new. Queue offsets that ARCHIVE names as missing become placeholders, so that the others
-    stay. A store that was there stays in STORE.compact/old; tables of topics and groups are not in an
-    archive.
+    offsetMsgIds, are new. Queue offsets that ARCHIVE names as missing get a record, so that the others stay:
+    a tombstone for what is lost, which audits name, a placeholder for what retention or a compaction took. A
+    store that was there stays in STORE.compact/old; tables of topics and groups are not in an archive.
     """
     with job_session(cluster, "restoring") as session:
         from seglog.spark.archive import Sizes, restore_store
@@ -67,6 +67,7 @@ def _fields(folder: Path, path: Path, done: Restored, *, applied: bool) -> dict[
         "new": done.is_new,
         "messages": done.messages,
         "placeholders": done.placeholders,
+        "lost": done.lost,
         "skipped": done.skipped,
         "old": str(done.old) if done.old is not None else None,
         "queues": [
@@ -85,5 +86,9 @@ def _show(path: Path, done: Restored, *, applied: bool) -> None:
         "there already": render.count_text(done.skipped, "message"),
     }
     if done.placeholders:
-        named["besides"] = f"{render.count_text(done.placeholders, 'placeholder')}, which are no messages"
+        named["besides"] = f"{render.count_text(done.placeholders, 'placeholder')}, not counted as messages"
+    if done.lost:
+        named["lost"] = (
+            f"{render.count_text(done.lost, 'message')}, each with a tombstone that keeps its queue offset"
+        )
     render.facts(named | ({"old store": str(done.old)} if done.old is not None else {}))

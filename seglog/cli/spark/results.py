@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import click
 
+from seglog.cli.ui import render
 from seglog.cli.ui.options import CommandFunction
+from seglog.spark.audit import UnreadStore
 from seglog.spark.save import refuse_existing
 
 FORMATS: Final = ("table", "json", "parquet")
@@ -30,6 +33,15 @@ class Results:
     def is_json(self) -> bool:
         """Whether they are printed as JSON, one object a line."""
         return self.format == "json" and self.folder is None
+
+
+def show_unread(unread: Sequence[UnreadStore], *, as_json: bool) -> None:
+    """Prints a line for each store that could not be read, with its error and help."""
+    for one in unread:
+        if as_json:
+            render.emit({"kind": "unread", **one.fields()})
+        else:
+            render.say(f"not read: {one.named}: {one.error}; {one.error.help}")
 
 
 def to_results(function: CommandFunction) -> CommandFunction:

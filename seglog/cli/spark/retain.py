@@ -51,7 +51,7 @@ def command(
     policies = _policies(ages, sizes, keys)
     if not policies and not (wish.undo or wish.discard_old):
         raise click.UsageError("nothing is asked: give --max-age, --max-bytes or --erase-key")
-    run(paths, policies, wish, cluster, "retaining", as_json=as_json)
+    run(paths, policies, wish, cluster, "retaining", as_json=as_json, did="messages dropped")
 
 
 def _policies(ages: tuple[str, ...], sizes: tuple[str, ...], keys: tuple[str, ...]) -> dict[str, Policy]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
 from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
+from seglog.errors import SeglogError
 from seglog.spark.progress import watch_tasks
 from seglog.spark.session import Session, plain_errors, session_for
 from seglog.storage.format.names import COMMIT_LOG
+
+_TABLES: Final = "spark.sql.warehouse.dir"
 
 
 @contextmanager
@@ -27,7 +32,15 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
         SeglogError: A task, or Spark, could not do it.
     """
     with (
-        session_for(None, f"seglog {step}", cluster.master, cluster.settings, _log_bytes(stores)) as session,
+        # Spark's own place for tables would be a folder of where the user is.
+        TemporaryDirectory(prefix="seglog-spark-") as tables,
+        session_for(
+            None,
+            f"seglog {step}",
+            cluster.master,
+            {_TABLES: Path(tables).as_uri()} | cluster.settings,
+            _log_bytes(stores),
+        ) as session,
         render.progress(step, unit="tasks") as tell,
         watch_tasks(session, tell),
         plain_errors(),
@@ -36,10 +49,13 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
 
 
 def _log_bytes(stores: Iterable[str | Path]) -> int | None:
-    """Returns how long the logs on this machine are, None if none is."""
+    """Returns how long the logs on this machine are, None if none is; a store that is none has none."""
     from seglog.spark.remote_files import is_address, locate  # pyarrow, which help does without
 
-    here = [locate(str(store)) for store in stores if not is_address(str(store))]
-    return (
-        sum(entry.size_bytes for files, root in here for entry in files.list_dir(root / COMMIT_LOG)) or None
-    )
+    size_bytes = 0
+    for store in stores:
+        if not is_address(str(store)):
+            files, root = locate(str(store))
+            with suppress(OSError, SeglogError):  # the job says what is wrong
+                size_bytes += sum(entry.size_bytes for entry in files.list_dir(root / COMMIT_LOG))
+    return size_bytes or None

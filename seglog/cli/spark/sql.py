@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -15,10 +16,14 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
-from seglog.errors import DataLossError
+from seglog.errors import DataLossError, NotFoundError
+from seglog.spark.audit import Unread, unread_into
+from seglog.spark.json_rows import json_frame, json_lines
+from seglog.spark.questions import doing_of, running_of
 from seglog.spark.save import save_table
 from seglog.spark.session import Session
-from seglog.spark.views import json_value, make_views
+from seglog.spark.views import make_views
+from seglog.storage.directory import check_is_store
 from seglog.storage.findings import Finding, Severity
 
 SHOWN_ROWS: Final = 1000
@@ -39,7 +44,8 @@ def command(
 
     Views: messages, kafka, queues, offsets, index. The column `store` says which store a row is from; kafka
     has the columns of Spark's Kafka source. A table shows the first 1,000 rows; --json prints and --output
-    writes all of them.
+    writes all of them, each column under a name of its own. Nothing is changed: QUERY is a query (SELECT,
+    WITH, VALUES, TABLE), or SHOW, DESCRIBE or EXPLAIN.
 
     Messages that cannot be read are left out. After a question about messages the stores are audited, which
     reads them once more: what is lost is said on stderr, and the command ends with 36. --allow-loss leaves
@@ -49,18 +55,46 @@ def command(
 
     stores = [path if is_address(path) else str(Path(path).absolute()) for path in paths]
     with job_session(cluster, "asking", paths) as session:
+        doing = doing_of(session, query)
+        if doing is not None:
+            raise click.UsageError(
+                f"QUERY does something ({doing}), and this only asks: it takes SELECT, WITH, VALUES, TABLE,"
+                " SHOW, DESCRIBE, and EXPLAIN of a query; nothing was run"
+            )
+        _demand_stores(stores)
         make_views(session, stores)
         frame = session.sql(query)
+        running = running_of(frame)
+        if running is not None:
+            raise click.UsageError(f"QUERY has {running}, and this only asks; nothing was run")
         if results.folder is not None:
             save_table(frame, results.folder, results.format)
             render.say(f"written to {results.folder}")
         elif results.is_json:
-            for row in frame.toLocalIterator(prefetchPartitions=True):
-                render.emit({name: json_value(value) for name, value in row.asDict(recursive=True).items()})
+            for line in json_lines(frame):
+                render.emit_text(line)
         else:
-            _show(frame.columns, frame.take(SHOWN_ROWS + 1))
+            places = [str(at) for at in range(len(frame.columns))]  # a table may have names twice
+            rows = json_frame(frame, places).take(SHOWN_ROWS + 1)
+            _show(frame.columns, [list(json.loads(row[0]).values()) for row in rows])
         if not allow_loss and _ASKS_MESSAGES.search(query):
             _check_whole(session, stores)
+
+
+def _demand_stores(stores: Sequence[str]) -> None:
+    """Ends the command if stores are not there, and names them all; of a single one, Spark's error does."""
+    from seglog.spark.remote_files import locate
+
+    unread: Unread = []
+    for store in stores if len(stores) > 1 else ():
+        with unread_into(unread, store, store):
+            files, root = locate(store)
+            if not check_is_store(files, root):
+                raise NotFoundError(f"there is no store at {store}", help="check the path, or leave it out")
+    for one in unread:
+        render.say(f"not read: {one.named}: {one.error}; {one.error.help}", err=True)
+    if unread:
+        raise click.exceptions.Exit(unread[0].error.exit_code)
 
 
 def _check_whole(session: Session, stores: Sequence[str]) -> None:
@@ -97,5 +131,4 @@ def _show(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def _text(value: object) -> str:
-    shown = json_value(value)
-    return "" if shown is None else render.printable(str(shown))
+    return "" if value is None else render.printable(str(value))

@@ -12,6 +12,7 @@ from seglog.storage.format.record import Message
 
 FORMS: Final = ("text", "hex", "base64", "raw")
 _BODY_CHARS: Final = 100
+_PLACEHOLDER: Final = "(placeholder: a compaction dropped the message)"
 COLUMNS: Final = ("offset", "stored", "tag", "keys", "body")
 
 
@@ -36,7 +37,12 @@ def message_cells(message: Message, form: str) -> tuple[str, ...]:
 
 
 def read_body_text(message: Message, form: str) -> str:
-    """Returns the body of a message for people; one that is as stored has the reason before it."""
+    """Returns the body of a message for people; one that is as stored has the reason before it.
+
+    An empty message that a compaction left in place of another is no message, and is said to be none.
+    """
+    if message.is_placeholder:
+        return _PLACEHOLDER
     read = message.read_body()
     shown = body_text(read.payload, form)
     return f"({read.reason}) {shown}" if read.error else shown

@@ -34,6 +34,7 @@ Tell = Callable[[int, int], None]
 PROGRESS_AFTER_S: Final = 1.0
 
 _DELETE: Final = "\x7f"
+_BETWEEN: Final = "  "
 
 count_text, messages_text = words.count_text, words.messages_text
 printable, size_text = words.printable, words.size_text
@@ -50,6 +51,11 @@ class Styled:
 def emit(fields: Mapping[str, object]) -> None:
     """Prints one JSON object as a line of its own; not flushed, unlike :func:`say`."""
     sys.stdout.write(json_text(fields) + "\n")
+
+
+def emit_text(text: str) -> None:
+    """Prints one JSON object that is text already, as :func:`json_text` makes it."""
+    sys.stdout.write(text + "\n")
 
 
 def json_text(fields: Mapping[str, object]) -> str:
@@ -97,6 +103,7 @@ def _shown(part: str | Styled) -> str:
 def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, numbers: Sequence[str] = ()) -> None:
     """Prints a table without frames; on a terminal the last column gives way, in a pipe nothing is cut.
 
+    Where a terminal has no room for the heading of the last column, each row is a block, a line for a cell.
     rich's own table lets the first columns go where the last one is long, so only its measures are used.
 
     Args:
@@ -108,13 +115,31 @@ def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, numbers: Se
 
     shown = [columns, *([_cell_text(cell) for cell in row] for row in rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)]
+    if _is_too_wide([*widths[:-1], cell_len(columns[-1])]):
+        _blocks(columns, shown[1:])
+        return
     for row in shown:
         cells: list[str] = []
         for cell, column, width in zip(row, columns, widths, strict=True):
             room = " " * (width - cell_len(cell))
             cells.append(room + cell if column in numbers else cell + room)
-        line = fitted("  ".join(cells).rstrip())
+        line = fitted(_BETWEEN.join(cells).rstrip())
         say(Styled(line) if row is columns else line)
+
+
+def _is_too_wide(widths: Sequence[int]) -> bool:
+    """Returns whether a terminal cannot show columns of some widths side by side; a pipe always can."""
+    needed = sum(widths) + len(_BETWEEN) * (len(widths) - 1)
+    return sys.stdout.isatty() and needed > shutil.get_terminal_size().columns
+
+
+def _blocks(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    width = max(map(len, columns))
+    for number, row in enumerate(rows):
+        if number:
+            say()
+        for name, cell in zip(columns, row, strict=True):
+            say(Styled(f"{name:<{width}}"), _BETWEEN, cell)
 
 
 def _cell_text(cell: Cell) -> str:

@@ -15,6 +15,5 @@ from seglog.doctor.check.check_progress_file import default_resume_file as defau
 from seglog.doctor.check.check_report import CheckReport as CheckReport
 from seglog.doctor.check.log_walk import SplitOutcome as SplitOutcome
 from seglog.doctor.check.log_walk import walk_split as walk_split
-from seglog.doctor.check.record_observer import Seen as Seen
 from seglog.doctor.check.verify import VerifyReport as VerifyReport
 from seglog.doctor.check.verify import verify_store as verify_store

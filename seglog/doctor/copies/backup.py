@@ -35,6 +35,7 @@ _KNOWN: Final = frozenset((*_FIRST, *_QUEUES, names.COMMIT_LOG))
 _NOT_COPIED: Final = frozenset((names.LOCK_FILE, names.ABORT_FILE, names.CHECKPOINT_FILE, "abort.bak"))
 _OF_THIS_STORE: Final = frozenset(("recovery-point", "branches", "branch"))
 """In our own folder: the first knows this store's queue files, the others are of stores beside it."""
+_MOST_LOOKS: Final = 32
 _TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
 
 
@@ -185,12 +186,21 @@ class _Backup:
                 self._copy(place)
 
     def _log(self) -> None:
-        """Copies all of the folder; of a store that is open, the log up to the end of its last whole record.
+        """Copies the log's folder; of a store that is open, the log up to the end of its last whole record.
+
+        Retention may take all files that were listed before they are copied; there are others then.
+        """
+        self._make(Path(names.COMMIT_LOG))
+        for _look in range(_MOST_LOOKS):
+            if self._log_now() or not self._done.is_hot:
+                return
+
+    def _log_now(self) -> bool:
+        """Copies the log as it is listed now; returns whether any file of it was still there, or none is.
 
         Where files have each other's names, every file goes along whole, under the name that it has.
         """
         folder = Path(names.COMMIT_LOG)
-        self._make(folder)
         # Listed before the log's end is looked for: what its owner adds meanwhile is behind that end.
         entries = self._files.list_dir(self._root / folder)
         numbers = {entry.name: names.parse_segment_file_name(entry.name) for entry in entries}
@@ -207,19 +217,28 @@ class _Backup:
         for entry in reversed(entries):  # retention takes the oldest meanwhile: no gap comes of that
             first, place = numbers[entry.name], folder / entry.name
             if entry.is_dir:
-                self._done.left_out.append(str(place))
+                self._leave_out(str(place))
             elif first is None or (not is_cut and first == last):
                 self._copy(place)
             elif not is_cut or first not in firsts or (first + segment <= end and first != last):
                 self._link(place)
             elif first < end or first == firsts[0]:
                 self._copy(place, end - first)
+        made = {entry.name for entry in self._others.list_dir(self._made / folder)}
+        logs = {name for name, first in numbers.items() if first is not None}
+        return not logs or bool(logs & made)
+
+    def _leave_out(self, name: str) -> None:
+        if name not in self._done.left_out:
+            self._done.left_out.append(name)
 
     def _link(self, place: Path) -> None:
         if not self._links:
             self._copy(place)
             return
         source, target = self._root / place, self._made / place
+        if self._others.exists(target):
+            return
         try:
             is_link = link_or_copy(self._files, source, self._others, target)
         except FileNotFoundError:  # its owner removed it meanwhile, as retention does

@@ -28,7 +28,8 @@ from seglog.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from seglog.spark.archive.archive import archive_store
     from seglog.spark.archive.manifest import REASONS, Missing, Run
-    from seglog.spark.archive.restore import Restored, Sizes, restore_store
+    from seglog.spark.archive.restore import Restored, restore_store
+    from seglog.spark.archive.restore_base import Sizes
 
 __all__ = [
     "REASONS",
@@ -47,7 +48,7 @@ __getattr__ = lazy_exports(
         "REASONS": "manifest",
         "Restored": "restore",
         "Run": "manifest",
-        "Sizes": "restore",
+        "Sizes": "restore_base",
         "archive_store": "archive",
         "restore_store": "restore",
     },

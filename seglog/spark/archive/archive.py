@@ -14,7 +14,8 @@ from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
 from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import check_continues
-from seglog.spark.archive.folder import ArchiveFolder, Key, archived, still_missing
+from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart, still_missing
+from seglog.spark.archive.held import check_files
 from seglog.spark.archive.losses import damage_of, loss_error, losses_of, missing_ranges, unreadable_stretches
 from seglog.spark.archive.manifest import LOST, Missing, Run, StoreIdentity
 from seglog.spark.archive.missing_table import write_missing_table
@@ -61,12 +62,13 @@ def archive_store(
     Raises:
         NotFoundError: There is no store.
         StoreMismatchError: The store does not continue what the archive has under its name.
-        DataLossError: The store is damaged, and ``allow_loss`` is off.
-        InvalidArgumentError: The name cannot be, or the archive is of the first layout.
+        DataLossError: The store is damaged, and ``allow_loss`` is off; or a file of the archive is missing.
+        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it lies in the store.
         StoreLockedError: Another run adds to the archive.
-        ConfigError: A manifest of the archive cannot be read.
+        ConfigError: A manifest of the archive cannot be read or is missing, or a file is in no manifest.
         SparkJobError: The store cannot be read.
     """
+    check_apart(root, folder)
     if not check_is_store(ReadingRoot(root), root):
         raise NotFoundError(f"there is no store at {root}")
     archive = ArchiveFolder(folder)
@@ -75,6 +77,7 @@ def archive_store(
         number = archive.finish()
         runs = archive.runs()
         check_has_names(runs, archive.path)
+        check_files(archive, runs)
         rows = StoreRows(spark, root, topics, verify=verify)
         with StoreFacts(root) as facts:
             name, places = place_in_archive(

@@ -1,13 +1,17 @@
 """Records on their way into a restored log: packed into chunks by the tasks that read them, and placed.
 
 A chunk holds records one after the other, never more than a share of a segment, so that whole chunks fill
-segments well. Its file holds the records; a second one how long each is, and which have a record CRC.
+segments well. Its file holds the records; a second one how long each is.
+
+Checksums are not looked at here: what is archived was held against its ``recordCrc`` before, and the store
+that comes of it is audited, whole.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +21,8 @@ import pyarrow as pa
 
 from seglog.errors import StoreError
 from seglog.spark.compact.placeholders import MARK
+from seglog.spark.making.derived import Derived, SegmentFollower
+from seglog.spark.making.index_files import spill_keys
 from seglog.storage.files import RestoringFiles, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
@@ -57,6 +63,20 @@ class PlacedSegment(NamedTuple):
     first: int
     chunks: tuple[Chunk, ...]
     is_last: bool
+
+
+class RestoredSegment(NamedTuple):
+    """What came of a segment.
+
+    Attributes:
+        first: Physical offset of its first byte.
+        derived: What follows from its records.
+        keys: How many keys of the index they have.
+    """
+
+    first: int
+    derived: Derived
+    keys: int
 
 
 def write_chunks(
@@ -109,29 +129,41 @@ def place_chunks(chunks: Sequence[Chunk], first: int, segment_bytes: int) -> lis
     ]
 
 
-def write_placed(files: RestoringFiles, staged: Path, segment: PlacedSegment, segment_bytes: int) -> int:
-    """Writes a segment of the restored log, durably; returns how many records it has."""
+def write_placed(
+    files: RestoringFiles, staged: Path, segment: PlacedSegment, segment_bytes: int, *, tags: bool
+) -> RestoredSegment:
+    """Writes a segment of the restored log, durably, and beside it its queue units and keys.
+
+    Args:
+        files: Where the store will be.
+        staged: The store that is being made.
+        segment: The segment.
+        segment_bytes: Its length.
+        tags: Whether tags are keys.
+
+    Raises:
+        StoreError: What is archived is no record.
+    """
     path = staged / COMMIT_LOG / segment_file_name(segment.first)
     attempt = staged / CHUNKS / f"{path.name}-{uuid.uuid4().hex}"
-    file = files.create(attempt, segment_bytes)
-    position = records = 0
-    try:
+    follower = SegmentFollower(frozenset(), segment.first, verify=False, tags=tags)
+    with closing(files.create(attempt, segment_bytes)) as file:
         for chunk in segment.chunks:
             data = memoryview(read_all(files, staged / CHUNKS / chunk.name))
             raw = read_all(files, staged / CHUNKS / f"{chunk.name}.sizes")
             sizes = np.frombuffer(raw, np.int64)
             starts, replaced = np.cumsum(sizes) - sizes, np.zeros(len(sizes), np.bool_)
-            moved = move_records(data, 0, starts, sizes, replaced, MARK, segment.first + position)
-            file.write_at(moved.data, position)
-            position += len(data)
-            records += len(sizes)
+            moved = move_records(data, 0, starts, sizes, replaced, MARK, follower.end)
+            file.write_at(moved.data, follower.end - segment.first)
+            follower.note(moved)
+        position = follower.end - segment.first
         if not segment.is_last:
             file.write_at(FILLER.struct.pack(segment_bytes - position, MAGIC_BLANK), position)
         file.sync()
-    finally:
-        file.close()
     files.rename(attempt, path)
-    return records
+    derived = follower.save(files, staged)
+    keys = spill_keys(files, staged, segment.first, follower, segment_bytes)
+    return RestoredSegment(segment.first, derived, keys)
 
 
 def _write(

@@ -13,14 +13,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from seglog.errors import ConfigError, CorruptError, StoreError
+from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, StoreError
 from seglog.spark.archive.manifest import Interval, Missing, Run, parse_run, run_fields
+from seglog.spark.compact.swap import work_folder
 from seglog.storage.files import HeldLock, StoreRoot, untrusted
 from seglog.storage.format.config import decode_json_object
 
 DATA: Final = "data"
 _MANIFESTS: Final = "_manifest"
 _STAGED: Final = "_staged"
+_APART: Final = "nothing was changed; name a folder outside of it"
 _SUFFIX: Final = ".json"
 _DIGITS: Final = 8
 Key: TypeAlias = tuple[str, int]
@@ -47,11 +49,19 @@ class ArchiveFolder:
         """Returns all runs that added something, oldest first.
 
         Raises:
-            ConfigError: A manifest cannot be read.
+            ConfigError: A manifest cannot be read, or one between others is missing.
         """
         folder = self.path / _MANIFESTS
-        names = [one.name for one in self.files.list_dir(folder) if one.name.endswith(_SUFFIX)]
-        return [_read(self.files, folder / name) for name in names]
+        names = sorted(one.name for one in self.files.list_dir(folder) if one.name.endswith(_SUFFIX))
+        runs = [_read(self.files, folder / name) for name in names]
+        for number, run in enumerate(runs, 1):
+            if run.number != number:
+                raise ConfigError(
+                    f"{_manifest_path(folder, number)} is missing: without it nothing says what that run"
+                    f" archived; run {run.number} comes next",
+                    help="put it back from a copy of the archive, or begin an archive in another folder",
+                )
+        return runs
 
     def names(self, folder: Path, suffix: str) -> list[str]:
         """Returns the files of a folder and its folders that end in a suffix, relative to it."""
@@ -72,6 +82,13 @@ class ArchiveFolder:
         path = self.path / DATA / name
         return path if self.files.exists(path) else self.staged(run.number) / name
 
+    def size_bytes(self, path: Path) -> int | None:
+        """Returns the length of a file of the archive, None where it is missing."""
+        if not self.files.exists(path):
+            return None
+        with closing(self.files.open(path, writable=False)) as handle:
+            return handle.size_bytes
+
     def lock(self) -> HeldLock:
         """Takes the right to add to the archive, and makes its folder where it is missing.
 
@@ -80,10 +97,6 @@ class ArchiveFolder:
         """
         self.files.make_dirs(self.path)
         return self.files.lock(self.path)
-
-    def is_finished(self) -> bool:
-        """Whether all files of all runs are where they belong."""
-        return all(self.files.exists(self.path / DATA / name) for run in self.runs() for name in run.files)
 
     def finish(self) -> int:
         """Does what is left of runs that were interrupted; returns the number of the next run.
@@ -108,7 +121,7 @@ class ArchiveFolder:
             self._sync(self.staged(run.number) / name)
         folder = self.path / _MANIFESTS
         self.files.make_dirs(folder)
-        target = folder / f"{run.number:0{_DIGITS}d}{_SUFFIX}"
+        target = _manifest_path(folder, run.number)
         written = self.path / _STAGED / f"{uuid.uuid4().hex}.manifest"
         self.files.write_file(written, json.dumps(run_fields(run), indent=1).encode())
         try:
@@ -175,6 +188,10 @@ def gaps_of(parts: Sequence[Interval | Missing], first: int, end: int) -> Iterat
         yield first, end
 
 
+def _manifest_path(folder: Path, number: int) -> Path:
+    return folder / f"{number:0{_DIGITS}d}{_SUFFIX}"
+
+
 def _read(files: StoreRoot, path: Path) -> Run:
     """Returns what a manifest says, once all of it was checked: it may come from anybody.
 
@@ -187,7 +204,10 @@ def _read(files: StoreRoot, path: Path) -> Run:
         if run.number != int(path.name.removesuffix(_SUFFIX)):
             raise ValueError("the number of another run")
     except (CorruptError, ValueError, TypeError, KeyError) as error:
-        raise ConfigError(f"{path} is no manifest: {error}") from error
+        raise ConfigError(
+            f"{path} is no manifest: {error}",
+            help="put it back from a copy of the archive: it says what one run archived",
+        ) from error
     for name in run.files:
         untrusted(path.parent, name)
     return run
@@ -203,3 +223,27 @@ def _move(files: StoreRoot, staged: Path, data: Path, names: Iterable[str]) -> N
             folders.add(target.parent)
     for folder in folders:
         files.sync_dir(folder)
+
+
+def check_apart(root: Path, archive: Path) -> None:
+    """Does nothing if a store and an archive do not lie in each other.
+
+    Args:
+        root: The store directory.
+        archive: The archive.
+
+    Raises:
+        InvalidArgumentError: They do.
+    """
+    store, folder = root.resolve(), archive.resolve()
+    for around in (store, work_folder(store)):
+        if folder.is_relative_to(around):
+            raise InvalidArgumentError(
+                f"the archive {archive} lies in {around}, which a new store would take the place of",
+                help=_APART,
+            )
+    for name in (DATA, _MANIFESTS, _STAGED):
+        if store.is_relative_to(folder / name):
+            raise InvalidArgumentError(
+                f"the store {root} lies in {folder / name} of the archive", help=_APART
+            )

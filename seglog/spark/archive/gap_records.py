@@ -1,14 +1,17 @@
-"""Placeholders for queue offsets that are missing, so that what follows them keeps its own.
+"""Records for queue offsets that are missing, so that what follows them keeps its own.
 
-They are what a compaction leaves of a dropped message (:mod:`seglog.spark.compact.placeholders`): RocketMQ
-serves them as empty messages without tags. Times and hosts are those of a record beside the gap, so that the
-store times of a queue do not go backwards.
+What retention or a compaction took gets placeholders, as a compaction leaves them of a dropped message
+(:mod:`seglog.spark.compact.placeholders`). What is lost gets tombstones, as a repair writes them
+(:mod:`seglog.storage.format.record.tombstone`), so that the restored store knows of the loss too. RocketMQ
+serves both as empty messages. Store times are those of a record beside the gap, so that those of a queue do
+not go backwards; placeholders have its other time and its hosts too.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,7 +24,10 @@ from seglog.storage.format.record import (
     HOST_BITS,
     PLACEHOLDER_FLAG,
     PLACEHOLDER_PROPERTY,
+    LostRecord,
     encode_record,
+    encode_tombstone,
+    full_tombstone_bytes,
     head_layout,
     topic_field,
 )
@@ -31,7 +37,7 @@ from seglog.storage.kernels.gather import Bytes, Ints
 _MARK: Final = f"{PLACEHOLDER_PROPERTY}\x011\x02".encode()
 _QUEUE_OFFSET_AT: Final = HEAD_V4.offsets["queue_offset"]
 _PIECE: Final = 1 << 14
-"""Placeholders that are made at a time."""
+"""Records that are made at a time."""
 _BITS: Final = 64
 
 
@@ -58,11 +64,26 @@ def gap_record(head: bytes, topic: str, *, record_crc: bool) -> bytes:
     return encode_record(layout, {**fields, **own}, field, b"", _MARK, record_crc=record_crc)
 
 
-def gap_batches(record: bytes, first: int, end: int) -> Iterator[tuple[Ints, pa.Array]]:
-    """Yields the placeholders of a gap: their queue offsets, and the records.
+def lost_record(head: bytes, topic: str, queue_id: int, *, record_crc: bool) -> bytes:
+    """Returns the tombstone of queue offset 0, at place 0 of the log; it has no body.
 
     Args:
-        record: What :func:`gap_record` returned.
+        head: That of the record beside the gap.
+        topic: Of the queue.
+        queue_id: Its number.
+        record_crc: Whether it has a record CRC.
+    """
+    store_timestamp_ms = head_layout(head).decode(memoryview(head))["store_timestamp_ms"]
+    lost = LostRecord(topic, queue_id, 0, 0, 0)
+    size_bytes = full_tombstone_bytes(lost, store_timestamp_ms, record_crc=record_crc)
+    return encode_tombstone(replace(lost, size_bytes=size_bytes), store_timestamp_ms, record_crc=record_crc)
+
+
+def gap_batches(record: bytes, first: int, end: int) -> Iterator[tuple[Ints, pa.Array]]:
+    """Yields the records of a gap: their queue offsets, and the records.
+
+    Args:
+        record: What :func:`gap_record` or :func:`lost_record` returned.
         first: First queue offset.
         end: Queue offset behind the last one.
     """

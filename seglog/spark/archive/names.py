@@ -58,6 +58,12 @@ def place_in_archive(
                 f"the archive has a store {twin!r}, which some file systems take for {given!r}",
                 help="give --as another name",
             )
+        same = next((name for name in known if name != given and _number(name) == _number(given)), None)
+        if same is not None:
+            raise InvalidArgumentError(
+                f"the archive has a store {same!r}, and Spark takes folders of {given!r} for the same number",
+                help="give --as a name that is no number",
+            )
     elif not known:
         given = _name_of_folder(root)
     elif len(known) == 1:
@@ -107,6 +113,14 @@ def _continued(
             help="say with --as NAME which of them it is",
         )
     return found[0]
+
+
+def _number(name: str) -> float | str:
+    """Returns the number that a name of a folder is read as, itself where it is none."""
+    try:
+        return float(name)
+    except ValueError:
+        return name
 
 
 def _name_of_folder(root: Path) -> str:

@@ -1,4 +1,4 @@
-"""The records of an archive in the order of the log that is to be, placeholders among them."""
+"""The records of an archive in the order of the log that is to be, placeholders and tombstones among them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from seglog.errors import StoreError
 from seglog.spark.archive.columns import names_of
-from seglog.spark.archive.gap_records import gap_batches, gap_record
-from seglog.spark.archive.restore_plan import RestorePlan
+from seglog.spark.archive.gap_records import gap_batches, gap_record, lost_record
+from seglog.spark.archive.restore_plan import NOTHING_BESIDE, RestorePlan
 from seglog.spark.small_frames import small_frame
 from seglog.storage.format.record import INNER_BATCH
 from seglog.storage.format.record import properties as props
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 ORDER: Final = ("orderRun", "orderPlace", "queueOffset")
 """What records are sorted by."""
@@ -28,22 +28,23 @@ _FILLED: Final = (
 )
 _BESIDE: Final = ("topic", "queueId", "queueOffset", "run", "physicalOffset", "sysFlag", "head", "tail")
 _PIECE: Final = 1 << 20
-"""Placeholders that one task makes."""
+"""Records that one task makes."""
 
 
 class _Beside(NamedTuple):
-    """A record that others go beside: its run, its place, and a placeholder that is made after it."""
+    """A record that others go beside: its run, its place, and what is made after it."""
 
     run: int
     place: int
     placeholder: bytes
+    tombstone: bytes
 
 
 _Places = Mapping[tuple[str, int, int], _Beside]
 
 
 def ordered_rows(spark: SparkSession, archived: DataFrame, rows: DataFrame, plan: RestorePlan) -> DataFrame:
-    """Returns records and placeholders with what they are sorted by, :data:`ORDER`.
+    """Returns records, placeholders and tombstones with what they are sorted by, :data:`ORDER`.
 
     Args:
         spark: The session.
@@ -74,7 +75,7 @@ def ordered_rows(spark: SparkSession, archived: DataFrame, rows: DataFrame, plan
         "queueOffset",
         _RECORD,
     )
-    return records.unionByName(_placeholders(spark, plan, places)) if plan.gaps else records
+    return records.unionByName(_made(spark, plan, places)) if plan.gaps else records
 
 
 def _find_places(spark: SparkSession, archived: DataFrame, plan: RestorePlan) -> _Places:
@@ -83,10 +84,13 @@ def _find_places(spark: SparkSession, archived: DataFrame, plan: RestorePlan) ->
     found: dict[tuple[str, int, int], _Beside] = {}
     for row in archived.join(frame, ["topic", "queueId", "queueOffset"]).select(*_BESIDE).collect():
         if not row["sysFlag"] & INNER_BATCH:
-            record_crc = props.ends_with_record_crc(bytes(row["tail"]))
-            made = gap_record(bytes(row["head"]), row["topic"], record_crc=record_crc)
-            key = row["topic"], row["queueId"], row["queueOffset"]
-            found[key] = _Beside(row["run"], row["physicalOffset"], made)
+            found[row["topic"], row["queueId"], row["queueOffset"]] = _beside(
+                row, row["topic"], row["queueId"]
+            )
+    alone = [key for key in wanted if key[2] == NOTHING_BESIDE]
+    if alone:
+        first = archived.orderBy("run", "physicalOffset").select(*_BESIDE).first()
+        found |= {key: _beside(first, *key[:2]) for key in alone if first is not None}
     for topic, queue_id, _offset in sorted(wanted - found.keys()):
         raise StoreError(
             f"{topic}/{queue_id} has inner batches, between which no placeholder can be",
@@ -95,9 +99,17 @@ def _find_places(spark: SparkSession, archived: DataFrame, plan: RestorePlan) ->
     return found
 
 
-def _placeholders(spark: SparkSession, plan: RestorePlan, places: _Places) -> DataFrame:
+def _beside(row: Row, topic: str, queue_id: int) -> _Beside:
+    record_crc = props.ends_with_record_crc(bytes(row["tail"]))
+    head = bytes(row["head"])
+    placeholder = gap_record(head, topic, record_crc=record_crc)
+    tombstone = lost_record(head, topic, queue_id, record_crc=record_crc)
+    return _Beside(row["run"], row["physicalOffset"], placeholder, tombstone)
+
+
+def _made(spark: SparkSession, plan: RestorePlan, places: _Places) -> DataFrame:
     pieces = [
-        (first, min(first + _PIECE, gap.end), places[gap.topic, gap.queue_id, gap.beside])
+        (first, min(first + _PIECE, gap.end), places[gap.topic, gap.queue_id, gap.beside], gap.is_lost)
         for gap in plan.gaps
         for first in range(gap.first, gap.end, _PIECE)
     ]
@@ -106,8 +118,9 @@ def _placeholders(spark: SparkSession, plan: RestorePlan, places: _Places) -> Da
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                first, end, beside = pieces[number]
-                for offsets, records in gap_batches(beside.placeholder, first, end):
+                first, end, beside, is_lost = pieces[number]
+                record = beside.tombstone if is_lost else beside.placeholder
+                for offsets, records in gap_batches(record, first, end):
                     runs = pa.repeat(pa.scalar(beside.run, pa.int32()), len(offsets))
                     order = pa.repeat(pa.scalar(beside.place, pa.int64()), len(offsets))
                     columns = [runs, order, pa.array(offsets), records]

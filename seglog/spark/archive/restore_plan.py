@@ -2,36 +2,43 @@
 
 Rows come back in the order of runs, and within a run in that of the log. Two kinds of rows have no place of
 their own in that order, and go directly before the next archived record of their queue (behind the last one
-where none follows): placeholders for queue offsets that are named as missing, and records that a later run
-filled in.
+where none follows, before all where the queue has none): placeholders or tombstones for queue offsets that
+are named as missing, and records that a later run filled in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from seglog.errors import StoreError
 from seglog.spark.archive.folder import Key, archived, gaps_of, still_missing
-from seglog.spark.archive.manifest import Interval, Missing, Run
+from seglog.spark.archive.manifest import LOST, Interval, Missing, Run
+
+NOTHING_BESIDE: Final = -1
+"""Stands for the first record of the archive: the queue itself has none."""
 
 
 class Inserted(NamedTuple):
-    """Queue offsets ``first`` to ``end - 1`` that go beside the record at ``beside`` of their queue."""
+    """Queue offsets ``first`` to ``end - 1`` that go beside the record at ``beside`` of their queue.
+
+    ``beside`` may be :data:`NOTHING_BESIDE`. ``is_lost`` is whether the archive names them as lost.
+    """
 
     topic: str
     queue_id: int
     first: int
     end: int
     beside: int
+    is_lost: bool = False
 
 
 class RestorePlan(NamedTuple):
     """What comes into a store.
 
     Attributes:
-        intervals: What comes into each queue, placeholders among it.
-        gaps: What of it is missing, so that placeholders take its place.
+        intervals: What comes into each queue, placeholders and tombstones among it.
+        gaps: What of it is missing: tombstones take the place of what is lost, placeholders that of the rest.
         filled: What of it a later run filled in.
     """
 
@@ -42,7 +49,12 @@ class RestorePlan(NamedTuple):
     @property
     def placeholders(self) -> int:
         """How many placeholders are made."""
-        return sum(gap.end - gap.first for gap in self.gaps)
+        return sum(gap.end - gap.first for gap in self.gaps if not gap.is_lost)
+
+    @property
+    def lost(self) -> int:
+        """How many tombstones are made."""
+        return sum(gap.end - gap.first for gap in self.gaps if gap.is_lost)
 
 
 def plan_restore(runs: Sequence[Run], ends: Mapping[Key, int], topics: frozenset[str]) -> RestorePlan:
@@ -60,11 +72,14 @@ def plan_restore(runs: Sequence[Run], ends: Mapping[Key, int], topics: frozenset
     intervals: list[Interval] = []
     gaps: list[Inserted] = []
     filled: list[Inserted] = []
-    for key, parts in sorted(archived(runs).items()):
+    held = archived(runs)
+    lost_of = {(one.topic, one.queue_id) for one in ranges if one.why == LOST}
+    for key in sorted(held.keys() | lost_of):
         if topics and key[0] not in topics:
             continue
         missing = [one for one in ranges if (one.topic, one.queue_id) == key]
-        begin = ends.get(key, 0) or parts[0].first
+        parts = held.get(key) or [_last_lost(missing)]
+        begin = ends.get(key, 0) or _begin(parts, missing)
         end = _end(parts, missing)
         if begin >= parts[-1].end:
             continue
@@ -73,10 +88,29 @@ def plan_restore(runs: Sequence[Run], ends: Mapping[Key, int], topics: frozenset
         filled += [
             Inserted(*key, one.first, one.end, _beside(in_order, one.end)) for one in late if one.end > begin
         ]
-        for first, stop in gaps_of(parts, begin, end):
+        for first, stop in gaps_of(held.get(key, []), begin, end):
             _check_named(key, missing, first, stop)
-            gaps.append(Inserted(*key, first, stop, _beside(in_order, stop)))
+            beside = _beside(in_order, stop)
+            gaps += [
+                Inserted(*key, max(first, one.first), min(stop, one.end), beside, one.why == LOST)
+                for one in missing
+                if one.first < stop and one.end > first
+            ]
     return RestorePlan(tuple(intervals), tuple(gaps), tuple(filled))
+
+
+def _last_lost(missing: Sequence[Missing]) -> Interval:
+    """Returns the last lost range of a queue of which nothing is archived."""
+    return next(Interval(*one[:4]) for one in reversed(missing) if one.why == LOST)
+
+
+def _begin(parts: Sequence[Interval], missing: Sequence[Missing]) -> int:
+    """Returns where a queue begins: lost messages before the first archived one are not forgotten."""
+    begin = parts[0].first
+    for one in reversed(missing):
+        if one.why == LOST and one.first < begin <= one.end:
+            begin = one.first
+    return begin
 
 
 def _end(parts: Sequence[Interval], missing: Sequence[Missing]) -> int:
@@ -107,6 +141,8 @@ def _by_order(runs: Sequence[Run], key: Key) -> tuple[list[Interval], list[Inter
 
 
 def _beside(in_order: Sequence[Interval], end: int) -> int:
+    if not in_order:
+        return NOTHING_BESIDE
     following = [one.first for one in in_order if one.first >= end]
     return following[0] if following else in_order[-1].end - 1
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.spark.archive.columns import COLUMNS, FIRST_LAYOUT, IS_PLACEHOLDER
 from seglog.spark.archive.folder import ArchiveFolder
+from seglog.spark.archive.held import check_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,16 +27,17 @@ def read_archive(spark: SparkSession, folder: Path, name: str | None) -> DataFra
         ``placeholder``; None where nothing is archived.
     """
     archive = ArchiveFolder(folder)
-    if not archive.is_finished():
-        lock = archive.lock()
-        try:
-            archive.finish()
-        finally:
-            lock.release()
-    runs = [run for run in archive.runs() if run.name == name]
-    files = [str(archive.file(run, file)) for run in runs for file in run.files]
-    if not files:
-        return None
+    every = archive.runs()
+    check_files(archive, every)
+    # A run that was interrupted before its files were moved has them beside the others.
+    places: dict[Path, list[str]] = {}
+    for run in every:
+        for file in run.files if run.name == name else ():
+            path = archive.file(run, file)
+            places.setdefault(path.parents[file.count("/")], []).append(str(path))
     reader = spark.read.schema(COLUMNS if name is not None else FIRST_LAYOUT)
-    rows = reader.option("basePath", str(archive.path / "data")).parquet(*files)
+    parts = [reader.option("basePath", str(base)).parquet(*files) for base, files in places.items()]
+    if not parts:
+        return None
+    rows = reduce(lambda one, other: one.unionByName(other), parts)
     return rows if name is not None else rows.selectExpr("*", f"{IS_PLACEHOLDER} AS placeholder")

@@ -17,28 +17,19 @@ from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import LoggedQueue
 from seglog.spark.archive.folder import Key
 from seglog.spark.archive.manifest import SUPERSEDED, Interval, LastRecord, Missing
+from seglog.spark.archive.measured import OF_QUEUE, PARTS
 from seglog.spark.archive.record_crc import record_crc
 from seglog.spark.archive.store_facts import FoundRecord
 from seglog.spark.small_frames import small_frame
 from seglog.storage.format.record import decode_message
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 
-_INTERVALS: Final = """
-    SELECT topic, queueId, min(queueOffset) AS first, max(queueOffset + slots) AS end,
-           count_if(NOT placeholder) AS messages, count_if(placeholder) AS placeholders, sum(size) AS bytes,
-           min(physicalOffset) AS place, bool_or(coalesce(turned, false)) AS turned,
-           max_by(struct(queueOffset, physicalOffset, recordCrc, bornTimestamp, storeTimestamp, bornHost,
-                         storeHost, placeholder), queueOffset) AS last
-    FROM (SELECT *, sum(is_first) OVER (PARTITION BY topic, queueId ORDER BY queueOffset) AS part
-          FROM (SELECT *, CASE WHEN queueOffset = lag(queueOffset + slots) OVER in_order
-                          THEN 0 ELSE 1 END AS is_first,
-                       queueOffset = lag(queueOffset) OVER in_order
-                           OR physicalOffset < lag(physicalOffset) OVER in_order AS turned
-                FROM {staged} WINDOW in_order AS (PARTITION BY topic, queueId ORDER BY queueOffset)))
-    GROUP BY topic, queueId, part
-"""
+_WANTED: Final = """min(physicalOffset) AS place, bool_or(coalesce(turned, false)) AS turned,
+    max_by(struct(queueOffset, physicalOffset, recordCrc, bornTimestamp, storeTimestamp, bornHost, storeHost,
+                  placeholder), queueOffset) AS last"""
+_INTERVALS: Final = PARTS.format(keys=OF_QUEUE, wanted=_WANTED)
 _LOOK_UP: Final = """
     SELECT topic, queueId, min(queueOffset) AS first, max(queueOffset) AS last,
            max_by(record, physicalOffset) FILTER (WHERE queueOffset = asked) AS record,
@@ -109,15 +100,15 @@ class StoreRows:
             offsets: By topic and number of the queue.
             strict: Whether a stretch of the log that cannot be read ends the job.
         """
-        reader = self._spark.read.format("seglog").schema(columns.READ).option("includePlaceholders", "true")
-        reader = reader.option("verify", str(self._verify).lower())
+        reader = self._records().option("verify", str(self._verify).lower())
         reader = reader.option("failOnDataLoss", str(strict).lower())
         if self._topics:
             reader = reader.option("topic", ",".join(self._topics))
         if offsets:
             by_topic: dict[str, dict[str, int]] = {}
             for (topic, queue_id), offset in offsets.items():
-                by_topic.setdefault(topic, {})[str(queue_id)] = offset
+                if not self._topics or topic in self._topics:
+                    by_topic.setdefault(topic, {})[str(queue_id)] = offset
             reader = reader.option("startingOffsets", json.dumps(by_topic))
         rows = reader.load(str(self._root)).where(columns.TAKES_SLOT)
         return rows if self._topics else rows.where(columns.IS_NOT_BROKERS_OWN)
@@ -125,13 +116,16 @@ class StoreRows:
     def look_up(self, asked: Sequence[LastRecord]) -> dict[Key, LoggedQueue]:
         """Returns what the log says of queues of which the last archived record is asked for."""
         keys = [(one.topic, one.queue_id, one.queue_offset) for one in asked]
-        reader = self._spark.read.format("seglog").schema(columns.READ).option("failOnDataLoss", "false")
-        reader = reader.option("includePlaceholders", "true")
+        reader = self._records().option("failOnDataLoss", "false")
         reader = reader.option("topic", ",".join(sorted({one.topic for one in asked})))
         rows = reader.load(str(self._root)).where(columns.TAKES_SLOT)
         frame = small_frame(self._spark, "topic string, queueId int, asked bigint", keys)
         found = self._spark.sql(_LOOK_UP, rows=rows.join(frame, ["topic", "queueId"])).collect()
         return {(row["topic"], row["queueId"]): _logged(row) for row in found}
+
+    def _records(self) -> DataFrameReader:
+        reader = self._spark.read.format("seglog").schema(columns.READ)
+        return reader.options(includePlaceholders="true", innerBatches="records")
 
     def write(self, rows: DataFrame, staged: Path, number: int, name: str) -> None:
         """Writes records as a run of an archive has them, in place of what was there."""
@@ -146,7 +140,7 @@ class StoreRows:
         """Returns what was written."""
         rows = self._staged(staged).selectExpr("*", f"{columns.SLOTS} AS slots")
         found = Found()
-        for row in sorted(self._spark.sql(_INTERVALS, staged=rows).collect()):
+        for row in sorted(self._spark.sql(_INTERVALS, rows=rows).collect()):
             key = row["topic"], row["queueId"]
             found.intervals.append(Interval(*key, row["first"], row["end"]))
             found.places.append(row["place"])

@@ -2,9 +2,8 @@
 
 A check walks the log of one store in threads. An audit cuts the logs of all stores into splits, which tasks
 walk wherever they run (:mod:`seglog.spark.audit.job`), with the walk of the check itself. What each split
-saw travels as rows, one interval for each queue in it (:mod:`seglog.spark.audit.outcome_rows`), and the
-driver concludes from them with the check's own code (:class:`seglog.doctor.check.check.StoreCheck`). So both
-find the same; only the time differs.
+saw is one interval for each queue in it, and the driver concludes from them with the check's own code
+(:class:`seglog.doctor.check.check.StoreCheck`). So both find the same; only the time differs.
 """
 
 from __future__ import annotations
@@ -15,9 +14,19 @@ from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.spark.audit.stores import audit_store, audit_stores
-    from seglog.spark.audit.tables import finding_rows, findings_frame, queue_kind, queue_rows, queues_frame
+    from seglog.spark.audit.tables import (
+        finding_rows,
+        findings_frame,
+        queue_kind,
+        queue_rows,
+        queues_frame,
+        stores_frame,
+    )
+    from seglog.spark.audit.unread import Unread, UnreadStore, unread_into
 
 __all__ = [
+    "Unread",
+    "UnreadStore",
     "audit_store",
     "audit_stores",
     "finding_rows",
@@ -25,11 +34,15 @@ __all__ = [
     "queue_kind",
     "queue_rows",
     "queues_frame",
+    "stores_frame",
+    "unread_into",
 ]
 
 __getattr__ = lazy_exports(
     __name__,
     {
+        "Unread": "unread",
+        "UnreadStore": "unread",
         "audit_store": "stores",
         "audit_stores": "stores",
         "finding_rows": "tables",
@@ -37,5 +50,7 @@ __getattr__ = lazy_exports(
         "queue_kind": "tables",
         "queue_rows": "tables",
         "queues_frame": "tables",
+        "stores_frame": "tables",
+        "unread_into": "unread",
     },
 )

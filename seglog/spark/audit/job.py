@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog.doctor.check import SplitOutcome, StoreCheck, walk_split
 from seglog.doctor.parts import CheckedFiles
-from seglog.errors import CorruptError
-from seglog.spark.audit.outcome_rows import from_table, spark_schema, to_batch
+from seglog.errors import CorruptError, SeglogError
 from seglog.spark.checked_remote import checked_files
-from seglog.spark.task_memory import keep_modules
+from seglog.spark.numbered_tasks import run_numbered
+from seglog.spark.task_errors import ToldError, told_error
 from seglog.storage.audit import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.ours import Seal
@@ -21,8 +22,7 @@ from seglog.storage.index_check import IndexFacts, chain_finding
 from seglog.storage.seals import read_seal
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _TASKS_A_CORE: Final = 4
 _TASK_BYTES: Final = 512 << 20
@@ -96,54 +96,54 @@ class Walked:
         outcomes: Of all its splits, in order.
         of_chains: What is wrong with the chains of its index.
         unreadable: Files that they could not read.
+        error: Why the store could not be walked; nothing else counts then.
     """
 
     outcomes: list[SplitOutcome] = field(default_factory=list)
     of_chains: list[Finding] = field(default_factory=list)
     unreadable: list[Finding] = field(default_factory=list)
+    error: SeglogError | None = None
 
 
-def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession) -> list[Walked]:
-    """Walks all splits of stores in one job, and returns what was seen of each."""
+def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession, *, goes_on: bool = False) -> list[Walked]:
+    """Walks all splits of stores in one job, and returns what was seen of each.
+
+    Args:
+        walks: What tasks must know of them.
+        spark: The session.
+        goes_on: Whether a store that fails in the middle is told of, and does not end the job.
+    """
+    firsts = [0, *itertools.accumulate(walk.steps for walk in walks)]
+
+    def do_step(number: int) -> bytes:
+        store = bisect.bisect_right(firsts, number) - 1
+        walk = walks[store]
+        try:
+            seen = walk.do(number - firsts[store], checked_files(walk.store)[0])
+        except (OSError, SeglogError) as error:
+            if not goes_on:
+                raise
+            return pickle.dumps((store, told_error(error), []))
+        return pickle.dumps((store, *seen))
+
     found = [Walked() for _walk in walks]
-    if any(walk.steps for walk in walks):
-        for store, outcome, findings in from_table(outcomes_frame(walks, spark).toArrow()):
-            if outcome is not None:
-                found[store].outcomes.append(outcome)
-            for finding in findings:
-                is_unreadable = finding.code == "file-unreadable"
-                (found[store].unreadable if is_unreadable else found[store].of_chains).append(finding)
+    tasks = _task_count(walks, spark.sparkContext.defaultParallelism)
+    # One at a time: as objects of Python, what was seen takes many times the room.
+    for made in run_numbered(spark, firsts[-1], tasks, do_step):
+        store, outcome, findings = pickle.loads(made)  # noqa: S301 - by our tasks
+        if isinstance(outcome, ToldError):
+            found[store].error = found[store].error or outcome.error()
+        elif outcome is not None:
+            found[store].outcomes.append(outcome)
+        for finding in findings:
+            is_unreadable = finding.code == "file-unreadable"
+            (found[store].unreadable if is_unreadable else found[store].of_chains).append(finding)
     for walked in found:
         walked.outcomes.sort(key=lambda outcome: outcome.split)
     return found
 
 
-def outcomes_frame(walks: Sequence[StoreWalk], spark: SparkSession) -> DataFrame:
-    """Returns the table of outcomes, :data:`~seglog.spark.audit.outcome_rows.OUTCOME`, not computed yet."""
-    firsts = [0, *itertools.accumulate(walk.steps for walk in walks)]
-    count = firsts[-1]
-    numbers = spark.range(0, count, 1, _task_count(walks, count, spark.sparkContext.defaultParallelism))
-    return numbers.mapInArrow(_stepper(walks, firsts), spark_schema())
-
-
-def _stepper(
-    walks: Sequence[StoreWalk], firsts: Sequence[int]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns what a task does: it takes numbers of steps, counted over all stores."""
-
-    def do_steps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_modules()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                store = bisect.bisect_right(firsts, number) - 1
-                walk = walks[store]
-                outcome, findings = walk.do(number - firsts[store], checked_files(walk.store)[0])
-                yield to_batch(store, outcome, findings)
-
-    return do_steps
-
-
-def _task_count(walks: Sequence[StoreWalk], steps: int, parallelism: int) -> int:
+def _task_count(walks: Sequence[StoreWalk], parallelism: int) -> int:
     """Returns a few tasks for each core, and more where a task would have to read more than 512 MiB."""
     log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
-    return max(1, min(steps, max(_TASKS_A_CORE * parallelism, -(-log_bytes // _TASK_BYTES))))
+    return max(_TASKS_A_CORE * parallelism, -(-log_bytes // _TASK_BYTES))

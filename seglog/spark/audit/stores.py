@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from seglog.clock import Clock
 from seglog.doctor.check import SPLIT_BYTES, CheckReport, StoreCheck
 from seglog.spark.audit.job import StoreWalk, walk_on_spark
+from seglog.spark.audit.unread import Unread, unread_into
 from seglog.spark.checked_remote import checked_files
 from seglog.spark.remote_files import is_address
 from seglog.spark.session import session_for
+from seglog.spark.source.wanted.identity import check_distinct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +28,7 @@ def audit_stores(
     split_bytes: int = SPLIT_BYTES,
     verify: bool = True,
     clock: Clock | None = None,
+    unread: Unread | None = None,
 ) -> list[CheckReport]:
     """Audits stores; reads only.
 
@@ -37,27 +40,40 @@ def audit_stores(
         split_bytes: Bytes of the log that a task reads at a time, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
         clock: Measures how long it took.
+        unread: Takes the stores that are not there or cannot be read, and the others are audited.
 
     Returns:
-        What :func:`seglog.doctor.check.check.check_store` would return for each.
+        What :func:`seglog.doctor.check.check.check_store` would return for each that can be read.
 
     Raises:
-        NotFoundError: There is nothing at a path, or nothing knows an address.
+        NotFoundError: There is nothing at a path, or nothing knows an address. This and the next two are
+            not raised where ``unread`` is given.
         NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
-        InvalidArgumentError: ``split_bytes`` is too small.
+        InvalidArgumentError: ``split_bytes`` is too small, or a store is named twice.
         MissingDependencyError: PySpark or Java is missing, and a session had to be made.
     """
     named = [os.fspath(path) for path in paths]
+    check_distinct(named)
     stores = [path if is_address(path) else str(Path(path).absolute()) for path in named]
-    checks = [_check(store, clock, split_bytes=split_bytes, verify=verify) for store in stores]
+    checks: list[tuple[str, str, StoreCheck]] = []
+    walks: list[StoreWalk] = []
+    for path, store in zip(named, stores, strict=True):
+        with unread_into(unread, path, store):
+            check = _check(store, clock, split_bytes=split_bytes, verify=verify)
+            walks.append(StoreWalk.of(check, store))
+            checks.append((path, store, check))
+    if not checks:
+        return []
     with session_for(spark, "seglog audit") as session:
-        walks = [StoreWalk.of(check, store) for check, store in zip(checks, stores, strict=True)]
-        walked = walk_on_spark(walks, session)
-    return [
-        check.conclude(walk.outcomes, walk.of_chains, walk.unreadable)
-        for check, walk in zip(checks, walked, strict=True)
-    ]
+        walked = walk_on_spark(walks, session, goes_on=unread is not None)
+    reports: list[CheckReport] = []
+    for (path, store, check), walk in zip(checks, walked, strict=True):
+        with unread_into(unread, path, store):
+            if walk.error is not None:
+                raise walk.error
+            reports.append(check.conclude(walk.outcomes, walk.of_chains, walk.unreadable))
+    return reports
 
 
 def audit_store(path: str | PathLike[str], *, spark: SparkSession | None = None) -> CheckReport:

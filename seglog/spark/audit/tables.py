@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from seglog.doctor.check import CheckReport
+from seglog.spark.audit.unread import ERROR_COLUMNS, UnreadStore
 from seglog.storage.audit import AuditQueue
 from seglog.storage.findings import finding_fields
 from seglog.storage.format.queue import plain_queue_kind
@@ -21,6 +22,30 @@ QUEUE_COLUMNS: Final = (
     "store string, topic string, queueId int, queueKind string, minOffset long, maxOffset long,"
     " records long, bytes long, gaps long, backwards long, firstStoreTimestamp long, lastStoreTimestamp long"
 )
+STORE_COLUMNS: Final = (
+    f"store string, clean boolean, messages long, lostMessages long, findings long, {ERROR_COLUMNS}"
+)
+
+
+def stores_frame(
+    reports: Iterable[CheckReport], unread: Iterable[UnreadStore], spark: SparkSession
+) -> DataFrame:
+    """Returns a row for each store, :data:`STORE_COLUMNS`; one that could not be read has only its error."""
+    rows: list[tuple[object, ...]] = [
+        (
+            report.store,
+            report.is_clean,
+            report.messages.messages,
+            report.messages.lost,
+            len(report.findings),
+            *(None, None, None),
+        )
+        for report in reports
+    ]
+    for one in unread:
+        store, *error = one.fields().values()
+        rows.append((store, *(None, None, None, None), *error))
+    return spark.createDataFrame(rows, STORE_COLUMNS)
 
 
 def findings_frame(reports: Iterable[CheckReport], spark: SparkSession) -> DataFrame:

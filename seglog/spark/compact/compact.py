@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from seglog.clock import Clock, SystemClock
 from seglog.errors import InvalidArgumentError, NotFoundError, SeglogError
 from seglog.spark.compact.compaction_logs import compaction_queues, write_compaction_log
-from seglog.spark.compact.derived import by_queue
-from seglog.spark.compact.index_files import plan_index, write_index_file
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.plan import (
     CompactionPlan,
@@ -25,7 +23,6 @@ from seglog.spark.compact.plan import (
     make_task,
 )
 from seglog.spark.compact.policy import Policy
-from seglog.spark.compact.queues import write_queue
 from seglog.spark.compact.staging import (
     begin_staging,
     check_staged,
@@ -43,9 +40,14 @@ from seglog.spark.compact.swap import (
     new_store,
     old_store,
     state_of_store,
+    turn_back_text,
     write_manifest,
 )
 from seglog.spark.compact.writing import WrittenSegment
+from seglog.spark.making.derived import by_queue
+from seglog.spark.making.index_files import plan_index, write_index_file
+from seglog.spark.making.made_tree import sync_tree
+from seglog.spark.making.queues import write_queue
 from seglog.storage.audit import conclude_log, plan_audit, report_on
 from seglog.storage.files import SwappingFiles
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
@@ -156,7 +158,7 @@ class Compaction:
         if plan.dropped:
             raise InvalidArgumentError(
                 f"{old_store(plan.root)} is what the last compaction replaced",
-                help="discard it first, or put it back",
+                help=turn_back_text(plan.root),
             )
         return Compacted(plan, is_done=False, was_finished=False, old=old_store(plan.root))
 
@@ -210,7 +212,7 @@ class Compaction:
                 for one in written
             ),
         )
-        _sync_tree(files, staged)
+        sync_tree(files, staged)
         write_manifest(files, plan.root, manifest)
 
     def _write_derived(
@@ -252,15 +254,3 @@ class Compaction:
         from seglog.spark.compact.job import SparkRunner
 
         return SparkRunner(spark)
-
-
-def _sync_tree(files: SwappingFiles, folder: Path) -> None:
-    """Brings a new store to the disk, whole, before anything says that it is."""
-    for entry in files.list_dir(folder):
-        if entry.is_dir:
-            _sync_tree(files, folder / entry.name)
-            continue
-        handle = files.open(folder / entry.name, writable=True)
-        handle.sync()
-        handle.close()
-    files.sync_dir(folder)

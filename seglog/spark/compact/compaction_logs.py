@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from seglog.spark.compact.derived import QueueSlice, Spilled
 from seglog.spark.compact.policy import Verdict
-from seglog.spark.compact.queues import load_units
-from seglog.spark.compact.records import ATTEMPT, Key
 from seglog.spark.compact.task import Task, compaction_units
 from seglog.spark.compact.writing import verdicts_path
+from seglog.spark.making.derived import QueueSlice, Spilled
+from seglog.spark.making.queues import load_units
+from seglog.spark.making.spills import ATTEMPT, Key
 from seglog.storage.compaction import (
     CompactionQueue,
     CompactionState,

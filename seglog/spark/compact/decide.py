@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.spark.compact.policy import QueuePolicy, Verdict
-from seglog.spark.compact.records import Key, are
+from seglog.spark.compact.records import are
+from seglog.spark.making.spills import Key
 from seglog.storage.kernels.gather import Ints, Mask
 from seglog.storage.kernels.record_facts import Bit, Facts
 

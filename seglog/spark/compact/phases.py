@@ -5,9 +5,9 @@
 3. :func:`losers_of` any share of those in which all rows of a key are together.
 4. :func:`decide_part` with the losers of a part; its verdicts go beside the store that is being made.
 5. :func:`~seglog.spark.compact.writing.write_segment`, one for each segment of the new log.
-6. :func:`~seglog.spark.compact.queues.write_queue`, one for each queue,
+6. :func:`~seglog.spark.making.queues.write_queue`, one for each queue,
    :func:`~seglog.spark.compact.compaction_logs.write_compaction_log`, one for each compaction queue, and
-   :func:`~seglog.spark.compact.index_files.write_index_file`, one for each file of the index.
+   :func:`~seglog.spark.making.index_files.write_index_file`, one for each file of the index.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import numpy.typing as npt
 from seglog.doctor.check import CheckReport
 from seglog.spark.compact.decide import decide, goes_empty, is_mapped
 from seglog.spark.compact.policy import Verdict
-from seglog.spark.compact.records import Asked, Key, save_bytes
+from seglog.spark.compact.records import Asked
 from seglog.spark.compact.summary import QueuePart, summarize
 from seglog.spark.compact.task import Task, read_facts
 from seglog.spark.compact.writing import SegmentPlan, WrittenSegment, verdicts_path
+from seglog.spark.making.spills import Key, save_bytes
 from seglog.storage.audit import AuditPlan
 from seglog.storage.files import RestoringFiles
+from seglog.storage.kernels.gather import Ints
 from seglog.storage.kernels.key_winners import KEYED, Keyed, last_of_keys
 from seglog.storage.splits import Stretch
 
@@ -79,6 +81,11 @@ def keyed_rows(files: RestoringFiles, task: Task, part: int, staged: Path | None
     return found
 
 
+def keyed_rows_of(files: RestoringFiles, task: Task, parts: Iterable[int], staged: Path | None) -> Keyed:
+    """Returns the same of several parts."""
+    return np.concatenate([np.zeros(0, KEYED), *(keyed_rows(files, task, part, staged) for part in parts)])
+
+
 def losers_of(keyed: Keyed) -> Losers:
     """Returns who of some records is superseded; all records of a key must be among them."""
     is_last = last_of_keys(keyed)
@@ -88,6 +95,12 @@ def losers_of(keyed: Keyed) -> Losers:
     found["row"] = keyed["row"][lost]
     found["verdict"] = np.where(is_last[lost], Verdict.TOMBSTONE, Verdict.SUPERSEDED)
     return found
+
+
+def share_of(keyed: Keyed, shares: int) -> Ints:
+    """Returns for each record the number of the share in which all records of its key are."""
+    share: Ints = (keyed["key_high"].view(np.uint64) % np.uint64(shares)).astype(np.int64)
+    return share
 
 
 def decide_part(
@@ -101,3 +114,15 @@ def decide_part(
     if staged is not None:
         save_bytes(files, verdicts_path(staged, part), verdicts.tobytes())
     return summarize(part, facts, names, verdicts, anchors, task.policies)
+
+
+def decide_parts(
+    files: RestoringFiles, task: Task, parts: Iterable[int], losers: Losers, staged: Path | None
+) -> list[QueuePart]:
+    """Decides on some parts, given the losers of all of them; returns the numbers."""
+    found: list[QueuePart] = []
+    losers = losers[np.argsort(losers["part"], kind="stable")]
+    for part in parts:
+        first, last = np.searchsorted(losers["part"], (part, part + 1)).tolist()
+        found += decide_part(files, task, part, losers[first:last], staged)
+    return found

@@ -12,12 +12,14 @@ import numpy as np
 
 from seglog.doctor.tables import load_tables
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, UnsupportedStoreError
+from seglog.spark.compact.own_files import check_writes_done
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.policy import Policy, QueuePolicy, Verdict
-from seglog.spark.compact.records import Asked, Key
+from seglog.spark.compact.records import Asked
 from seglog.spark.compact.summary import NOWHERE, QueuePart
 from seglog.spark.compact.task import CompactionPart, Task
 from seglog.spark.compact.writing import SegmentPlan
+from seglog.spark.making.spills import Key
 from seglog.storage.audit import AuditPlan, AuditQueue, AuditReport
 from seglog.storage.compaction import queue_ids
 from seglog.storage.directory import QueueFiles, configured_kinds, read_units
@@ -188,14 +190,18 @@ def make_task(
     """
     _check_topics(plan, audit, policies)
     offsets: dict[Key, dict[str, int]] = {}
+    groups_of: dict[str, set[str]] = {}
     for at in load_tables(files, plan.root).offsets:
         offsets.setdefault((at.topic, at.queue_id), {})[at.group] = at.offset
+        groups_of.setdefault(at.topic, set()).add(at.group)
     queues: dict[Key, QueuePolicy] = {}
     for queue in audit.queues:
         policy = policies.get(queue.topic)
         if policy is not None and queue.kind == "plain" and queue.records:
             key = queue.topic, queue.queue_id
-            groups = offsets.get(key, {})
+            known = offsets.get(key, {})
+            # A group of the topic without an offset here has all of the queue to read, as reconcile counts.
+            groups = {group: known.get(group, queue.min_offset) for group in groups_of.get(queue.topic, ())}
             queues[key] = _resolve(files, plan, queue, policy, groups, now_ms, allow=allow_undelivered)
     return Task(
         asked,
@@ -203,6 +209,7 @@ def make_task(
         plan.splits,
         {stretch.split: stretch.start for stretch in log.stretches},
         _compaction_parts(files, plan, audit, queues),
+        audit.records,
         queues,
     )
 
@@ -286,7 +293,9 @@ def check_movable(files: Files, root: Path, audit: AuditReport) -> None:
 
     Raises:
         UnsupportedStoreError: Something names their places that cannot be written anew.
+        ConfigError: The note of a job that writes cannot be read.
     """
+    check_writes_done(files, root)
     if any(queue.topic == TIMER_TOPIC and queue.records for queue in audit.queues):
         raise UnsupportedStoreError(
             f"{root} has timer messages: the timer log names their places",

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.spark.compact.placeholders import MARK
+from seglog.spark.making.spills import ATTEMPT, Key
 from seglog.storage.directory import MOST_RECORD_BYTES, LogReader, StoreGeometry
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.layout import I64
@@ -36,10 +36,8 @@ from seglog.storage.kernels.record_facts import (
 )
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, walk
 
-Key = tuple[str, int]
 FACTS: Final = ".facts"
-ATTEMPT: Final = ".attempt"
-"""Folders and endings in a store that is being made; they are gone before it is one."""
+"""A folder in a store that is being made; it is gone before it is one."""
 _WINDOW_BYTES: Final = 16 << 20
 _ROOM: Final = 1 << 15
 """Records that are walked at a time: their heads are still in the processor's caches when they are read."""
@@ -178,23 +176,6 @@ def load_facts(files: Files, staged: Path, start: int) -> tuple[Facts, list[Key]
     head_end = I64.size + head_bytes
     names = [(topic, queue_id) for topic, queue_id in json.loads(bytes(data[I64.size : head_end]))]
     return np.frombuffer(data, FACT, offset=head_end), names
-
-
-def save_bytes(files: RestoringFiles, path: Path, data: bytes) -> None:
-    """Writes what is needed for a while; one of several attempts wins, all write the same."""
-    attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
-    files.write_file(attempt, data, sync=False)
-    files.rename(attempt, path)
-
-
-def load_part(
-    files: Files, path: Path, dtype: np.dtype[np.void], start: int, count: int
-) -> npt.NDArray[np.void]:
-    """Returns some items of a file of nothing but items."""
-    found = np.empty(count, dtype)
-    with closing(files.open(path, writable=False)) as file:
-        done = file.read_into(found.data.cast("B"), start * dtype.itemsize)
-    return found[: done // dtype.itemsize]
 
 
 def _walk(

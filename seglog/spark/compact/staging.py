@@ -13,12 +13,15 @@ from typing import Final
 
 from seglog.clock import Clock
 from seglog.errors import StoreError
-from seglog.spark.compact.derived import UNITS
-from seglog.spark.compact.index_files import KEYS
+from seglog.spark.compact.own_files import copy_own_files
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.plan import CompactionPlan
-from seglog.spark.compact.records import ATTEMPT, FACTS
+from seglog.spark.compact.records import FACTS
+from seglog.spark.compact.shares import KEYED_ROWS, LOSERS
 from seglog.spark.compact.writing import VERDICTS, WrittenSegment, segment_path
+from seglog.spark.making.derived import UNITS
+from seglog.spark.making.index_files import KEYS
+from seglog.spark.making.made_tree import remove_attempts
 from seglog.storage.directory import FileSizes, list_index_files, queue_directory, write_lengths
 from seglog.storage.files import Files, RestoringFiles, copy_tree, remove_tree
 from seglog.storage.findings import Finding, Severity
@@ -44,7 +47,7 @@ _MADE_ANEW: Final = frozenset(
         COMPACTION,
     }
 )
-_SPILLS: Final = (FACTS, VERDICTS, UNITS, KEYS)
+_SPILLS: Final = (FACTS, KEYED_ROWS, LOSERS, VERDICTS, UNITS, KEYS)
 
 
 def begin_staging(files: RestoringFiles, staged: Path) -> None:
@@ -60,6 +63,7 @@ def copy_tables(files: RestoringFiles, root: Path, staged: Path) -> None:
             continue
         source, target = root / entry.name, staged / entry.name
         copy_tree(files, source, target, is_dir=entry.is_dir)
+    copy_own_files(files, root, staged)
 
 
 def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path) -> None:
@@ -105,7 +109,7 @@ def finish_staging(
     """
     for folder in _SPILLS:
         remove_tree(files, staged / folder)
-    _remove_attempts(files, staged)
+    remove_attempts(files, staged)
     for segment, wanted in zip(written, plan.segments, strict=True):
         if (segment.first, segment.used_bytes) != (wanted.first, wanted.used_bytes):
             raise StoreError(f"a segment of {wanted.used_bytes} bytes was to be written, not {segment}")
@@ -173,17 +177,6 @@ def _recover(
         pass
     for first, stamp in stamps.items():
         files.set_stamp(segment_path(staged, first), stamp)
-
-
-def _remove_attempts(files: RestoringFiles, staged: Path) -> None:
-    """Removes what tasks left that were killed."""
-    for folder in (staged, staged / names.COMMIT_LOG):
-        for entry in files.list_dir(folder):
-            if ATTEMPT in entry.name:
-                if entry.is_dir:
-                    remove_tree(files, folder / entry.name)
-                else:
-                    files.remove(folder / entry.name)
 
 
 def _place(finding: Finding) -> tuple[str, str]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from seglog.spark.compact.decide import Policies, Verdicts
 from seglog.spark.compact.policy import Verdict
-from seglog.spark.compact.records import Key, are
+from seglog.spark.compact.records import are
+from seglog.spark.making.spills import Key
 from seglog.storage.kernels.gather import Mask
 from seglog.storage.kernels.record_facts import Bit, Facts
 

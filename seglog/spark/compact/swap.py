@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ _MANIFEST: Final = "manifest.json"
 _NEW: Final = "new"
 _OLD: Final = "old"
 _WRITTEN: Final = ".written"
+_OURS: Final = frozenset({_NEW, _OLD, _MANIFEST, _MANIFEST + _WRITTEN, f"{_NEW}.unfinished"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,12 @@ def check_swappable(files: SwappingFiles, root: Path) -> None:
         )
 
 
+def turn_back_text(root: Path) -> str:
+    """Returns what to run where the old store is still there."""
+    command = f"seglog spark compact {shlex.quote(str(root))}"
+    return f"`{command} --discard-old` removes it, `{command} --undo` puts it back; then run this again"
+
+
 def write_manifest(files: SwappingFiles, root: Path, manifest: Manifest) -> None:
     """Says durably that the new store is whole."""
     folder = work_folder(root)
@@ -123,9 +131,21 @@ def read_manifest(files: SwappingFiles, root: Path) -> Manifest | None:
 
 
 def clear_rubbish(files: SwappingFiles, root: Path) -> None:
-    """Removes what an attempt left that did not come to a manifest."""
-    if read_manifest(files, root) is None and files.exists(work_folder(root)):
-        remove_tree(files, work_folder(root))
+    """Removes what an attempt left that did not come to a manifest.
+
+    Raises:
+        UnsupportedStoreError: Something else is in the folder, which is not ours to remove.
+    """
+    folder = work_folder(root)
+    if read_manifest(files, root) is not None or not files.exists(folder):
+        return
+    strange = sorted(entry.name for entry in files.list_dir(folder) if entry.name not in _OURS)
+    if strange:
+        raise UnsupportedStoreError(
+            f"{folder} is where the new store is made, and holds {strange[0]!r}, which is of something else",
+            help="nothing was changed; move that folder away, or call the store another name",
+        )
+    remove_tree(files, folder)
 
 
 def finish_swap(files: SwappingFiles, root: Path) -> bool:
@@ -136,12 +156,18 @@ def finish_swap(files: SwappingFiles, root: Path) -> bool:
 
     Raises:
         ConfigError: The manifest cannot be read.
+        NotFoundError: The store was removed after a swap.
     """
     manifest = read_manifest(files, root)
     if manifest is None:
         return False
     folder = work_folder(root)
     if not files.exists(root):  # between two renames
+        if not files.exists(folder / _NEW):
+            raise NotFoundError(
+                f"{root} is gone; {folder / _OLD} is what it was before its last compaction or restore",
+                help=f"move that to {root}, or remove {folder}",
+            )
         files.rename(folder / _NEW, root)
         _sync(files, root)
         return True
@@ -177,7 +203,12 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
     if manifest is None or not files.exists(work_folder(root) / _OLD):
         raise NotFoundError(f"{root} has no older state to put back", help="it was discarded, or never made")
     if state_of_store(files, root) != manifest.new_state:
-        raise UndoError(f"{root} was written to since it was compacted")
+        raise UndoError(
+            f"{root} was written to since it was compacted: {work_folder(root) / _OLD} has nothing of that",
+            help=f"nothing was changed; `seglog spark compact {shlex.quote(str(root))} --discard-old` keeps"
+            f" the store as it is; to give up what was written since, stop its broker, move {root} away and"
+            f" {work_folder(root) / _OLD} into its place",
+        )
     folder = work_folder(root)
     if not files.exchange(root, folder / _OLD):
         files.rename(root, folder / _NEW)

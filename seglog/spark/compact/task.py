@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from seglog.spark.compact.policy import QueuePolicy
-from seglog.spark.compact.records import Asked, FactTaker, Key, facts_between, load_facts, save_facts
+from seglog.spark.compact.records import Asked, FactTaker, facts_between, load_facts, save_facts
+from seglog.spark.making.spills import Key
 from seglog.storage.audit import AuditPlan
 from seglog.storage.compaction import (
     compacted_queues,
@@ -32,7 +33,7 @@ from seglog.storage.format.record import SYS_FLAG_AT
 from seglog.storage.kernels.gather import overlapping
 from seglog.storage.kernels.record_facts import FACT, Facts
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.splits import SplitScan, Stretch
+from seglog.storage.splits import SplitScan, Stretch, UnitFiles
 from seglog.storage.walk import Split
 
 
@@ -55,6 +56,7 @@ class Task:
         splits: Parts of the commit log.
         starts: Where the first record of each split is that has one: only the audit of the whole log knows.
         compaction: Parts of compaction logs, numbered after those.
+        records: How many the commit log has.
         policies: What is asked, by queue.
     """
 
@@ -63,6 +65,7 @@ class Task:
     splits: Sequence[Split]
     starts: Mapping[int, int]
     compaction: Sequence[CompactionPart]
+    records: int
     policies: Mapping[Key, QueuePolicy]
 
     @property
@@ -82,7 +85,12 @@ class Task:
 
 
 def scan_split(
-    files: RestoringFiles, plan: AuditPlan, asked: Asked, number: int, staged: Path | None
+    files: RestoringFiles,
+    plan: AuditPlan,
+    asked: Asked,
+    number: int,
+    staged: Path | None,
+    units: UnitFiles | None = None,
 ) -> Iterator[Stretch]:
     """Walks a split, checksums and all, and spills the facts of its records if a store is to be made.
 
@@ -92,10 +100,13 @@ def scan_split(
         asked: What is asked.
         number: The split's.
         staged: The store that is being made, None for none.
+        units: Its queue files, where they were listed before.
     """
     # Keys to be erased are looked for in Python, which a map would end if another process cut its file.
     taker = FactTaker(asked) if staged is not None and not asked.erased else None
-    scan = SplitScan(files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, taker=taker)
+    scan = SplitScan(
+        files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, taker=taker, units=units
+    )
     with closing(scan):
         for stretch in scan.run(plan.splits[number]):
             if staged is not None and stretch.records:

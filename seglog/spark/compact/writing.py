@@ -16,24 +16,24 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from seglog.spark.compact.derived import Derived, SegmentFollower
-from seglog.spark.compact.index_files import spill_keys
 from seglog.spark.compact.placeholders import MARK
 from seglog.spark.compact.policy import Verdict
-from seglog.spark.compact.records import ATTEMPT, Key
 from seglog.spark.compact.summary import are_replaced
 from seglog.spark.compact.task import Task, read_facts
+from seglog.spark.making.derived import Derived, SegmentFollower
+from seglog.spark.making.index_files import spill_keys
+from seglog.spark.making.spills import ATTEMPT, Key
 from seglog.storage.directory import LogReader
 from seglog.storage.files import RestoringFiles, Stamp, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.kernels.gather import Bytes, Ints
 from seglog.storage.kernels.record_facts import Facts
-from seglog.storage.kernels.record_moves import move_records, native_moves
+from seglog.storage.kernels.record_moves import crc32, move_records, native_moves
 
 VERDICTS: Final = ".verdicts"
 _FILE_MODE: Final = 0o644
-_STEP_BYTES: Final = 4 << 20
+_STEP_BYTES: Final = 1 << 20
 """Of the old log at a time: what is copied is still in the processor's caches when it is followed."""
 
 
@@ -98,9 +98,11 @@ def write_segment(
     size = task.geometry.segment_size_bytes
     attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
     follower = SegmentFollower(task.batch_topics, plan.first)
+    crc = 0
     with closing(files.create(attempt, size)) as file:
         for part in plan.parts:
             for records in _kept_records(files, task, staged, part, begins, follower):
+                crc = crc32(records.data.cast("B"), crc)
                 file.write_at(records.data, follower.end - len(records) - plan.first)
         position = follower.end - plan.first
         if not plan.is_last and size - position >= FILLER_BYTES:
@@ -111,7 +113,7 @@ def write_segment(
         files.set_stamp(attempt, Stamp(_FILE_MODE, derived.last_store_ms * 1_000_000))
     files.rename(attempt, path)
     keys = spill_keys(files, staged, plan.first, follower, size)
-    return WrittenSegment(plan.first, position, follower.crc, derived, keys)
+    return WrittenSegment(plan.first, position, crc, derived, keys)
 
 
 def _kept_records(
@@ -127,8 +129,8 @@ def _kept_records(
     verdicts = np.frombuffer(read_all(files, verdicts_path(staged, part)), np.int8)
     begin_of = np.array([begins.get(key, 0) for key in names], np.int64)
     replaced = are_replaced(facts, verdicts) & (facts["queue_offset"] >= begin_of[facts["queue"]])
-    stays = (verdicts <= Verdict.HELD) | replaced
-    facts, replaced = facts[stays], replaced[stays]
+    stays = np.flatnonzero((verdicts <= Verdict.HELD) | replaced)
+    facts, replaced = facts.take(stays), replaced[stays]
     sizes = np.where(replaced, facts["placeholder_bytes"], facts["size_bytes"]).astype(np.int64)
     places = facts["phy_offset"].astype(np.int64)
     with closing(LogReader(files, task.root, task.geometry.segment_size_bytes)) as reader:

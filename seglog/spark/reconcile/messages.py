@@ -68,7 +68,7 @@ def message_verdicts(
     gone = lost_slots(spark, records, ranges).unionByName(expired_slots(spark, ranges))
     offsets = _offsets(spark, stores, ranges, groups)
     copies = sent_if_small(spark, records.copies())
-    single = _with_duplicates(spark, records.single()).join(offsets, list(SLOT), "left")
+    single = _with_dropped(_with_duplicates(spark, records.single())).join(offsets, list(SLOT), "left")
     runs = _with_duplicates(spark, records.in_batches()).unionByName(gone, allowMissingColumns=True)
     runs = runs.join(offsets, list(SLOT), "left")
     others = records.waiting()
@@ -110,6 +110,14 @@ def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
     named = named.withColumn("base", sql.when(is_again, sql.lit(verdicts.DUPLICATED)))
     own = {"one": hash_of(unique, 0), "other": hash_of(unique, 1)}
     return named.withColumns(own).drop("original", *names)
+
+
+def _with_dropped(found: DataFrame) -> DataFrame:
+    """Says of placeholders what they are, to any group: their messages are gone."""
+    from pyspark.sql import functions as sql
+
+    base = sql.when(sql.col("placeholder"), sql.lit(verdicts.COMPACTED)).otherwise(sql.col("base"))
+    return found.withColumn("base", base).drop("placeholder")
 
 
 def _offsets(

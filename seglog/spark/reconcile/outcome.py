@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
+from seglog.spark.audit.unread import ERROR_COLUMNS, Unread, UnreadStore
 from seglog.spark.local_batches import local_batches
 from seglog.spark.reconcile.counts import MessageCounts, count_verdicts
+from seglog.spark.reconcile.facts import StoreFacts
 from seglog.spark.reconcile.messages import message_verdicts
 from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey, QueueVerdict
 from seglog.spark.reconcile.receipts import load_receipts
@@ -36,17 +38,19 @@ class Outcome:
         counts: Verdicts about messages; None if they were not asked for.
         rows: Messages that are neither delivered nor pending, where they were asked for: read once, and
             while the session is there.
+        unread: Stores that could not be read, while others could.
     """
 
     stores: list[str]
     queues: list[QueueVerdict]
     counts: MessageCounts | None
     rows: Iterator[dict[str, object]]
+    unread: Sequence[UnreadStore] = ()
 
     @property
     def is_clean(self) -> bool:
-        """Whether no verdict is a finding, and every message has its verdicts."""
-        if any(queue.verdict in QUEUE_FINDINGS for queue in self.queues):
+        """Whether all was read, no verdict is a finding, and every message has its verdicts."""
+        if self.unread or any(queue.verdict in QUEUE_FINDINGS for queue in self.queues):
             return False
         if self.counts is None:
             return True
@@ -65,6 +69,7 @@ def reconcile_all(
     folder: str | None = None,
     form: str = "parquet",
     wants_rows: bool = False,
+    unread: Unread | None = None,
 ) -> Outcome:
     """Reconciles stores.
 
@@ -75,21 +80,23 @@ def reconcile_all(
         messages: Whether to judge messages too.
         receipts: Where receipts are.
         verify: Whether to compute checksums.
-        folder: Where to write the tables ``queues`` and ``messages``; None for nowhere.
+        folder: Where to write the tables ``stores``, ``queues`` and ``messages``; None for nowhere.
         form: ``parquet`` or ``json``.
         wants_rows: Whether to return messages that are neither delivered nor pending.
+        unread: Takes the stores that are not there or cannot be read, and the others are reconciled.
 
     Raises:
         As :func:`~seglog.spark.reconcile.stores.reconcile_stores`.
         InvalidArgumentError: The folder exists already, or receipts have not the columns that they need.
     """
     told = None if receipts is None else load_receipts(spark, receipts)
-    found = reconcile_stores(paths, spark=spark, earlier=earlier, verify=verify)
+    found = reconcile_stores(paths, spark=spark, earlier=earlier, verify=verify, unread=unread)
     if folder is not None:
+        save_table(_store_frame(spark, found.stores, unread or ()), f"{folder}/stores", form)
         save_table(queue_frame(spark, found.queues), f"{folder}/queues", form)
     stores = [facts.store for facts in found.stores]
-    if not messages:
-        return Outcome(stores, found.queues, None, iter(()))
+    if not messages or not stores:
+        return Outcome(stores, found.queues, None, iter(()), tuple(unread or ()))
     frame = message_verdicts(spark, found.stores, told, verify=verify)
     with ExitStack() as used:
         if folder is not None or wants_rows:  # else they are only counted, and need no place
@@ -99,7 +106,15 @@ def reconcile_all(
         if folder is not None:
             save_table(frame, f"{folder}/messages", form)
         rows = _rows(frame, used.pop_all()) if wants_rows else iter(())
-    return Outcome(stores, found.queues, counts, rows)
+    return Outcome(stores, found.queues, counts, rows, tuple(unread or ()))
+
+
+def _store_frame(
+    spark: SparkSession, stores: Iterable[StoreFacts], unread: Iterable[UnreadStore]
+) -> DataFrame:
+    rows: list[tuple[object, ...]] = [(facts.store, None, None, None) for facts in stores]
+    rows += [tuple(one.fields().values()) for one in unread]
+    return spark.createDataFrame(rows, f"store string, {ERROR_COLUMNS}")
 
 
 def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFrame:

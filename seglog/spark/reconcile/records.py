@@ -28,6 +28,7 @@ _PLACE: Final = (
     Wanted("storeTimestamp", BIGINT),
 )
 _WITH_PROPERTIES: Final = (*_PLACE, *named_columns(["properties"]))
+_MARKS: Final = named_columns(["placeholder"])
 MESSAGE: Final = ("store", "topic", "queueId", "queueOffset", "physicalOffset", "storeTimestamp", "msgId")
 """Columns of every message, wherever it was found."""
 
@@ -53,12 +54,14 @@ class Records:
     def single(self, topics: Collection[str] | None = None) -> DataFrame:
         """Returns the messages of topics that producers send to, but for topics with batch queues.
 
+        ``placeholder`` is so of placeholders, which a compaction left of messages.
+
         Args:
             topics: Only those; None for all.
         """
         from pyspark.sql import functions as sql
 
-        found, batch = self._read(_PLACE, topics), self._batch_topics
+        found, batch = self._read((*_PLACE, *_MARKS), topics), self._batch_topics
         if batch:
             found = found.where(~found["topic"].isin(*batch))
         return self._inside(found.withColumn("endOffset", sql.try_add("queueOffset", sql.lit(1))))

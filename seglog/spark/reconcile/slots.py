@@ -89,7 +89,10 @@ def lost_slots(spark: SparkSession, records: Records, ranges: Sequence[SlotRange
         ],
     )
     topics = {one.topic for one in odd}
-    found = records.single(topics).unionByName(records.in_batches(topics)).select(*SLOT, *RANGE)
+    single, batches = (
+        one.select(*SLOT, *RANGE) for one in (records.single(topics), records.in_batches(topics))
+    )
+    found = single.unionByName(batches)
     there = found.join(wanted, list(SLOT)).unionByName(ends)
     earlier = Window.partitionBy(*SLOT).orderBy("queueOffset").rowsBetween(Window.unboundedPreceding, -1)
     gaps = there.withColumn("before", sql.max("endOffset").over(earlier)).where("queueOffset > before")

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from seglog.spark.audit.stores import audit_stores
+from seglog.spark.audit.unread import Unread, unread_into
 from seglog.spark.reconcile.facts import StoreFacts, load_facts
 from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey, QueueVerdict, queue_verdicts
 
@@ -34,6 +35,7 @@ def reconcile_stores(
     spark: SparkSession | None = None,
     earlier: Mapping[QueueKey, Earlier] | None = None,
     verify: bool = True,
+    unread: Unread | None = None,
 ) -> Reconciled:
     """Holds groups against queues; reads only.
 
@@ -45,9 +47,13 @@ def reconcile_stores(
         earlier: An earlier result (:func:`~seglog.spark.reconcile.since.load_earlier`); without one nothing
             is stalled.
         verify: Whether to compute checksums; records that are damaged otherwise count as there.
+        unread: Takes the stores that are not there or cannot be read, and the others are reconciled.
 
     Raises:
         As :func:`~seglog.spark.audit.stores.audit_stores`.
     """
-    stores = [load_facts(report) for report in audit_stores(paths, spark=spark, verify=verify)]
+    stores: list[StoreFacts] = []
+    for report in audit_stores(paths, spark=spark, verify=verify, unread=unread):
+        with unread_into(unread, report.store, report.store):
+            stores.append(load_facts(report))
     return Reconciled(stores, queue_verdicts(stores, earlier))

@@ -20,11 +20,12 @@ EXPIRED: Final = "expired"
 UNCOMMITTED: Final = "uncommitted"
 LOST: Final = "lost"
 DUPLICATED: Final = "duplicated"
+COMPACTED: Final = "compacted"
 
 QUEUE_VERDICTS: Final = {
     ORPHAN: "the group is not in subscriptionGroup.json, or there is no such topic",
     AHEAD: "the offset is behind the end of the queue: what comes next would be passed over",
-    BELOW_MIN: "the offset is before the queue's first message: retention took messages undelivered",
+    BELOW_MIN: "the offset is before the queue's first message: retention or a compaction took some",
     DEAD: "dead letters of the group wait in its %DLQ% topic",
     STALLED: "the group lags and has not moved since the result given with --since",
     RETRYING: "messages that failed wait in the group's %RETRY% topic",
@@ -35,9 +36,10 @@ QUEUE_VERDICTS: Final = {
 
 MESSAGE_VERDICTS: Final = {
     LOST: "its place in the queue is there and its record is not, or a receipt names it and nothing has it",
-    EXPIRED: "retention took it before the group came to it",
+    EXPIRED: "retention, or a compaction in front of the queue, took it before the group came to it",
     UNCOMMITTED: "a half message that was neither committed nor rolled back",
     SCHEDULED: "waits in the delay topic or the timer wheel for its time",
+    COMPACTED: "a compaction dropped it and left a placeholder, which clients get as an empty message",
     DUPLICATED: "an earlier message of its topic has the same UNIQ_KEY",
     DEAD: "the group gave up: a copy is in its %DLQ% topic",
     RETRYING: "the group failed: a copy waits in its %RETRY% topic, or for its time to get there",

@@ -1,7 +1,8 @@
 """Tables of Spark's catalog that are stores: ``CREATE TABLE t USING seglog OPTIONS (path '/store')``.
 
-Spark 4 gives a data source of Python the options of a table when the table is made, and none when it is read.
-It keeps the schema, with the metadata of its fields: so the options travel in that of the first field.
+Spark 4 gives a data source of Python the options of a table when the table is made, and none when it is read
+or written with ``INSERT INTO``. It keeps the schema, with the metadata of its fields: so the options travel
+in that of the first field.
 """
 
 from __future__ import annotations

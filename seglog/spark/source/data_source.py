@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 from typing_extensions import override
 
@@ -77,8 +83,20 @@ class SeglogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns a reader of messages as they come."""
         parsed = self._options_for(schema)
-        if parsed.table != "messages" or parsed.ending is not None:
-            raise InvalidArgumentError("a stream has messages and no end: options table and endingOffsets")
+        if parsed.table != "messages":
+            raise InvalidArgumentError(
+                f"option table is {parsed.table}, which cannot be streamed: a stream is of messages",
+                help=f"read {parsed.table} with spark.read, or leave the option out",
+            )
+        for name, value in (
+            ("endingOffsets", parsed.ending),
+            ("endingOffsetsByTimestamp", parsed.ending_by_ms),
+        ):
+            if value:
+                raise InvalidArgumentError(
+                    f"option {name} is for reads with spark.read: a stream has no end",
+                    help="leave it out; with Trigger.AvailableNow it ends where the log ended when it began",
+                )
         try:
             from seglog.spark.source.stream.stream_reader import MessageStreamReader
         except ImportError as error:
@@ -90,9 +108,37 @@ class SeglogDataSource(DataSource):
     @override
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Returns a writer that appends messages to one store."""
+        parsed, root, topic = self._target(schema, overwrite)
+        return MessageWriter(AppendJob(root, parsed.job_id or uuid.uuid4().hex), topic)
+
+    @override
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Returns a writer that appends each batch of a stream once."""
+        parsed, root, topic = self._target(schema, overwrite)
+        if parsed.job_id is not None:
+            raise InvalidArgumentError(
+                "option jobId is for jobs: a stream has the id of its query", help="leave jobId out"
+            )
+        try:
+            from seglog.spark.source.write.stream_writer import MessageStreamWriter
+        except ImportError as error:
+            raise MissingDependencyError(
+                "writing a stream needs a newer PySpark", help="pip install -U 'pyspark>=4.2,<5'"
+            ) from error
+        return MessageStreamWriter(root, topic)
+
+    def _target(self, schema: StructType, overwrite: bool) -> tuple[Options, Path, str | None]:
+        """Returns the options of a write, the store, and the topic of all rows."""
         if overwrite:
-            raise InvalidArgumentError("a log can only be appended to", help='write with .mode("append")')
-        parsed = self._parsed or self._parse(self._given)
+            raise InvalidArgumentError(
+                "a log can only be appended to", help='write with .mode("append"), .outputMode("append")'
+            )
+        if self._parsed is None and not options_in(schema):
+            raise InvalidArgumentError(
+                "there is no path to a store",
+                help='write with .write.format("seglog").mode("append").save("/path/to/store")',
+            )
+        parsed = self._options_for(schema)
         if len(parsed.paths) != 1:
             raise InvalidArgumentError("messages are written to one store at a time")
         if is_address(parsed.paths[0]):
@@ -104,8 +150,7 @@ class SeglogDataSource(DataSource):
             raise InvalidArgumentError("messages are written to one topic, or to that of a column")
         topic = next(iter(named), None)
         written_columns(arrow_schema(schema), has_topic=topic is not None)
-        job_id = parsed.job_id or uuid.uuid4().hex
-        return MessageWriter(AppendJob(Path(parsed.paths[0]).absolute(), job_id), topic)
+        return parsed, Path(parsed.paths[0]).absolute(), topic
 
     def _options_for(self, schema: StructType) -> Options:
         return self._parsed or self._parse(options_in(schema))

@@ -44,6 +44,7 @@ class MessageFrames:
             "failOnDataLoss": "false",
             "verify": str(verify).lower(),
             "includePlaceholders": "true",
+            "innerBatches": "records",
         }
         self._options = parse_options(given)
         self._pieces = plan_pieces(self._options)

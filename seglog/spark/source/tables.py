@@ -6,7 +6,7 @@ file a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ import pyarrow as pa
 from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
+from seglog.spark.source.values.columns import check_nullable
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.directory import IndexFile, list_index_files
 from seglog.storage.files import Files
@@ -101,8 +102,8 @@ def plan_table(options: Options) -> list[TablePiece]:
     ]
 
 
-def read_table(piece: TablePiece, options: Options, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a piece, of the columns that are wanted."""
+def read_table(piece: TablePiece, options: Options, names: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a piece, of columns that are wanted under names."""
     path = options.paths[piece.store]
     files, _root = locate(path)
     schema = SCHEMAS[options.table]
@@ -111,24 +112,28 @@ def read_table(piece: TablePiece, options: Options, names: list[str]) -> Iterato
         count = len(next(iter(columns.values())))
         columns["store"] = pa.repeat(pa.scalar(path, _STRING), count)
         columns["brokerName"] = pa.repeat(pa.scalar(options.broker_name(piece.store), _STRING), count)
-        wanted = pa.schema([schema.field(name) for name in names])
-        yield pa.RecordBatch.from_arrays([columns[name] for name in names], schema=wanted)
+        wanted = pa.schema([schema.field(name).with_name(asked) for asked, name in names.items()])
+        yield pa.RecordBatch.from_arrays([columns[name] for name in names.values()], schema=wanted)
 
 
-def check_table_schema(table: str, schema: pa.Schema) -> list[str]:
-    """Returns the columns of a table that a schema asks for.
+def check_table_schema(table: str, schema: pa.Schema) -> dict[str, str]:
+    """Returns the columns of a table that a schema asks for, by their names there, in letters of any case.
 
     Raises:
         InvalidArgumentError: There is no such column, or it is of another type.
     """
-    known = SCHEMAS[table]
+    known = {field.name.lower(): field for field in SCHEMAS[table]}
+    found = {}
     for field in schema:
-        if field.name not in known.names or known.field(field.name).type != field.type:
+        column = known.get(field.name.lower())
+        if column is None or column.type != field.type:
             raise InvalidArgumentError(
                 f"the table of {table} has no column {field.name!r} of type {field.type}",
-                help=f"columns are {', '.join(known.names)}",
+                help=f"columns are {', '.join(SCHEMAS[table].names)}",
             )
-    return list(schema.names)
+        check_nullable(field)
+        found[field.name] = column.name
+    return found
 
 
 def _queues(piece: TablePiece, options: Options, files: Files) -> Iterator[dict[str, pa.Array]]:

@@ -15,6 +15,7 @@ from seglog.storage.directory.broker_conf import QUEUE_FILE as QUEUE_FILE
 from seglog.storage.directory.broker_conf import SEGMENT as SEGMENT
 from seglog.storage.directory.broker_conf import load_lengths as load_lengths
 from seglog.storage.directory.broker_conf import read_broker_conf as read_broker_conf
+from seglog.storage.directory.broker_conf import read_lengths as read_lengths
 from seglog.storage.directory.broker_conf import write_lengths as write_lengths
 from seglog.storage.directory.broker_topics import TOPICS_FILE as TOPICS_FILE
 from seglog.storage.directory.broker_topics import configured_kinds as configured_kinds
@@ -28,6 +29,7 @@ from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES as MAX_SEGMENT_B
 from seglog.storage.directory.geometry import NOTHING_KNOWN as NOTHING_KNOWN
 from seglog.storage.directory.geometry import FileSizes as FileSizes
 from seglog.storage.directory.geometry import StoreGeometry as StoreGeometry
+from seglog.storage.directory.geometry import check_geometry as check_geometry
 from seglog.storage.directory.geometry import infer_file_size as infer_file_size
 from seglog.storage.directory.index_files import IndexFile as IndexFile
 from seglog.storage.directory.index_files import checked_division as checked_division

@@ -7,7 +7,7 @@ in the log instead.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,13 +98,20 @@ def understood(
     return found, damaged
 
 
-def count_last(files: Files, file: IndexFile, phy_offset: int) -> int:
-    """Returns how many of the last entries are of the record at ``phy_offset``."""
-    with closing(files.open(file.path, writable=False)) as handle:
-        entry = file.header.index_count - 1
-        while entry > 0 and INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))[1] == phy_offset:
-            entry -= 1
-    return file.header.index_count - 1 - entry
+def last_hashes(files: Files, index: Sequence[IndexFile], phy_offset: int) -> list[int]:
+    """Returns the key hashes of the last entries of an index, in order, as far as they are of one record."""
+    found: list[int] = []
+    for file in reversed(index):
+        before = len(found)
+        with closing(files.open(file.path, writable=False)) as handle:
+            for entry in range(file.header.index_count - 1, 0, -1):
+                hashed, place, _diff_s, _next = INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))
+                if place != phy_offset:
+                    break
+                found.append(hashed)
+        if len(found) - before < file.header.index_count - 1:
+            break
+    return found[::-1]
 
 
 def read_entries(files: Files, file: IndexFile, numbers: range) -> Entries:

@@ -85,12 +85,9 @@ class StoreRoot(RootFolder):
         if folder < 0:
             return entries
         try:
-            for item in _items_of(folder):
-                if not is_checked and item.is_dir(follow_symlinks=False):
-                    entries.append(Entry(item.name, is_dir=True, size_bytes=0))  # most, and without a look
-                    continue
-                status = self._status_of(item, parts)
+            for item, status in self._items(folder, parts, looks_at_folders=is_checked):
                 if status is None:
+                    entries.append(Entry(item.name, is_dir=True, size_bytes=0))
                     continue
                 if parts and stat.S_ISREG(status.st_mode):
                     entries.append(Entry(item.name, is_dir=False, size_bytes=status.st_size))
@@ -114,10 +111,35 @@ class StoreRoot(RootFolder):
         if folder < 0:
             return []
         try:
-            seen = [(item.name, self._status_of(item, parts)) for item in _items_of(folder)]
+            seen = self._items(folder, parts, looks_at_folders=True)
         finally:
             os.close(folder)
-        return [(name, status) for name, status in seen if status is not None]
+        return [(item.name, status) for item, status in seen if status is not None]
+
+    def _items(
+        self, folder: int, parts: tuple[str, ...], *, looks_at_folders: bool
+    ) -> list[tuple[os.DirEntry[str], os.stat_result | None]]:
+        """Returns the items of a folder, sorted, and what the system keeps of each.
+
+        Where the owner removes one meanwhile, it lists again: of a log that is written and deleted, all files
+        that were listed may be gone, and none that came since would be seen. Of a folder that it need not
+        look at, it returns None.
+        """
+        seen: list[tuple[os.DirEntry[str], os.stat_result | None]] = []
+        for _try in range(_MOST_TRIES):
+            seen = []
+            is_one_gone = False
+            for item in _items_of(folder):
+                if not looks_at_folders and item.is_dir(follow_symlinks=False):
+                    seen.append((item, None))  # most, and without a look
+                    continue
+                status = self._status_of(item, parts)
+                is_one_gone = is_one_gone or status is None
+                if status is not None:
+                    seen.append((item, status))
+            if not is_one_gone:
+                break
+        return seen
 
     def _status_of(self, item: os.DirEntry[str], parts: tuple[str, ...]) -> os.stat_result | None:
         """Returns what the system keeps of an item, None if its owner removed it while we looked."""

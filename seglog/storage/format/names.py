@@ -100,7 +100,10 @@ def check_queue_id(queue_id: int) -> int:
     if type(queue_id) is not int:
         queue_id = as_int("queue_id", queue_id, 0, MAX_QUEUE_ID)
     if not 0 <= queue_id <= MAX_QUEUE_ID:
-        raise InvalidNameError(f"queue_id={shown(queue_id)} is outside 0..{MAX_QUEUE_ID}")
+        raise InvalidNameError(
+            f"queue_id={shown(queue_id)} is outside 0..{MAX_QUEUE_ID}",
+            help=f"queues have numbers from 0 to {MAX_QUEUE_ID}; brokers make 4 to 16 of a topic",
+        )
     return queue_id
 
 

@@ -241,46 +241,28 @@ def copy_strings(buffer: memoryview, starts: memoryview, sizes: memoryview, targ
         ValueError: A string does not lie within the buffer, or all together not within the target.
     """
 
-def property_map(
-    buffer: memoryview,
-    starts: memoryview,
-    sizes: memoryview,
-    row_ends: memoryview,
-    name_ends: memoryview,
-    names: memoryview,
-    value_ends: memoryview,
-    values: memoryview,
-    /,
-) -> int:
-    """Takes properties of many records apart, as ``decode_properties`` takes those of one.
+def message_columns(
+    buffer: memoryview, rows: memoryview, phy_offset: int, columns: tuple[memoryview | None, ...], /
+) -> tuple[int, int]:
+    """Fills columns of messages in one pass over their records.
 
     Args:
-        buffer: The memory of all strings.
-        starts: As of :func:`copy_strings`, one for each record.
-        sizes: Likewise.
-        row_ends: Takes how many entries there are up to the end of each record; ends are 32-bit numbers.
-        name_ends: Takes where the name of each entry ends in ``names``.
-        names: Takes the names.
-        value_ends: Takes where the value of each entry ends in ``values``.
-        values: Takes the values.
+        buffer: A stretch of the log.
+        rows: The records, as ``ROW``.
+        phy_offset: Physical offset of the first byte.
+        columns: Memory for each, None where it is not asked for. Five 64-bit numbers for each record (flag,
+            deliveries that failed, CRC of the body, place of the half message, time of birth). Then for each
+            of body, KEYS, TAGS, message id, offsetMsgId, host of birth and store host: where the string of
+            each record ends (32-bit numbers), the strings, and whether there is one (bytes). Then for the
+            properties as a map: the entries up to the end of each record, where names end, names, where
+            values end, values.
 
     Returns:
-        How many entries there are; -1 where they have no room, or a record has more than 64.
-    """
+        What was not filled (1: a row is no record, or there is no room: nothing; 2: a record has more than 64
+        properties: the map; 4 and 8: IPv6: host of birth and store host), and how many entries the map has.
 
-def property_values(
-    buffer: memoryview,
-    starts: memoryview,
-    sizes: memoryview,
-    name: bytes,
-    value_starts: memoryview,
-    value_sizes: memoryview,
-    /,
-) -> None:
-    """Finds the value of one property of many records, as ``find_property`` finds that of one.
-
-    ``name`` has the 0x01 after it; ``value_starts`` takes where in the buffer each value starts and
-    ``value_sizes`` how long it is, 0 for none; all are 64-bit numbers.
+    Raises:
+        ValueError: A column has less memory than one item for each record.
     """
 
 def open_beneath(folder: int, path: bytes, flags: int, /) -> int:

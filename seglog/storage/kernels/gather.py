@@ -8,18 +8,26 @@ about itself is checked before it leads to another read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from seglog.storage.format.layout import I16_ITEMS, Layout
 from seglog.storage.format.record.record import HEAD_V4, HEADS, HOST_BITS, MAGIC_V1, MAGIC_V2
+from seglog.storage.kernels import KERNELS, NATIVE
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+NativeCopy: TypeAlias = Callable[[memoryview, memoryview, memoryview, memoryview], None]
+
+native_copy: NativeCopy | None = None
+if KERNELS == NATIVE:
+    from seglog.storage.kernels import _native
+
+    native_copy = _native.copy_strings
 
 _CHUNK: Final = 16384
 """Records at a time: their heads stay in the cache while columns are taken out of them."""
@@ -161,3 +169,24 @@ def copy_ranges(source: Bytes, starts: Ints, sizes: Ints, target: Bytes, target_
             here, there, rest = starts[part], target_starts[part], sizes[part] - width
             placed[there] = taken[here]
             placed[there + rest] = taken[here + rest]
+
+
+def copied(buffer: Bytes, starts: Ints, sizes: Ints) -> Bytes:
+    """Returns strings of a buffer one behind the other.
+
+    Args:
+        buffer: ``(m,) u8``.
+        starts: ``(n,)``, where in it they start.
+        sizes: ``(n,)``, their lengths.
+    """
+    ends = np.cumsum(sizes)
+    target = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    if native_copy is None or not len(buffer):
+        copy_ranges(buffer, starts, sizes, target, ends - sizes)
+    else:
+        native_copy(buffer.data, _numbers(starts), _numbers(sizes), target.data)
+    return target
+
+
+def _numbers(values: Ints) -> memoryview:
+    return np.ascontiguousarray(values, np.int64).data

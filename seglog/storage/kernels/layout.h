@@ -16,6 +16,8 @@
 #define SEGLOG_HEADS_0_BORN_ADDRESS_AT 48 /* b4 */
 #define SEGLOG_HEADS_0_STORE_TIMESTAMP_MS_AT 56 /* i64, ms */
 #define SEGLOG_HEADS_0_STORE_ADDRESS_AT 64 /* b4 */
+#define SEGLOG_HEADS_0_RECONSUME_TIMES_AT 72 /* i32 */
+#define SEGLOG_HEADS_0_PREPARED_TRANSACTION_OFFSET_AT 76 /* i64, bytes from log start */
 #define SEGLOG_HEADS_0_BODY_BYTES_AT 84 /* i32, bytes */
 #define SEGLOG_HEADS_16_SIZE 100 /* CommitLog record head (b16 born host, b4 store host) */
 #define SEGLOG_HEADS_16_STORE_TIMESTAMP_MS_AT 68 /* i64, ms */

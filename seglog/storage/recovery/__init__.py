@@ -8,5 +8,6 @@ Called by ``opening``, by a repair on its draft, and by the writer for recovery 
 Truth: the survey's walk over the log. What a step writes over goes to the attic first.
 """
 
+from seglog.storage.recovery.index_opening import indexes_tags as indexes_tags
 from seglog.storage.recovery.index_opening import open_key_index as open_key_index
 from seglog.storage.recovery.store_recovery import recover as recover

@@ -1,14 +1,16 @@
 """Decides which index files of a store can stay, and where the index continues.
 
 A file stays if it explains itself, its entries end where the log has a record, and it follows the one
-before. After a crash the newest file is also checked entry by entry, since its pages reached the disk in
-any order. The first file that does not stay takes all later ones with it; what they held is indexed again.
+before. Of the newest file, the entries of that last record are compared with its keys: where to continue
+follows from the log, and a recovery point that says more is not believed. After a crash the newest file is
+also checked entry by entry, since its pages reached the disk in any order. The first file that does not stay
+takes all later ones with it; what they held is indexed again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice, takewhile
@@ -17,13 +19,20 @@ from pathlib import Path
 import numpy as np
 
 from seglog.clock import Clock
-from seglog.storage.directory.index_files import IndexFile, Numbers, count_last, list_index_files
+from seglog.storage.directory.index_files import IndexFile, Numbers, last_hashes, list_index_files
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, MAX_TIMESTAMP_MS, IndexGeometry, key_hash
-from seglog.storage.format.index.index_keys import IndexedRecord, record_keys, tag_key, telling_tag
+from seglog.storage.format.index.index_keys import (
+    OF_TOMBSTONES,
+    IndexedRecord,
+    record_keys,
+    tag_key,
+    telling_tag,
+)
 from seglog.storage.format.names import INDEX
+from seglog.storage.format.record.properties import find_property
 from seglog.storage.index.attic_index import keep_removed
 from seglog.storage.index.index_lookup import iter_places
 from seglog.storage.index.key_index import KeyIndex
@@ -31,6 +40,7 @@ from seglog.storage.index_check.index_chains import chain_finding
 from seglog.storage.kernels.walk import iter_resync
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.survey.store_survey import Survey
+from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import place_of
 from seglog.storage.walk.log_records import iter_records
 
@@ -64,7 +74,15 @@ def open_key_index(
         geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
         keeps_removed: Whether files that do not stay go to the attic.
     """
-    kept, removed = _kept(files, root, found)
+    kept, listed = _kept(files, root, found)
+    tags, resume = True, (0, 0)
+    if found is not None:
+        tags = _indexes_tags(files, found, kept)
+        while (known := _resume(files, found, kept, tags=tags)) is None:
+            kept.pop()
+            tags = _indexes_tags(files, found, kept)
+        resume = known
+    removed = listed[len(kept) :]
     if keeps_removed and removed and found is not None:
         keep_removed(files, root, removed, partial(_is_whole, files), partial(_has_record, files, found))
     else:
@@ -74,10 +92,6 @@ def open_key_index(
         # One that came back after a power cut could fit the log again: other records lie in its places then.
         files.sync_dir(root / INDEX)
     newest = kept[-1] if kept else None
-    tags = True
-    if newest is not None and found is not None:
-        told = _indexes_tags(files, found, newest)
-        tags = True if told is None else told
     index = KeyIndex(
         files,
         root,
@@ -85,7 +99,7 @@ def open_key_index(
         clock,
         newest.geometry if newest is not None else geometry or DEFAULT_INDEX_GEOMETRY,
         newest,
-        _resume(files, found, kept),
+        resume,
         tags=tags,
         ends=ends,
         segment_size_bytes=segment_size_bytes,
@@ -95,7 +109,7 @@ def open_key_index(
 
 
 def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFile], list[Path]]:
-    """Returns the files that stay, and those that do not."""
+    """Returns the files that may stay, and the paths of all."""
     known, damaged = list_index_files(files, root)
     paths = sorted([file.path for file in known] + damaged)
     if known and found is not None and _starts_late(files, found, known[0]):
@@ -107,7 +121,7 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
         kept.append(file)
     if kept and found is not None and found.mode == "abnormal" and not _is_whole(files, kept[-1]):
         kept.pop()
-    return kept, paths[len(kept) :]
+    return kept, paths
 
 
 def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
@@ -155,33 +169,85 @@ def _is_whole(files: Files, file: IndexFile) -> bool:
     return 1 <= count <= file.geometry.entry_count and chain_finding(files, file, is_closed=True) is None
 
 
-def _resume(files: Files, found: Survey | None, kept: list[IndexFile]) -> tuple[int, int]:
-    """Returns the record to continue with and how many of its keys are in already."""
-    start = 0 if found is None else max(0, found.min_phy_offset)
-    point = None if found is None else found.point
-    known_end = kept[-1].header.end_phy_offset if kept else -1
-    if point is not None and known_end == point.index_end_phy_offset and point.indexed_phy_offset > known_end:
-        return max(start, point.indexed_phy_offset), 0  # behind its last record came none with a key
-    if not kept or kept[-1].header.end_phy_offset < start:
-        return start, 0
-    end = kept[-1].header.end_phy_offset
+def _resume(files: Files, found: Survey, kept: list[IndexFile], *, tags: bool) -> tuple[int, int] | None:
+    """Returns the record to continue with and how many of its keys are in already.
+
+    Returns:
+        None if the newest file has not the entries of its last record that it must have.
+    """
+    start = max(0, found.min_phy_offset)
+    end = kept[-1].header.end_phy_offset if kept else -1
     count = 0
-    for file in reversed(kept):
-        own = count_last(files, file, end)
-        count += own
-        if own < file.header.index_count - 1:
-            break
-    return end, count
+    if kept and end >= start:
+        known = _known_keys(files, found, kept, tags=tags)
+        if known is None:
+            return None
+        count, is_all = known
+        if not is_all:
+            return end, count
+    point = found.point
+    if point is not None and end == point.index_end_phy_offset and point.indexed_phy_offset > end:
+        return max(start, point.indexed_phy_offset), 0  # behind its last record came none with a key
+    return (end, count) if end >= start else (start, 0)
 
 
-def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
-    """Returns whether the newest file has entries for tags, None if its last records do not show it."""
+def _known_keys(files: Files, found: Survey, kept: list[IndexFile], *, tags: bool) -> tuple[int, bool] | None:
+    """Returns how many keys of its last record an index has, and whether these are all.
+
+    Entries that are as many as the keys, but others, stay: a record without record CRC may have got a wrong
+    key meanwhile, and then the index is what proves the right one.
+
+    Returns:
+        None if the entries are no beginning of the keys: one of them is damaged.
+    """
+    end = kept[-1].header.end_phy_offset
+    entries = last_hashes(files, kept, end)
+    record = next(_between(files, found, end, found.max_phy_offset), None)
+    keys = [] if record is None else record_keys(record.topic, record.properties, record.sys_flag, tags=tags)
+    if record is None or not keys or find_property(record.properties, OF_TOMBSTONES) is not None:
+        return len(entries), True  # a tombstone has not the keys of the record that it stands for
+    hashes = [key_hash(key) for key in keys]
+    count = 0
+    for entry in entries:
+        if count < len(hashes) and entry == hashes[count]:
+            count += 1
+        elif entry == hashes[0]:
+            count = 1  # RocketMQ takes the last record again when it starts
+        else:
+            return (len(keys), True) if len(entries) == len(keys) else None
+    return count, count == len(keys)
+
+
+def _indexes_tags(files: Files, found: Survey, kept: list[IndexFile]) -> bool:
+    """Returns whether the newest file has entries for tags; also if its last records do not show it."""
+    if not kept:
+        return True
+    file = kept[-1]
     last = place_of(found.rows, file.header.end_phy_offset + 1)
     first = max(place_of(found.rows, file.header.begin_phy_offset), last - _SAMPLE_RECORDS)
     if first == 0 and found.walked_from:
-        records = _newest_below(files, found, file)
+        log = max(file.header.begin_phy_offset, found.min_phy_offset), found.max_phy_offset
+        records = _newest_below(files, found.root, found.geometry.segment_size_bytes, log, file, found.holes)
     else:
         records = _records(files, found, first, last)
+    return _told_of_tags(files, file, records)
+
+
+def indexes_tags(files: Files, root: Path, segment_bytes: int, log: tuple[int, int], file: IndexFile) -> bool:
+    """Returns whether an index file has entries for tags, so that the next keys of its index are as its own.
+
+    Args:
+        files: Where the store is.
+        root: The store directory; its log has no hole in the stretch.
+        segment_bytes: Length of the log's files.
+        log: Where the log begins and ends.
+        file: The newest file.
+    """
+    begin = max(file.header.begin_phy_offset, log[0])
+    return _told_of_tags(files, file, _newest_below(files, root, segment_bytes, (begin, log[1]), file))
+
+
+def _told_of_tags(files: Files, file: IndexFile, records: list[IndexedRecord]) -> bool:
     for record in reversed(records[:-1] or records):
         tag = telling_tag(record)
         if tag is None:
@@ -191,19 +257,25 @@ def _indexes_tags(files: Files, found: Survey, file: IndexFile) -> bool | None:
             if place <= record.phy_offset:
                 return place == record.phy_offset
         return False
-    return None
+    return True
 
 
-def _newest_below(files: Files, found: Survey, file: IndexFile) -> list[IndexedRecord]:
-    """Returns the last records that an index file can know, where the rows of a survey begin too late."""
-    begin, end = max(file.header.begin_phy_offset, found.min_phy_offset), file.header.end_phy_offset
-    segment = found.geometry.segment_size_bytes
-    start = max(begin, end - _SAMPLE_BYTES)
-    with closing(LogReader(files, found.root, segment)) as reader:
+def _newest_below(
+    files: Files,
+    root: Path,
+    segment: int,
+    log: tuple[int, int],
+    file: IndexFile,
+    holes: Sequence[Hole] = (),
+) -> list[IndexedRecord]:
+    """Returns the last records of a stretch of the log that an index file can know."""
+    end = file.header.end_phy_offset
+    start = max(log[0], end - _SAMPLE_BYTES)
+    with closing(LogReader(files, root, segment)) as reader:
         window = reader.read(start, min(_SAMPLE_BYTES, segment - start % segment))
-    proven = start + next(iter_resync(window, start, 0), segment - start % segment)
-    following = _between(files, found, proven, found.max_phy_offset)
-    return list(deque(takewhile(lambda record: record.phy_offset <= end, following), _SAMPLE_RECORDS))
+        proven = start + next(iter_resync(window, start, 0), segment - start % segment)
+        following = (record for record, _end in iter_records(reader, segment, proven, log[1], holes))
+        return list(deque(takewhile(lambda record: record.phy_offset <= end, following), _SAMPLE_RECORDS))
 
 
 def _between(files: Files, found: Survey, start: int, end: int) -> Iterator[IndexedRecord]:

@@ -11,9 +11,12 @@ Truth: the walk over the log.
 
 from seglog.storage.scan.file_findings import log_findings as log_findings
 from seglog.storage.scan.holes_file import HOLES_FILE as HOLES_FILE
+from seglog.storage.scan.holes_file import TOMBSTONES as TOMBSTONES
+from seglog.storage.scan.holes_file import KnownHole as KnownHole
 from seglog.storage.scan.holes_file import forget_lost as forget_lost
 from seglog.storage.scan.holes_file import load_holes as load_holes
 from seglog.storage.scan.holes_file import parse_holes as parse_holes
+from seglog.storage.scan.holes_file import save_holes as save_holes
 from seglog.storage.scan.listed import ListedStore as ListedStore
 from seglog.storage.scan.message_counts import MessageCounts as MessageCounts
 from seglog.storage.scan.message_counts import QueueEnds as QueueEnds

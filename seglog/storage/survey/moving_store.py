@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from seglog.storage.directory.log_files import list_log_files, log_start, place_log_files
+from seglog.storage.directory.log_files import LogFile, list_log_files, log_start, place_log_files
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
@@ -44,7 +44,9 @@ def look_again(look: Callable[[], T]) -> T:
 def survey_moving(look: Callable[[], Survey], root: Path, files: Files) -> Survey:
     """Returns a survey during which no file was removed from the log's front, if one of a few was such.
 
-    A reader leaves out what was removed since; see :func:`leave_front`.
+    Where files were gone before they were read, the log has an unreadable stretch, or ends too early: then
+    queues, which are read later, know of messages behind its end. A reader leaves out what was removed
+    since; see :func:`leave_front`.
 
     Args:
         look: Makes a survey.
@@ -56,7 +58,7 @@ def survey_moving(look: Callable[[], Survey], root: Path, files: Files) -> Surve
     """
     found = look_again(look)
     for _ in range(MOST_LOOKS - 1):
-        if not _was_disturbed(found, start_now(found, root, files)):
+        if not _was_disturbed(found, _log_now(found, root, files)):
             break
         found = look_again(look)
     return found
@@ -67,8 +69,7 @@ def start_now(found: Survey, root: Path, files: Files) -> int:
 
     Where no file is left at all it was not retention, which leaves the last one.
     """
-    log_files, _strays = list_log_files(files, root)
-    placed, _strays = place_log_files(log_files, found.geometry.segment_size_bytes)
+    placed = _log_now(found, root, files)
     if not placed:
         return found.min_phy_offset
     return max(found.min_phy_offset, log_start(placed, found.max_phy_offset))
@@ -86,8 +87,17 @@ def leave_front(found: Survey, start: int) -> None:
     found.findings = [finding for finding in found.findings if not _is_before(finding, start)]
 
 
-def _was_disturbed(found: Survey, start: int) -> bool:
-    return start > found.min_phy_offset and any(hole.phy_offset < start for hole in found.holes)
+def _log_now(found: Survey, root: Path, files: Files) -> list[LogFile]:
+    log_files, _strays = list_log_files(files, root)
+    return place_log_files(log_files, found.geometry.segment_size_bytes)[0]
+
+
+def _was_disturbed(found: Survey, now: list[LogFile]) -> bool:
+    """Returns whether files went during a survey before it read them, by the files that there are now."""
+    if not now or (found.log_files and now[0].first_offset <= found.log_files[0].first_offset):
+        return False
+    start = now[0].first_offset
+    return start >= found.max_phy_offset or any(hole.phy_offset < start for hole in found.holes)
 
 
 def _is_before(finding: Finding, start: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.directory.queue_files import QueueFiles, read_units
+from seglog.storage.directory.queue_files import QueueFiles, read_units_left
 from seglog.storage.files.files import Files
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.overlay.batch_overlay import BatchQueueState, overlay_batch_queue, units_of_rows
@@ -61,7 +61,7 @@ class RowQueues:
     def overlay(self, queue: QueueFiles) -> QueueState:
         """Returns what a plain queue must hold, held against its files."""
         key, size = (queue.topic, queue.queue_id), self._facts.file_size_bytes
-        first_slot, stored = read_units(self._files, queue, size, self._room)
+        first_slot, stored = read_units_left(self._files, queue, size, self._room)
         rows = self._placed.plain.get(key, NO_ROWS)
         has_files = bool(queue.sizes)
         return overlay_queue(
@@ -71,6 +71,6 @@ class RowQueues:
     def overlay_batch(self, queue: QueueFiles) -> BatchQueueState:
         """Returns what a batch queue must hold, held against its files."""
         key, facts = (queue.topic, queue.queue_id), self._batch_facts
-        first_index, stored = read_units(self._files, queue, facts.file_size_bytes)
+        first_index, stored = read_units_left(self._files, queue, facts.file_size_bytes)
         units = units_of_rows(self._placed.batch.get(key, NO_ROWS), self._ranges)
         return overlay_batch_queue(*key, units, first_index, stored, facts, has_files=bool(queue.sizes))

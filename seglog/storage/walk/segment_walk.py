@@ -18,7 +18,16 @@ import numpy as np
 
 from seglog.errors import TruncatedError
 from seglog.storage.directory.log_files import LogReader
-from seglog.storage.format.record.record import FILLER, FILLER_BYTES, MAGIC_BLANK, Damage, RecordRow, examine
+from seglog.storage.format.record.record import (
+    FILLER,
+    FILLER_BYTES,
+    MAGIC_AT,
+    MAGIC_BLANK,
+    RECORD_MAGIC,
+    Damage,
+    RecordRow,
+    examine,
+)
 from seglog.storage.kernels.index_keys import RecordKeys
 from seglog.storage.kernels.walk import QueueTable, Rows, Stop, next_record, walk
 from seglog.storage.walk.inner_records import InnerRecords
@@ -28,6 +37,7 @@ _SMALL_WINDOW_BYTES: Final = 64 << 10
 _FIRST_READ_ON_BYTES: Final = 4096
 _OVERLAP_BYTES: Final = 8 << 20
 """Longer than any record with the default limits, so that none is missed at a window's edge."""
+_PROBED_BYTES: Final = 256 << 10
 _LISTED_BYTES: Final = 64 << 20
 """Of which data is distinguished from space that was never written, before any of it is read."""
 _RECORD_ZEROS_BYTES: Final = 4096
@@ -264,13 +274,24 @@ class SegmentWalk:
     def _places(self, at: int, covered_bytes: int, limit: int) -> Iterator[int]:
         """Yields where records that begin in a stretch prove themselves."""
         # Not the map: its pages would be faulted in one by one, behind each log's end for megabytes of zeros.
-        window = self._reader.read(at, limit - at)
-        end, start = min(covered_bytes, len(window)), 0
-        while start < end and (found := next_record(window, at, start, end)) is not None:
-            yield at + found
-            start = found + 1
+        start = 0
+        for size in (min(_PROBED_BYTES, limit - at), limit - at):  # a walk mostly asks for the first only
+            window = self._reader.read(at, size)
+            end, is_all = min(covered_bytes, len(window)), size == limit - at
+            while start < end and (found := next_record(window, at, start, end)) is not None:
+                if not is_all and _may_be_longer(window, start, found):
+                    break
+                yield at + found
+                start = found + 1
 
     def _read_record(self, phy_offset: int, of: Split) -> memoryview:
         head = self._reader.read(phy_offset, FILLER_BYTES)
         size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
         return self._reader.read(phy_offset, min(max(size, 0), of.segment_end - phy_offset))
+
+
+def _may_be_longer(window: memoryview, start: int, end: int) -> bool:
+    """Returns whether before ``end`` a record may begin that goes on behind a window."""
+    places = (magic.start() - MAGIC_AT for magic in RECORD_MAGIC.finditer(window, start, end + MAGIC_AT))
+    sizes = ((at, FILLER.struct.unpack_from(window, at)[0]) for at in places if start <= at < end)
+    return any(at + size > len(window) for at, size in sizes)

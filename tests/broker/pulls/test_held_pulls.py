@@ -17,6 +17,7 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, ResetOffsetHeader
 from seglog.storage.format.record.message import decode_message
 from tests.support.brokers import open_broker, pull, send
+from tests.support.machine.patience import patience_s
 
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
 TAG_A, TAG_B = b"TAGS\x01A\x02", b"TAGS\x01B\x02"
@@ -243,13 +244,17 @@ def test_thousands_of_pulls_are_held_by_no_thread(tmp_path):
 
 
 def test_the_real_clock_ends_a_pull_in_time_without_anyone_who_looks_at_it(tmp_path):
-    with Broker.open(tmp_path) as broker:
-        send(broker, "T")
-        bell = threading.Event()
-        began = time.monotonic()
-        broker.park(ask(broker, hold_ms=50), bell.set)
-        assert bell.wait(10)
-        assert 0.05 <= time.monotonic() - began < 4, "a sweep every five seconds would be later"
+    waited_s = []
+    while not waited_s or (waited_s[-1] >= 4 and len(waited_s) < 5):  # a busy machine may stop us for as long
+        with Broker.open(tmp_path) as broker:
+            send(broker, "T")
+            bell = threading.Event()
+            began = time.monotonic()
+            broker.park(ask(broker, hold_ms=50), bell.set)
+            assert bell.wait(patience_s(10))
+            waited_s.append(time.monotonic() - began)
+    assert min(waited_s) >= 0.05
+    assert waited_s[-1] < 4, "a sweep every five seconds would be later each time"
 
 
 def test_pulls_that_come_and_go_leave_nothing_behind(broker):

@@ -130,6 +130,15 @@ def test_a_pull_ends_with_its_bytes_but_the_first_message_always_comes(broker: B
     assert len(records_body(answer).records) == 1
 
 
+@pytest.mark.parametrize("most_bytes", [None, 0, -1, -(2**31)])
+def test_finding_7_of_the_broker_a_pull_without_a_positive_bound_has_none(broker: Broker, most_bytes):
+    for _ in range(3):
+        send(broker, "T", bytes(1000))
+    header = PullMessageHeader("cg", "T", 0, 0, 32, 4, 0, 0, 0, "*", max_msg_bytes=most_bytes)
+    answer = broker.dispatch(Request(RequestCode.PULL_MESSAGE, header))
+    assert len(records_body(answer).records) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

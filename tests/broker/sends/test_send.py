@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.settings.peer import Peer
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
@@ -18,6 +17,7 @@ from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import GetMaxOffsetHeader, SendMessageHeader
+from seglog.remoting.peer import Peer
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.properties import decode_properties, encode_properties

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from seglog.broker.broker import LOCAL_PEER, Broker
+from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
@@ -28,6 +28,7 @@ from seglog.remoting.heartbeat import (
     MessageModel,
     ProducerConnectionsBody,
 )
+from seglog.remoting.peer import LOCAL_PEER
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from tests.support.brokers import open_broker
@@ -236,7 +237,7 @@ def test_a_group_that_is_online_is_shown_with_its_connections(broker: Broker):
     request = Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader(GROUP))
     body = expect_body(broker.dispatch(request), ConsumerConnectionsBody)
     (connection,) = body.connections
-    assert (connection.client_id, connection.language, connection.version) == ("a", "PYTHON", 477)
+    assert (connection.client_id, connection.language, connection.version) == ("a", "PYTHON", 493)
     assert connection.address.startswith("127.0.0.1")
     assert body.subscriptions == {"T": ALL_OF_T}
     assert (body.consume_type, body.message_model) == (ConsumeType.PASSIVELY, MessageModel.BROADCASTING)

@@ -57,6 +57,14 @@ def test_without_a_broker_all_queues_are_free(seglog: Seglog, broker):
     assert "all queues are free" in seglog("locks", broker.path).stdout
 
 
+def test_without_a_broker_the_queues_of_clients_of_other_processes_are_kept(seglog: Seglog, broker):
+    broker.locks.lock("g", QUEUES, "a", is_lasting=True)
+    broker.persist()
+    broker.close()
+    said = seglog("locks", broker.path).stdout
+    assert said == "no broker has the store open: 2 queues kept for the owners of before\n"
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"drawnMs":1,"liveMs":2}', '{"drawnMs":1,"liveMs":2,"locks":[1]}']
 )

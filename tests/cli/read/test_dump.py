@@ -8,6 +8,7 @@ import pytest
 
 from seglog.cli.read.dump import iter_holes
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.record import PLACEHOLDER_FLAG, PLACEHOLDER_MARK
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.command_line import Seglog
@@ -142,3 +143,13 @@ def test_dump_names_what_was_lost_before_and_after_recovery(seglog: Seglog, tmp_
     assert [line for line in again if line["kind"] == "msg"] == [
         line for line in lines if line["kind"] == "msg"
     ]
+
+
+def test_a_placeholder_of_a_compaction_is_marked_and_an_empty_message_is_not(seglog: Seglog, tmp_path):
+    with MessageStore.open(tmp_path / "s") as store:
+        store.append("T", 0, b"", PLACEHOLDER_MARK, 0, flag=PLACEHOLDER_FLAG)
+        store.append("T", 0, b"", PLACEHOLDER_MARK, 0)
+    lines = seglog("dump", tmp_path / "s").stdout.splitlines()
+    first, second = (line for line in lines if line.startswith("T/0 @"))
+    assert first.endswith("(placeholder: a compaction dropped the message)")
+    assert "placeholder" not in second

@@ -6,6 +6,7 @@ import io
 import sys
 
 import pytest
+from click import unstyle
 from typing_extensions import override
 
 from seglog.cli.ui import render
@@ -21,7 +22,14 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("size_bytes", "shown"),
-    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1 << 30, "1.0 GiB"), (1 << 62, "4096.0 PiB")],
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1023 bytes"),
+        (1024, "1.0 KiB"),
+        (1 << 30, "1.0 GiB"),
+        (1 << 62, "4096.0 PiB"),
+    ],
 )
 def test_sizes_are_binary(size_bytes, shown):
     assert render.size_text(size_bytes) == shown
@@ -65,6 +73,22 @@ def test_rows_are_lines_of_json_or_one_table_or_said_to_be_none(capsys, rows, as
         listing.add({"n": number}, name, number)
     assert listing.end() == (bool(rows) and not as_json)
     assert capsys.readouterr().out.splitlines() == shown
+
+
+@pytest.mark.parametrize(("columns", "is_block"), [(23, False), (22, True)])
+def test_rows_that_a_terminal_cannot_hold_side_by_side_are_blocks(monkeypatch, columns, is_block):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [("orders", "1", "a long status"), ("orders", "22", "ok")]
+    render.table(("topic", "lag", "the status"), rows, numbers=("lag",))
+    shown = [unstyle(line) for line in terminal.getvalue().splitlines()]
+    as_blocks = [
+        *("topic       orders", "lag         1", "the status  a long status", ""),
+        *("topic       orders", "lag         22", "the status  ok"),
+    ]
+    as_table = ["topic   lag  the status", "orders    1  a long st…", "orders   22  ok"]
+    assert shown == (as_blocks if is_block else as_table)
 
 
 def test_only_the_last_column_gives_way_on_a_narrow_terminal(monkeypatch):

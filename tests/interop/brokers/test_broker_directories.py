@@ -117,7 +117,7 @@ def test_topics_groups_offsets_and_messages_of_ours_are_there_for_a_java_broker(
         ours.dispatch(committing("T", 2))
         ours.dispatch(committing("T", 7, queue_id=2))
         ours.offsets.reset("cg", "Made", 0, 1)
-        records = encode_answer(ours.dispatch(pulling("T"))).body
+        records = encode_answer(pulling("T"), ours.dispatch(pulling("T"))).body
         offsets = ours.offsets.all()
         topics = {each.name: dict(each.to_config()) for each in ours.topics.all()}
         groups = {each.name: dict(group_to_config(each)) for each in ours.groups.all()}

@@ -11,12 +11,12 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.settings.peer import Peer
 from seglog.remoting.client_headers import GroupForbiddenHeader
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import CreateTopicHeader, PullMessageHeader, SendMessageHeader
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, MessageModel
+from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.record.host import Host
@@ -58,7 +58,7 @@ class Both:
 
     def __call__(self, request):
         """Returns the answer of both, which is one."""
-        ours = encode_answer(self._ours.dispatch(request, self._peer))
+        ours = encode_answer(request, self._ours.dispatch(request, self._peer))
         theirs = self._theirs.ask(request, "c1")
         assert essence(ours) == essence(theirs), request
         return ours
@@ -89,11 +89,10 @@ class Both:
         header = SendMessageHeader(
             "pg", "T", "TBW102", 4, 0, 0, 1_234, 0, f"UNIQ_KEY\x01u\x02{properties}".encode()
         )
+        request = Request(RequestCode.SEND_MESSAGE_V2, header, body)
         answers = [
-            encode_answer(
-                self._ours.dispatch(Request(RequestCode.SEND_MESSAGE_V2, header, body), self._peer)
-            ),
-            self._theirs.ask(Request(RequestCode.SEND_MESSAGE_V2, header, body), "c1"),
+            encode_answer(request, self._ours.dispatch(request, self._peer)),
+            self._theirs.ask(request, "c1"),
         ]
         assert [answer.code for answer in answers] == [0, 0]
 
@@ -153,8 +152,9 @@ def test_s4_36_pulls_are_refused_alike_one_reason_after_another(judge: Judge, tm
         def pull(**changes):
             codes.append(ask.pull(**changes).code)
 
-        their_lite = their_broker.ask(Request(RequestCode.LITE_PULL_MESSAGE, PLAIN))
-        our_lite = encode_answer(our_broker.dispatch(Request(RequestCode.LITE_PULL_MESSAGE, PLAIN)))
+        lite = Request(RequestCode.LITE_PULL_MESSAGE, PLAIN)
+        their_lite = their_broker.ask(lite)
+        our_lite = encode_answer(lite, our_broker.dispatch(lite))
         assert (
             (our_lite.code, our_lite.ext) == (their_lite.code, their_lite.ext) == (16, {"forbiddenType": "1"})
         )

@@ -10,7 +10,7 @@ from typing import Final
 from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.spark.archive.folder import ArchiveFolder, archived, still_missing
-from seglog.spark.archive.restore import Sizes
+from seglog.spark.archive.restore_base import Sizes
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles, SwappingFiles

@@ -16,7 +16,8 @@ from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
 from seglog.errors import NotFoundError, StoreError
 from seglog.spark.archive.archive import archive_store
-from seglog.spark.archive.restore import Sizes, restore_store
+from seglog.spark.archive.restore import restore_store
+from seglog.spark.archive.restore_base import Sizes
 from seglog.spark.compact.swap import discard_old
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry

@@ -28,6 +28,7 @@ from seglog.spark.compact.swap import (
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, content, copy, put
+from tests.support.machine.lent_session import lend
 from tests.support.scale import is_full
 
 LATER_MS = BEGIN_MS + 10**9
@@ -46,13 +47,12 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[5])
 from seglog.spark.archive.restore import restore_store
-from seglog.spark.session import local_session
 from tests.spark.archive.stores import NEW_SIZES
 from tests.spark.archive.test_killed import KillingRoot
+from tests.support.machine.lent_session import borrowed_session
 root = Path(sys.argv[1])
-spark = local_session("killed", "local[1]", {"spark.sql.shuffle.partitions": "2"})
 files = KillingRoot(root, sys.argv[2], sys.argv[3])
-restore_store(Path(sys.argv[4]), root, spark, sizes=NEW_SIZES, apply=True, files=files)
+restore_store(Path(sys.argv[4]), root, borrowed_session(), sizes=NEW_SIZES, apply=True, files=files)
 """
 SWAP = {
     "new log written": ("sync_dir", "new/commitlog"),
@@ -100,11 +100,13 @@ class KillingRoot(StoreRoot):
             signal.raise_signal(signal.SIGKILL)
 
 
-def killed(script, *arguments):
+def killed(script, *arguments, environment=None):
     """Runs a script in a process of its own that has to be killed."""
     command = [sys.executable, "-c", script, *map(str, arguments), Path.cwd()]
-    with tempfile.TemporaryFile() as printed:  # Java outlives it, and would hold a pipe
-        ran = subprocess.run(command, stdout=printed, stderr=printed, timeout=300, check=False)
+    with tempfile.TemporaryFile() as printed:
+        ran = subprocess.run(
+            command, stdout=printed, stderr=printed, env=environment, timeout=300, check=False
+        )
         printed.seek(0)
         assert ran.returncode == -signal.SIGKILL, printed.read().decode()
 
@@ -153,7 +155,7 @@ def test_restore_that_is_killed(spark: SparkSession, older_and_archive, tmp_path
     archive, after = older_and_archive / "archive", content(older_and_archive / "s")
     root = copy(older_and_archive / "older", tmp_path / "s")
     before = content(root)
-    killed(RESTORING, root, *SWAP[state], archive)
+    killed(RESTORING, root, *SWAP[state], archive, environment=lend(spark))
     assert content(root) in (before, after)
     restore_store(archive, root, spark, apply=True)
     assert content(root) == after
@@ -166,7 +168,10 @@ def test_restore_that_is_killed(spark: SparkSession, older_and_archive, tmp_path
 @pytest.mark.parametrize("state", ["new log written", "renamed"] if is_full() else ["renamed"])
 def test_restore_of_a_new_store_that_is_killed(spark: SparkSession, older_and_archive, tmp_path, state):
     archive, root = older_and_archive / "archive", tmp_path / "s"
-    killed(RESTORING, root, *(SWAP | {"renamed": ("rename", "compact/new")})[state], archive)
+    killed(
+        RESTORING, root, *(SWAP | {"renamed": ("rename", "compact/new")})[state], archive,
+        environment=lend(spark),
+    )  # fmt: skip
     assert not root.exists()
     restore_store(archive, root, spark, sizes=NEW_SIZES, apply=True)
     assert content(root) == content(older_and_archive / "s")

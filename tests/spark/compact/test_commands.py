@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from seglog.cli.main import commands
+from seglog.storage.store import MessageStore
 from tests.support.material.compactions import fill_random, write_offsets
 
 pytestmark = pytest.mark.spark
@@ -16,6 +17,13 @@ pytestmark = pytest.mark.spark
 
 def run(*arguments):
     return CliRunner().invoke(commands, ["spark", *map(str, arguments)])
+
+
+def said(*arguments):
+    """Runs what ends with an error; returns what it says of that."""
+    ran = run(*arguments)
+    assert ran.exit_code > 2
+    return " ".join(ran.stderr.split())
 
 
 def told(*arguments):
@@ -40,6 +48,22 @@ def test_plan_apply_undo_and_discard(spark: SparkSession, tmp_path):
     events = next(topic for topic in kept["topics"] if topic["topic"] == "Events")
     assert events["reasons"]["oversize"] == events["dropped"] > 0
     assert not (tmp_path / "s.compact").exists()
+
+
+def test_what_was_done_and_what_is_left_to_do_are_named(spark: SparkSession, tmp_path):
+    root = fill_random(tmp_path / "s", 3, 150, begin_ms=1_700_000_000_000).root
+    ran = run("compact", root)
+    assert (ran.exit_code, "choose with --topic TOPIC" in ran.stdout) == (0, True)
+    retain = ("retain", root, "--max-bytes", "Events=2k", "--allow-undelivered", "--apply")
+    assert "result messages dropped" in " ".join(run(*retain).stdout.split())
+    with MessageStore.open(root) as store:
+        store.put("Events", b"later" * 1000, queue_id=0)
+    again = said(*retain)
+    assert f"`seglog spark compact {root} --discard-old` removes it" in again
+    assert f"`seglog spark compact {root} --undo` puts it back" in again
+    undo = said("compact", root, "--undo")
+    assert f"seglog spark compact {root} --discard-old" in undo
+    assert f"{tmp_path / 's.compact' / 'old'} into its place" in undo
 
 
 @pytest.mark.parametrize(

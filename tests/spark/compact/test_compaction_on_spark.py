@@ -24,11 +24,12 @@ POLICIES = {
 }
 
 
-def test_spark_makes_the_store_that_one_process_makes(spark: SparkSession, tmp_path):
+@pytest.mark.parametrize("together", [100, 1_000_000], ids=["three jobs decide", "one task decides"])
+def test_spark_makes_the_store_that_one_process_makes(spark: SparkSession, tmp_path, together):
     filled = fill_random(tmp_path / "local", 23)
     shutil.copytree(filled.root, tmp_path / "spark", copy_function=shutil.copy2)
     done = {}
-    for name, runner in (("local", LocalRunner(RealFiles())), ("spark", SparkRunner(spark))):
+    for name, runner in (("local", LocalRunner(RealFiles())), ("spark", SparkRunner(spark, together))):
         job = Compaction(
             tmp_path / name,
             POLICIES,
@@ -37,7 +38,9 @@ def test_spark_makes_the_store_that_one_process_makes(spark: SparkSession, tmp_p
             clock=VirtualClock(filled.now_ms),
             draw=lambda _bits: 4711,
         )
+        planned = job.plan()
         done[name] = job.apply().plan
+        assert planned.topics == not_none(done[name]).topics
     assert not_none(done["spark"]).topics == not_none(done["local"]).topics
     assert not_none(done["spark"]).undelivered == not_none(done["local"]).undelivered
     assert_survived(tmp_path / "spark", filled, survivors(filled, POLICIES))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seglog import MessageStore
+from seglog import Broker, MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
 from seglog.doctor.copies.branch import create_branch
@@ -224,3 +224,21 @@ def test_compaction_log_keeps_what_the_commit_log_lost_to_retention(tmp_path, lo
         assert store.max_offset("Comp", 0) == 400
     assert found == {number: body for number, body in last.values() if number != 37}
     assert check_store(root).is_clean
+
+
+def test_what_a_group_has_to_read_in_a_queue_where_it_has_no_offset_yet_is_held(tmp_path):
+    root, clock = tmp_path / "s", VirtualClock()
+    with Broker.open(root, clock=clock) as broker:
+        for number in range(60):
+            broker.store.put("orders", b"%d" % number, queue_id=number % 3, keys="k")
+        for queue_id in range(3):
+            broker.offsets.commit("billing", "orders", queue_id, 20)
+        broker.offsets.commit("other", "orders", 0, 5)
+    job = Compaction(root, {"orders": Policy(compact=True)}, runner=LocalRunner(RealFiles()), clock=clock)
+    plan = job.plan()
+    assert {(one.group, one.queue_id, one.offset) for one in plan.undelivered} == {
+        ("other", 0, 5),
+        ("other", 1, 0),
+        ("other", 2, 0),
+    }
+    assert [topic.kept for topic in plan.topics] == [55]

@@ -198,6 +198,17 @@ def test_compaction_can_be_put_back_until_something_is_written(stores, tmp_path)
     assert len(content(root)["Prices", 0]) == len(after["Prices", 0]) + 1
 
 
+def test_a_store_that_was_removed_after_its_compaction(stores, tmp_path):
+    original, now_ms, before, _after = stores
+    root = copy_of(original, tmp_path / "s")
+    compaction(root, now_ms).apply()
+    shutil.rmtree(root)
+    with pytest.raises(NotFoundError, match=r"s is gone; .*old is what it was before"):
+        finish_swap(RealFiles(), root)
+    old_store(root).rename(root)
+    assert content(root) == before
+
+
 def test_store_that_is_open_is_not_compacted(stores, tmp_path):
     original, now_ms, _before, _after = stores
     root = copy_of(original, tmp_path / "s")

@@ -24,7 +24,7 @@ EVERYTHING = tuple(
 
 
 def read(*paths, **options):
-    parsed = Options(tuple(map(str, paths)), **options)
+    parsed = Options(tuple(map(str, paths)), **{"inner_batches": "records", **options})
     batches = [
         batch
         for piece in plan_pieces(parsed)

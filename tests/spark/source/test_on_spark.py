@@ -7,7 +7,7 @@ import json
 from collections import Counter
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from seglog import MessageStore
@@ -120,6 +120,33 @@ def test_a_table_of_the_catalog_reads_a_store(spark: SparkSession, tmp_path):
         spark.sql(f"CREATE TABLE of_store USING seglog OPTIONS (path '{root}', topik 'T')")
 
 
+def test_a_table_of_the_catalog_is_written_with_insert_into(spark: SparkSession, tmp_path):
+    root = tmp_path / "store"
+    with MessageStore.open(root, segment_size_bytes=1 << 16) as store:
+        store.put("T", b"first")
+    spark.sql(f"CREATE TABLE of_store USING seglog OPTIONS (path '{root}')")
+    try:
+        spark.sql("INSERT INTO of_store (topic, body, keys) VALUES ('T', CAST('second' AS BINARY), 'k')")
+        with pytest.raises(PySparkException, match=r"a log can only be appended to|TRUNCATE|OVERWRITE"):
+            spark.sql("INSERT OVERWRITE of_store (topic, body) VALUES ('T', CAST('third' AS BINARY))")
+        found = spark.sql("SELECT body, keys FROM of_store ORDER BY queueOffset").collect()
+    finally:
+        spark.sql("DROP TABLE of_store")
+    assert [(bytes(row["body"]), row["keys"]) for row in found] == [(b"first", None), (b"second", "k")]
+    with pytest.raises(PySparkException, match=r"there is no path to a store(.|\n)*\.save"):
+        spark.sql("SELECT 'T' AS topic, 'b' AS body").write.format("seglog").mode("append").save()
+
+
+def test_a_stream_names_the_option_that_it_cannot_have(spark: SparkSession, tmp_path):
+    with MessageStore.open(tmp_path / "store", segment_size_bytes=1 << 16) as store:
+        store.put("T", b"x")
+    for name, value in {"table": "queues", "endingOffsets": '{"T": {"0": 1}}'}.items():
+        stream = spark.readStream.format("seglog").option(name, value).load(str(tmp_path / "store"))
+        query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / name)).start()
+        with pytest.raises(StreamingQueryException, match=f"option {name} is "):
+            query.awaitTermination(120)
+
+
 def test_rows_for_the_sink_of_kafka_are_written(spark: SparkSession, tmp_path):
     query = (
         "SELECT CAST(id AS STRING) AS value, CAST('k' AS BINARY) AS key, id % 2 AS partition FROM range(50)"
@@ -191,6 +218,31 @@ def test_other_tables(spark: SparkSession, tmp_path):
     hits = sum(len(line.get("keyFound", {})) for line in messages("idxroll"))
     assert len(index) >= hits > 0
     assert {row["physicalOffset"] for row in index} <= {line["cqPos"] for line in messages("idxroll")}
+
+
+def test_messages_of_inner_batches_are_rows_of_reads_and_streams(spark: SparkSession, tmp_path):
+    root = str(extract("innerbatch", tmp_path))
+    frame = spark.read.format("seglog").load(root)
+    assert frame.where("sysFlag & 128 = 0").count() == frame.count() == 130
+    assert spark.read.format("seglog").option("innerBatches", "records").load(root).count() == 40
+    stream = spark.readStream.format("seglog").option("startingOffsets", "earliest")
+    rows = stream.option("maxOffsetsPerTrigger", "7").load(root).select("queueId", "queueOffset")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination(120)
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(map(tuple, found)) == [(queue_id, at) for queue_id in range(2) for at in range(65)]
+
+
+def test_names_of_columns_of_other_tables_are_in_letters_of_any_case(spark: SparkSession, tmp_path):
+    root = str(extract("broker-store", tmp_path))
+    for table, schema in (("queues", "TOPIC string, queueid int"), ("index", "KEYHASH int")):
+        reader = spark.read.format("seglog").option("table", table)
+        usual = reader.load(root).selectExpr(*(part.split()[0] for part in schema.split(", ")))
+        asked = reader.schema(schema).load(root)
+        assert [field.name for field in asked.schema] == [part.split()[0] for part in schema.split(", ")]
+        assert sorted(map(tuple, asked.collect())) == sorted(map(tuple, usual.collect())) != []
+    with pytest.raises(PySparkException, match="the table of queues has no column 'keyHash'"):
+        spark.read.format("seglog").option("table", "queues").schema("keyHash int").load(root).collect()
 
 
 def test_a_stream_reads_every_message_once_over_restarts(spark: SparkSession, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.errors import InvalidArgumentError
+from seglog.spark.source.tables import check_table_schema
 from seglog.spark.source.values.columns import named_columns, wanted_columns
 from seglog.spark.source.wanted.options import Options, parse_options
 from seglog.spark.source.wanted.selection import Selection, Span
@@ -68,11 +69,32 @@ def test_offsets_and_times_make_a_selection():
         ({"path": "/a", "accessPath": "index"}, "auto or cq or scan"),
         ({"path": "/a", "table": "messages2"}, "messages or queues"),
         ({"path": "[1]"}, "list of paths"),
+        ({"path": "/a", "paths": '["/b"]'}, "path and paths both say which stores are read"),
         ({"path": "/a", "subscribe": "T", "subscribePattern": "T.*"}, "both say which topics"),
         ({"path": "/a", "topic": "T", "assign": '{"T": [0]}'}, "both say which topics"),
         ({"path": "/a", "subscribePattern": "("}, "no regular expression"),
         ({"path": "/a", "assign": '{"T": 0}'}, "must be like"),
         ({"path": "/a", "assign": '{"T": [-1]}'}, "0 and more"),
+        ({"path": "/a", "assign": "{}"}, "names no queue"),
+        ({"path": "/a", "assign": '{"T": []}'}, "names no queue"),
+        ({"path": "/a", "assign": '{"T": [0], "T": [1]}'}, "names 'T' twice"),
+        ({"path": "/a", "assign": "[]"}, "must be like"),
+        ({"path": "/a", "topic": ""}, "names no topic"),
+        ({"path": "/a", "subscribe": " , "}, "names no topic"),
+        ({"path": "/a", "subscribePattern": ""}, "no topic is called like that"),
+        ({"path": "/a", "columns": "topic,body, TOPIC"}, "names TOPIC twice"),
+        ({"path": "/a", "startingOffsets": '{"T": {"0": 5}, "T": {"1": 5}}'}, "names 'T' twice"),
+        ({"path": "/a", "endingOffsets": '{"T": {"0": 5, "00": 6}}'}, "names queue T/0 twice"),
+        ({"path": "/a", "startingOffsets": '{"T": {"0": 9223372036854775808}}'}, "an offset by queue"),
+        ({"path": "/a", "startingOffsetsByTimestamp": "5"}, "must be like"),
+        ({"path": "/a", "endingOffsetsByTimestamp": "[]"}, "must be like"),
+        ({"path": "/a", "endingOffsetsByTimestamp": '{"T": {"0": 1, "0": 2}}'}, "names '0' twice"),
+        ({"path": "/a", "topic": "U", "startingOffsets": '{"T": {"0": 5}}'}, "names queue T/0, which other"),
+        ({"path": "/a", "subscribePattern": "U.*", "endingOffsets": '{"T": {"0": 5}}'}, "names queue T/0"),
+        (
+            {"path": "/a", "assign": '{"T": [1]}', "startingOffsetsByTimestamp": '{"T": {"0": 5}}'},
+            "startingOffsetsByTimestamp names queue T/0",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(given, said):
@@ -101,3 +123,11 @@ def test_columns_that_are_not_there_or_of_another_type():
     with pytest.raises(InvalidArgumentError, match="'topic' cannot be read as int32") as caught:
         wanted_columns(pa.schema([("topic", pa.int32())]))
     assert caught.value.help == "it can be string"
+
+
+def test_columns_that_must_not_be_null_are_refused_by_the_driver():
+    pa = pytest.importorskip("pyarrow")
+    topic = pa.schema([pa.field("topic", pa.string(), nullable=False)])
+    for read in (wanted_columns, lambda schema: check_table_schema("queues", schema)):
+        with pytest.raises(InvalidArgumentError, match="'topic' cannot be read as NOT NULL"):
+            read(topic)

@@ -1,4 +1,4 @@
-"""Properties of many records at once are what the format reads of each, natively and not."""
+"""Properties of many records at once are what the format reads of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from seglog.spark.source.values.columns import PROPERTY_MAP
 from seglog.spark.source.values.property_columns import PropertyColumns
 from seglog.storage.format.record.properties import decode_properties
-from tests.storage.kernels.test_string_columns import laid_out, stored
+from tests.storage.kernels.test_gather import laid_out, stored
 from tests.support.machine.kernels import BOTH, running
 
 

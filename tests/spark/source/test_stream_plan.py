@@ -55,7 +55,7 @@ def test_a_stream_goes_on_behind_a_restart_and_sees_new_topics(tmp_path):
     wanted = [b"a%d" % number for number in range(100)] + [b"b%d" % number for number in range(50)]
     assert [body.rstrip(b"\0") for body in bodies] == wanted
     assert stream.batch() == []
-    assert stream.at["broker-a"]["queues"] == {"A": {"0": 100}, "B": {"0": 25, "1": 25}}
+    assert stream.at[str(tmp_path)]["queues"] == {"A": {"0": 100}, "B": {"0": 25, "1": 25}}
     store.close()
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pyarrow as pa
 import pytest
 
 from seglog import MessageStore
 from seglog.doctor.check.check import check_store
-from seglog.errors import InvalidArgumentError, MessageIllegalError, StoreLockedError
+from seglog.errors import ConfigError, InvalidArgumentError, MessageIllegalError, StoreError, StoreLockedError
 from seglog.spark.source.values.columns import BY_NAME
 from seglog.spark.source.write import append_job
 from seglog.spark.source.write.append_job import AppendJob
 from seglog.spark.source.write.staging import stage, staged_runs
-from seglog.spark.source.write.written_columns import written_columns
+from seglog.spark.source.write.written_columns import cast_columns, written_columns
 from seglog.storage.files.files import RealFiles
 
 ROWS = [
@@ -46,7 +47,10 @@ def staged(job, rows=ROWS, parts=3):
         first: pa.RecordBatch.from_pylist(rows[first : first + step], SCHEMA)
         for first in range(0, len(rows), step)
     }
-    found = [stage([batch], job.staging / f"{first}.arrow", first) for first, batch in batches.items()]
+    found = [
+        stage([batch], job.staging / f"{first}-{uuid.uuid4().hex}.arrow", first)
+        for first, batch in batches.items()
+    ]
     return found[::-1]
 
 
@@ -183,6 +187,66 @@ def test_a_commit_that_was_interrupted_goes_on_where_it_was(tmp_path, monkeypatc
     assert check_store(tmp_path / "store").findings == ()
 
 
+def interrupted(job, monkeypatch, dies_at):
+    append, count = append_job._append, iter(range(1000))
+
+    def dying_append(*args):
+        if next(count) == dies_at:
+            raise DriverDiedError
+        append(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(append_job, "_append", dying_append)
+        with pytest.raises(DriverDiedError):
+            job.commit(staged(job), RealFiles())
+
+
+@pytest.mark.parametrize("dies_at", [1, 60, 150])
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_a_commit_that_is_tried_again_with_rows_in_another_order(tmp_path, monkeypatch, dies_at, is_aborted):
+    job = AppendJob(tmp_path / "store", "job")
+    interrupted(job, monkeypatch, dies_at)
+    if is_aborted:
+        job.abort(RealFiles())
+    job.commit(staged(job, ROWS[::-1], parts=5), RealFiles())
+    assert sorted(one.flag for one in messages(tmp_path / "store")) == [*range(200)]
+    assert check_store(tmp_path / "store").findings == ()
+    assert not job.staging.exists()
+
+
+def test_a_batch_that_was_interrupted_is_ended_before_the_next(tmp_path, monkeypatch):
+    def batch(number, rows):
+        job = AppendJob(tmp_path / "store", "query", number)
+        return job, staged(job, rows)
+
+    job, rows = batch(4, ROWS[:50])
+    assert job.commit(rows, RealFiles()) == 50
+    assert job.commit(batch(3, ROWS[:50])[1], RealFiles()) == 0
+    interrupted(AppendJob(tmp_path / "store", "query", 5), monkeypatch, 7)
+    job, rows = batch(6, ROWS[50:60])
+    assert job.commit(rows, RealFiles()) == 193 + 10
+    assert len(messages(tmp_path / "store")) == 50 + 200 + 10
+
+
+def test_a_job_that_is_aborted_before_its_first_message_leaves_nothing(tmp_path):
+    job = AppendJob(tmp_path / "store", "job")
+    staged(job)
+    job.abort(RealFiles())
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_note_of_a_job_that_is_none_is_named(tmp_path):
+    note = tmp_path / "store/seglog/spark-writes/job.json"
+    with MessageStore.open(tmp_path / "store"):
+        note.parent.mkdir(parents=True)
+    for text in ("", "[]", "{}", '{"physicalOffset": "x"}', '{"physicalOffset": 1, "staged": [1]}'):
+        note.write_text(text)
+        job = AppendJob(tmp_path / "store", "job")
+        with pytest.raises(ConfigError, match=r"job\.json is no journal of a job that writes"):
+            job.commit(staged(job), RealFiles())
+    assert messages(tmp_path / "store") == []
+
+
 def test_a_store_that_is_open_elsewhere_is_left_alone(tmp_path):
     job = AppendJob(tmp_path / "store", "job")
     with MessageStore.open(tmp_path / "store"), pytest.raises(StoreLockedError):
@@ -227,4 +291,82 @@ def test_properties_as_text_are_kept_as_they_are(tmp_path):
     job.commit([stage([batch], job.staging / "0.arrow", 0)], RealFiles())
     (message,) = messages(tmp_path / "store")
     assert message.properties_raw.startswith(raw.encode())
-    assert json.loads((tmp_path / "store/seglog/spark-writes/job.json").read_text()) == {"physicalOffset": -1}
+    assert json.loads((tmp_path / "store/seglog/spark-writes/job.json").read_text()) == {
+        "physicalOffset": -1,
+        "batchId": 0,
+        "staged": [],
+    }
+
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def stage_one(folder, kind, **values):
+    schema = pa.schema([("topic", pa.string()), ("body", pa.binary()), *kind.items()])
+    batch = pa.RecordBatch.from_pylist([{"topic": "T", "body": b"x", **values}], schema)
+    return stage([batch], folder / "0.arrow", 0)
+
+
+def test_a_header_that_is_no_text_is_refused_by_its_name(tmp_path):
+    given = [{"key": "fine", "value": b"x"}, {"key": "trace", "value": b"\xff"}]
+    with pytest.raises(MessageIllegalError, match=r"header 'trace' that is not UTF-8") as caught:
+        stage_one(tmp_path, {"headers": HEADERS}, headers=given)
+    assert "base64" in caught.value.help
+
+
+def test_properties_that_are_no_text_stay_as_they_are_or_are_refused(tmp_path):
+    raw = {"properties": pa.binary(), "keys": pa.string()}
+    (run,) = staged_runs(stage_one(tmp_path, raw, properties=b"a\x01\xff\x02", keys=None), 1 << 20)
+    assert run.messages[0].properties == b"a\x01\xff\x02"
+    with pytest.raises(MessageIllegalError, match="properties that are not UTF-8"):
+        stage_one(tmp_path, raw, properties=b"a\x01\xff\x02", keys="k")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "given"),
+    [
+        ("headers", HEADERS, [{"key": "a", "value": b"1"}, {"key": "a", "value": b"2"}]),
+        ("headers", HEADERS, [{"key": "a", "value": b"1"}, {"key": "a", "value": None}]),
+        ("properties", pa.map_(pa.string(), pa.string()), [("a", "1"), ("a", "2")]),
+    ],
+)
+def test_two_headers_of_a_name_are_refused(tmp_path, name, kind, given):
+    with pytest.raises(MessageIllegalError, match="two headers or properties of the name 'a'") as caught:
+        stage_one(tmp_path, {name: kind}, **{name: given})
+    assert "one value for a name" in caught.value.help
+
+
+@pytest.mark.parametrize("queue_id", [-1, 1 << 31])
+def test_a_queue_that_cannot_be_is_refused_with_the_numbers_that_can(tmp_path, queue_id):
+    with pytest.raises(StoreError, match="queue") as caught:
+        stage_one(tmp_path, {"queueId": pa.int64()}, queueId=queue_id)
+    assert "numbers from 0 to 2147483647" in caught.value.help
+
+
+def cast(rows, *columns):
+    schema = pa.schema([("topic", pa.string()), *columns])
+    batch = pa.RecordBatch.from_pylist([{"topic": "T", **row} for row in rows], schema)
+    return cast_columns(batch, written_columns(schema, has_topic=False), None)
+
+
+def test_a_body_that_is_null_is_refused_with_what_deletes_a_key():
+    with pytest.raises(MessageIllegalError, match="a row has no body") as refused:
+        cast([{"value": b"x"}, {"value": None}], ("value", pa.binary()))
+    assert "write an empty body" in refused.value.help
+    assert "deletes the key in a compaction" in refused.value.help
+
+
+@pytest.mark.parametrize("name", ["key", "keys", "tags"])
+def test_text_that_is_not_utf_8_is_refused_with_what_to_write(name):
+    called = "keys" if name == "key" else name
+    with pytest.raises(MessageIllegalError, match=f"a row has {called} that are not UTF-8") as refused:
+        cast([{"value": b"", name: b"\xff"}], ("value", pa.binary()), (name, pa.binary()))
+    assert "base64" in refused.value.help
+
+
+def test_stored_properties_whose_tags_are_not_text_are_refused_with_row_and_bytes(tmp_path):
+    stored = b"TAGS\x01a\x02", b"TAGS\x01\xff\x02"
+    rows = [{"topic": "T", "body": b"x", "properties": raw} for raw in stored]
+    schema = pa.schema([("topic", pa.string()), ("body", pa.binary()), ("properties", pa.binary())])
+    with pytest.raises(MessageIllegalError, match=r"row 1 .*TAGS are not UTF-8.*found b'\\xff'"):
+        stage([pa.RecordBatch.from_pylist(rows, schema)], tmp_path / "0.arrow", 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
+import numpy as np
 import pytest
 from typing_extensions import override
 
@@ -13,7 +14,9 @@ from seglog.errors import FullError, InvalidArgumentError, NotFoundError
 from seglog.storage.directory.index_files import list_index_files
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
-from seglog.storage.format.index.index import IndexGeometry, key_hash
+from seglog.storage.format.index.index import INDEX_ENTRY, IndexGeometry, key_hash
+from seglog.storage.format.index.index_keys import IndexedRecord
+from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.names import COMMIT_LOG, INDEX
 from seglog.storage.index.key_memory import MOST_KEYS
 from seglog.storage.index.key_query import KeyQuery
@@ -22,8 +25,10 @@ from seglog.storage.writes.values import NewMessage
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.kernels import BOTH, running
 from tests.support.material.golden import extract
+from tests.support.material.index_files import build_index_files
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, copy_store, writer_of
 
+LAST_KEYS = b"KEYS\x01k1 k2\x02TAGS\x01t\x02"
 TINY = IndexGeometry(slot_count=5, entry_count=8)
 WITH_KEYS = ["basic", "basic-halt", "comp", "delay", "idxroll", "ipv6", "outerbatch", "propcrc", "roll", "tx"]
 
@@ -176,6 +181,39 @@ def test_a_crash_loses_no_key(open_tiny, tmp_path):
     with MessageStore.open(left, index_geometry=TINY) as store:
         assert all(queried(store, "T", f"k{number}") == [b"%d" % number] for number in range(25))
     assert index_bytes(left) == index_bytes(tmp_path / "store")
+
+
+@pytest.mark.parametrize("step_bytes", [0, 1])
+@pytest.mark.parametrize("entry", [1, 2, 3])
+def test_an_entry_of_the_last_record_that_leads_elsewhere_is_made_again(tmp_path, entry, step_bytes):
+    root, geometry = tmp_path / "store", IndexGeometry(slot_count=5, entry_count=20)
+    with MessageStore.open(root, **SMALL, index_geometry=geometry, recovery_step_bytes=step_bytes) as store:
+        store.put("T", b"first", keys="k0")
+        store.put("T", b"last", keys=["k1", "k2"], tags="t")
+    (whole,) = index_bytes(root)
+    (path,) = (root / INDEX).iterdir()
+    damaged = bytearray(whole)
+    damaged[geometry.entries_at + INDEX_ENTRY.size_bytes * (entry + 1) - 16] ^= 1
+    path.write_bytes(damaged)
+    with MessageStore.open(root, index_geometry=geometry, recovery_step_bytes=step_bytes) as store:
+        assert [one.code for one in store.recovery.findings] == ["index-damaged"]
+        assert [queried(store, "T", key) for key in ("k0", "k1", "k2")] == [[b"first"], [b"last"], [b"last"]]
+    assert index_bytes(root) == [whole]
+
+
+@pytest.mark.parametrize("taken_first", [1, 2, 3])
+def test_an_index_to_which_rocketmq_put_the_last_record_again_stays(open_tiny, tmp_path, taken_first):
+    with open_tiny() as store:
+        store.put("T", b"last", keys=["k1", "k2"], tags="t")
+        record = IndexedRecord(0, store.get("T", 0, 0).messages[0].store_timestamp_ms, 0, "T", LAST_KEYS)
+    rows = key_rows([record], tags=True)
+    (file,) = build_index_files(np.concatenate([rows[:taken_first], rows]), TINY)
+    (path,) = (tmp_path / "store" / INDEX).iterdir()
+    path.write_bytes(file)
+    with open_tiny() as store:
+        assert store.recovery.findings == ()
+        assert queried(store, "T", "k2") == [b"last"]
+    assert path.read_bytes() == bytes(file)
 
 
 def test_keys_behind_a_hole_are_found_where_its_first_record_only_fails_its_checksum(open_tiny, tmp_path):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import gather
+from seglog.storage.kernels.gather import copied
+from tests.support.machine.kernels import BOTH, native, running
 from tests.support.material.records import Record, pack_log, records
 
 FIELDS = ("magic", "sys_flag", "body_bytes", "store_timestamp_ms", "born_timestamp_ms", "flag", "body_crc")
@@ -91,3 +94,44 @@ def test_copied_ranges_are_the_ranges(sizes, gap):
     gather.copy_ranges(source, starts, lengths, target, places)
     pieces = [source[a : a + n].tobytes() for a, n in zip(starts.tolist(), sizes, strict=True)]
     assert target.tobytes() == b"".join(pieces)
+
+
+PIECES = [
+    b"KEYS", b"TAGS", b"a", b"b", b"", b"\x01", b"\x02", b"\x01x", b"KEYS\x01k\x02", b"a\x01\x02", b"\xff",
+    b"a\x01v\x02", b"a\x01w\x02", b"\x02\x02", b"XKEYS\x01no\x02", "né\x01é\x02".encode(), b"b\x01c\x01d\x02",
+]  # fmt: skip
+stored = st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join), max_size=6)
+
+
+def laid_out(values):
+    """Returns a buffer that ends with the last value, and where each lies."""
+    data = np.frombuffer(b"--" + b"|".join(values), np.uint8).copy()
+    sizes = np.array([len(value) for value in values], np.int64)
+    starts = 2 + np.cumsum(sizes + 1) - sizes - 1
+    return data, starts.astype(np.int64), sizes
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@given(values=st.lists(st.binary(max_size=70), max_size=30))
+def test_strings_are_copied_behind_each_other(kernels: str, values):
+    with running(kernels):
+        assert copied(*laid_out(values)).tobytes() == b"".join(values)
+
+
+@pytest.mark.parametrize(
+    ("starts", "sizes"),
+    [([11], [0]), ([0], [11]), ([5], [6]), ([-1], [1]), ([0], [-1]), ([2**62], [2**62]), ([0, 1], [1])],
+)
+def test_strings_outside_of_the_buffer_are_refused(starts, sizes):
+    module, buffer = native(), memoryview(bytes(10))
+    at, lengths = (np.array(values, np.int64).data for values in (starts, sizes))
+    with pytest.raises(ValueError, match="within the buffer"):
+        module.copy_strings(buffer, at, lengths, np.empty(64, np.uint8).data)
+
+
+def test_too_little_room_is_refused():
+    module = native()
+    data, starts, sizes = laid_out([b"a\x01v\x02", b"b\x01w\x02"])
+    where = data.data, starts.data, sizes.data
+    with pytest.raises(ValueError, match="no room"):
+        module.copy_strings(*where, np.empty(7, np.uint8).data)

@@ -20,7 +20,7 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
 from tests.support import scale
-from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 from tests.support.narrow import not_none
 
 QUEUES = [("T", 0), ("T", 1), ("U", 0)]
@@ -123,6 +123,122 @@ def test_commands_that_read_do_not_fail_beside_it(path):
             assert ran.returncode == 0, (words, ran.stderr)
             # A queue whose newest units are on their way is said to be short, with the words "none is lost".
             assert "lost" not in ran.stdout.replace("none is lost", "")
+
+
+class MovingStore:
+    """A store that is written to, and whose retention then takes all that was in its log and queues."""
+
+    def __init__(self, path):
+        self.path = path
+        self.number = 0
+        self.store = MessageStore.open(path, recovery_step_bytes=0, **SMALL, **SMALL_INDEX)
+        self.write()
+
+    def write(self):
+        for _ in range(160):
+            for topic, queue_id in QUEUES:
+                self.store.put(topic, b"%d" % self.number + bytes(60), queue_id=queue_id)
+            self.number += 1
+
+    def move(self):
+        self.write()
+        self.store.retention.delete_before(self.store.max_phy_offset - SEGMENT_BYTES)
+
+
+@pytest.fixture
+def moving(tmp_path):
+    made = MovingStore(tmp_path / "s")
+    with made.store:
+        yield made
+
+
+class Moving(ReadingRoot):
+    """Files of a store that moves on at chosen looks at one of its folders."""
+
+    def __init__(self, moving, folder, turns):
+        super().__init__(moving.path)
+        self.moving, self.folder, self.turns, self.looks = moving, folder, turns, 0
+
+    @override
+    def open(self, path, *, writable):
+        if self.folder in path.parts:
+            self.looks += 1
+            if self.looks in self.turns:
+                self.moving.move()
+        return super().open(path, writable=writable)
+
+
+class MovingWhileListed(StoreRoot):
+    """A store that moves on between the names of a listing and their lengths, once."""
+
+    def __init__(self, moving):
+        super().__init__(moving.path)
+        self.moving, self.has_moved = moving, False
+
+    @override
+    def _status_of(self, item, parts):
+        if not self.has_moved:
+            self.has_moved = True
+            self.moving.move()
+        return super()._status_of(item, parts)
+
+
+def test_a_listing_of_which_all_goes_is_made_again(moving):
+    folder = moving.path / "commitlog"
+    listed = [entry.name for entry in MovingWhileListed(moving).list_dir(folder)]
+    assert listed == [entry.name for entry in StoreRoot(moving.path).list_dir(folder)] != []
+    scanned = [name for name, _status in MovingWhileListed(moving).scan(folder)]
+    assert scanned == [name for name, _status in StoreRoot(moving.path).scan(folder)] != []
+
+
+@pytest.mark.parametrize("folder", ["commitlog", "consumequeue"])
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_a_log_of_which_all_goes_during_a_look_is_looked_at_again(moving, folder, turn):
+    files = Moving(moving, folder, {turn})
+    with MessageStore.open(moving.path, read_only=True, files=files) as store:
+        assert files.looks >= turn
+        assert [one for one in store.recovery.findings if one.severity is Severity.LOSS] == []
+        for key in QUEUES:
+            assert read_through_moving(store, *key) > 0
+
+
+def read_through_moving(store, topic, queue_id):
+    at, seen = store.min_offset(topic, queue_id), 0
+    while (found := store.get(topic, queue_id, at)).status in (GetStatus.FOUND, GetStatus.OFFSET_TOO_SMALL):
+        assert found.lost == ()
+        at, seen = found.next_offset, seen + len(found.records)
+    return seen
+
+
+def test_queue_files_that_go_time_and_again_do_not_end_a_look(moving):
+    files = Moving(moving, "consumequeue", range(1, 80))
+    with MessageStore.open(moving.path, read_only=True, files=files) as store:
+        assert sum(read_through_moving(store, *key) for key in QUEUES) > 0
+
+
+class MovingRoot(StoreRoot):
+    """A store that moves on whenever its log has just been listed, for a few times."""
+
+    def __init__(self, moving, times):
+        super().__init__(moving.path)
+        self.moving, self.times = moving, times
+
+    @override
+    def list_dir(self, path):
+        found = super().list_dir(path)
+        if path.name == "commitlog" and self.times:
+            self.times -= 1
+            self.moving.move()
+        return found
+
+
+@pytest.mark.parametrize("times", range(1, 9))
+def test_a_backup_of_a_log_of_which_all_goes_meanwhile_has_the_log_that_came(moving, tmp_path, times):
+    done = make_backup(MovingRoot(moving, times), moving.path, tmp_path / "backup")
+    assert done.is_hot
+    report = check_store(tmp_path / "backup")
+    assert [str(finding) for finding in report.findings if finding.severity is Severity.LOSS] == []
+    assert report.records > 0
 
 
 class Vanishing(ReadingRoot):

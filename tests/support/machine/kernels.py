@@ -11,15 +11,16 @@ import pytest
 
 from seglog.storage.kernels import NATIVE, PYTHON
 from seglog.storage.kernels import block_sums as sums_module
+from seglog.storage.kernels import gather as gather_module
 from seglog.storage.kernels import index_entries as entries_module
 from seglog.storage.kernels import index_keys as keys_module
 from seglog.storage.kernels import key_winners as winners_module
+from seglog.storage.kernels import message_columns as columns_module
 from seglog.storage.kernels import parallel_walk as side_by_side_module
 from seglog.storage.kernels import pending_record as append_module
 from seglog.storage.kernels import queue_rows as units_module
 from seglog.storage.kernels import record_facts as facts_module
 from seglog.storage.kernels import record_moves as moves_module
-from seglog.storage.kernels import string_columns as strings_module
 from seglog.storage.kernels import walk as walk_module
 from seglog.storage.kernels import walk_into as walk_into_module
 
@@ -55,9 +56,8 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(entries_module, "native_follow", module and module.follow_entries)
         patch.setattr(entries_module, "native_stand_for", module and module.entries_stand_for)
         patch.setattr(sums_module, "native_block_sums", module and module.block_sums)
-        patch.setattr(strings_module, "native_copy", module and module.copy_strings)
-        patch.setattr(strings_module, "native_map", module and module.property_map)
-        patch.setattr(strings_module, "native_values", module and module.property_values)
+        patch.setattr(gather_module, "native_copy", module and module.copy_strings)
+        patch.setattr(columns_module, "native_columns", module and module.message_columns)
         patch.setattr(facts_module, "native_facts", module and module.record_facts)
         patch.setattr(moves_module, "native_moves", module and module.move_records)
         patch.setattr(winners_module, "native_last", module and module.last_of_keys)

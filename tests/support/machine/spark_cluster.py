@@ -9,20 +9,24 @@ import subprocess
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pyspark
 
 import seglog
+from tests.support.machine.java_classes import quick_java
 from tests.support.machine.patience import patience_s
 
 _LOOPBACK: Final = "127.0.0.1"
 _DEPLOY: Final = "org.apache.spark.deploy"
 _START_LIMIT_S: Final = 60.0
 _STEP_S: Final = 0.1
-_JAVA: Final = ("-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_PARENT: Final = 1
+_SESSION: Final = 3
+"""Of the fields of ``/proc/PID/stat`` behind the name."""
+_JAVA: Final = ("-Xmx192m", "-XX:+UseSerialGC")
 
 
 class Cluster:
@@ -59,6 +63,19 @@ class Cluster:
         """Kills a worker and its executors, all at once."""
         _kill(self._processes[1 + number])
 
+    def python_workers(self) -> list[int]:
+        """Returns the Python processes of executors that run tasks: they are forks of one that runs none."""
+        sessions = {process.pid for process in self._processes[1:]}
+        found: dict[int, int] = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):  # it ended meanwhile
+                    fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                    is_python = b"pyspark.daemon" in (entry / "cmdline").read_bytes()
+                    if is_python and int(fields[_SESSION]) in sessions:
+                        found[int(entry.name)] = int(fields[_PARENT])
+        return [pid for pid, parent in found.items() if parent in found]
+
     def stop(self) -> None:
         """Stops all that was started."""
         for process in self._processes:
@@ -74,7 +91,10 @@ class Cluster:
             "SPARK_SCALA_VERSION": scala,
         }
         with (self._folder / f"{name}-{len(self._processes)}.log").open("wb") as log:
-            command = ["java", *_JAVA, "-cp", f"{home}/jars/*", f"{_DEPLOY}.{name}", "--host", _LOOPBACK]
+            # As Spark has it for sessions, for whose jars in this order the archive of classes is.
+            logger = next((home / "jars").glob("slf4j-api-*.jar"))
+            command = ["java", *_JAVA, *quick_java().split(), "-cp", f"{home}/conf:{logger}:{home}/jars/*"]
+            command += [f"{_DEPLOY}.{name}", "--host", _LOOPBACK]
             self._processes.append(
                 subprocess.Popen(
                     [*command, *arguments],

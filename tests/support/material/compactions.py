@@ -97,7 +97,8 @@ def survivors(filled: Filled, policies: dict[str, Policy], *, allow_undelivered:
                 goes |= room < 0
             goes |= policy.retention_ms is not None and age_ms > policy.retention_ms
             goes |= not policy.erased.isdisjoint([*message.keys, message.properties.get("KEYS", "")])
-            floors = [at for (_g, t, q), at in filled.offsets.items() if (t, q) == (topic, queue_id)]
+            groups = {group for group, of_topic, _queue in filled.offsets if of_topic == topic}
+            floors = [filled.offsets.get((group, topic, queue_id), 0) for group in groups]
             is_held = not allow_undelivered and bool(floors) and message.queue_offset >= min(floors)
             if not goes or is_held:
                 kept.add((topic, queue_id, message.queue_offset))

@@ -22,11 +22,15 @@ from seglog.spark.source.values import columns
 from seglog.spark.source.values.columns import Wanted
 from seglog.spark.source.values.host_columns import HostColumns
 from seglog.spark.source.values.inflated_bodies import COMPRESSION_BITS, inflate_bodies, with_inflated
-from seglog.spark.source.values.property_columns import PropertyColumns
-from seglog.spark.source.values.strings import as_text, gather
+from seglog.spark.source.values.inner_batches import BatchRecord, InnerMessages, Unwrapping
+from seglog.spark.source.values.native_columns import NativeColumns
+from seglog.spark.source.values.property_columns import PropertyColumns, properties_of
+from seglog.spark.source.values.strings import gather, strings_of
+from seglog.spark.source.wanted.selection import Chooser
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.record import (
     FLAG_AT,
+    INNER_BATCH,
     LOST_FLAG,
     PLACEHOLDER_FLAG,
     PLACEHOLDER_PROPERTIES_BYTES,
@@ -45,6 +49,9 @@ from seglog.storage.kernels.gather import (
 from seglog.storage.kernels.walk import Rows, are_dispatched
 from seglog.storage.overlay import UNIT, LostMessages
 
+BATCH_BYTES: Final = 4 << 20
+"""Of the log in a batch that holds all of it, about. Worker and Java ask the system for the memory of longer
+ones each time, and those are out of the processor's caches before they are read."""
 _MS: Final = 1000
 _MAX_TIMESTAMP_MS: Final = (1 << 63) // _MS - 1
 _OF_ROWS: Final = {
@@ -92,6 +99,7 @@ class Messages:
         queues: Topic and number of the queues that its rows belong to.
         inflates: Whether bodies are inflated.
         has_placeholders: Whether placeholders are left among them.
+        unwraps: Chooses among the messages of inner batches; None if a batch is one row.
     """
 
     def __init__(
@@ -101,8 +109,11 @@ class Messages:
         *,
         inflates: bool = False,
         has_placeholders: bool = False,
+        unwraps: Chooser | None = None,
     ) -> None:
         self._inflates = inflates
+        self._unwraps = unwraps
+        self._window = window
         self._buffer: Bytes = np.frombuffer(window.memory, np.uint8)
         self._queues = queues
         rows = window.rows[are_dispatched(window.rows)]
@@ -115,9 +126,28 @@ class Messages:
 
     def batch(self, wanted: Sequence[Wanted], constants: Constants) -> pa.RecordBatch:
         """Returns the columns that are wanted."""
-        arrays = [self._array(one, constants) for one in wanted]
+        filled = NativeColumns(self._window.memory, self._window.phy_offset, self.rows, wanted)
+        arrays = [self._array(one, constants, filled) for one in wanted]
         schema = pa.schema([(one.asked_as, one.type) for one in wanted])
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if self._unwraps is None or not (batches := np.flatnonzero(self.rows["sys_flag"] & INNER_BATCH)).size:
+            return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        unwrapping = Unwrapping(len(self.rows), InnerMessages(self._buffer, self._batch_records(batches)))
+        arrays = [unwrapping.column(one.name, array) for one, array in zip(wanted, arrays, strict=True)]
+        found = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return found.filter(pa.array(self._unwraps.has_offsets(*unwrapping.places(self.rows))))
+
+    def _batch_records(self, batches: Ints) -> list[BatchRecord]:
+        _ok, bodies, body_sizes = body_ranges(self._positions, self._sizes, self._heads)
+        properties, property_sizes = self._property_ranges
+        return [
+            BatchRecord(
+                row,
+                int(self.rows["queue_offset"][row]),
+                slice(int(bodies[row]), int(bodies[row] + body_sizes[row])),
+                slice(int(properties[row]), int(properties[row] + property_sizes[row])),
+            )
+            for row in batches.tolist()
+        ]
 
     @cached_property
     def _heads(self) -> dict[str, Ints]:
@@ -138,10 +168,26 @@ class Messages:
         _ok, starts, sizes = properties_ranges(self._buffer, self._positions, self._sizes, self._heads)
         return starts, sizes
 
-    def _array(self, wanted: Wanted, constants: Constants) -> pa.Array:
+    def _native(self, found: NativeColumns, wanted: Wanted) -> pa.Array | None:
+        """Returns a column that native kernels filled, None for others."""
+        name, kind = wanted.name, wanted.type
+        if name == "properties":
+            return found.mapping() if kind == columns.PROPERTY_MAP else None
+        numbers = found.numbers(name)
+        if numbers is not None:
+            return _time(numbers, kind) if name == "bornTimestamp" else _number(numbers, kind)
+        strings = found.strings(name, kind)
+        if strings is not None and name == "body" and self._inflated:
+            return with_inflated(strings, self._inflated)
+        return strings
+
+    def _array(self, wanted: Wanted, constants: Constants, found: NativeColumns) -> pa.Array:
         name, kind = wanted.name, wanted.type
         if name in _OF_ROWS:
             return pa.array(self.rows[_OF_ROWS[name]], kind)
+        native = self._native(found, wanted)
+        if native is not None:
+            return native
         if name in _OF_HEADS:
             return _number(self._heads[_OF_HEADS[name]], kind)
         return _MAKERS[name](self, kind, constants)
@@ -175,13 +221,16 @@ class Messages:
         return pa.array(flags, kind)
 
     def _record(self, _kind: pa.DataType, _constants: Constants) -> pa.Array:
-        return gather(self._buffer, self._positions, self._sizes)
+        ends = self._positions + self._sizes
+        if not len(ends) or (ends[:-1] != self._positions[1:]).any():
+            return gather(self._buffer, self._positions, self._sizes)
+        # One behind the other as they are: the window itself is the column.
+        first = int(self._positions[0])
+        offsets = np.append(self._positions, ends[-1]) - first
+        return strings_of(offsets.astype(np.int32), self._buffer[first : int(ends[-1])])
 
     def _all_properties(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
-        if kind == columns.PROPERTY_MAP:
-            return self._properties.mapping(kind)
-        raw = gather(self._buffer, *self._property_ranges)
-        return as_text(raw) if kind == columns.STRING else raw
+        return properties_of(self._properties, (self._buffer, *self._property_ranges), kind)
 
     def _born_time(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
         return _time(self._heads["born_timestamp_ms"], kind)
@@ -214,6 +263,9 @@ class Messages:
     def _store(self, kind: pa.DataType, constants: Constants) -> pa.Array:
         return pa.repeat(pa.scalar(constants.store, kind), len(self.rows))
 
+    def _placeholder(self, kind: pa.DataType, _constants: Constants) -> pa.Array:
+        return pa.array(_are_placeholders(self._buffer, self._positions, self.rows), kind)
+
 
 _MAKERS: Final[Mapping[str, Callable[[Messages, pa.DataType, Constants], pa.Array]]] = {
     "topic": Messages._topic,
@@ -232,7 +284,13 @@ _MAKERS: Final[Mapping[str, Callable[[Messages, pa.DataType, Constants], pa.Arra
     "tags": Messages._tags,
     "brokerName": Messages._broker_name,
     "store": Messages._store,
+    "placeholder": Messages._placeholder,
 }
+
+
+def is_wide(wanted: Sequence[Wanted]) -> bool:
+    """Returns whether batches of some columns are about as long as what is read for them."""
+    return any(one.name in ("body", "record") for one in wanted)
 
 
 def iter_batches(
@@ -244,14 +302,22 @@ def iter_batches(
     *,
     inflates: bool,
     has_placeholders: bool = False,
+    unwraps: Chooser | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the messages of windows, at most ``batch_rows`` at a time."""
+    """Yields the messages of windows, at most ``batch_rows`` records at a time, and of whole ones fewer."""
+    wide = is_wide(wanted)
     for window in windows:
         count = len(window.rows)
         parts = -(-count // batch_rows)
+        if wide:
+            parts = max(
+                parts, min(count, -(-int(window.rows["size_bytes"].sum(dtype=np.int64)) // BATCH_BYTES))
+            )
         for start, end in _even(count, parts):
             part = Window(window.memory, window.phy_offset, window.rows[start:end])
-            messages = Messages(part, queues, inflates=inflates, has_placeholders=has_placeholders)
+            messages = Messages(
+                part, queues, inflates=inflates, has_placeholders=has_placeholders, unwraps=unwraps
+            )
             if len(messages.rows):
                 yield messages.batch(wanted, constants)
 
@@ -305,6 +371,6 @@ def _number(values: Ints, kind: pa.DataType) -> pa.Array:
 def _time(values: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
     if kind != columns.TIMESTAMP:
         return pa.array(values, kind)
-    fits = np.abs(values) <= _MAX_TIMESTAMP_MS
+    fits = (values >= -_MAX_TIMESTAMP_MS) & (values <= _MAX_TIMESTAMP_MS)
     mask = None if fits.all() else ~fits
     return pa.array(np.where(fits, values, 0) * _MS, pa.int64(), mask=mask).view(kind)

@@ -110,7 +110,7 @@ class QueuePath:
         for run in full:
             if run.wanted is None:
                 self._look_at(run, split)
-        found = [window for one in stretches for window in self._rows.windows(one, _refuse, keep=True)]
+        found = [window for one in stretches for window in self._rows.windows(one, _refuse)]
         self._compare(full, found)
         return found
 

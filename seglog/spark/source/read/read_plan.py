@@ -10,13 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from seglog.spark.remote_files import locate
-from seglog.spark.source.read.batches import Constants, iter_batches, tombstone_losses
+from seglog.spark.source.read.batches import Constants, is_wide, iter_batches, tombstone_losses
 from seglog.spark.source.read.log_plan import LogPlan, LogSplit, plan_log
 from seglog.spark.source.read.losses import Loss, report_losses
 from seglog.spark.source.read.queue_path import QueuePath
 from seglog.spark.source.read.queue_spans import QueueSpans, spans_of_times
 from seglog.spark.source.read.queue_units import look_at_store
 from seglog.spark.source.read.split_rows import SplitRows, Window
+from seglog.spark.source.read.unknown_topics import warn_of_unknown_topics
 from seglog.spark.source.values.columns import Wanted
 from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import MOST, Chooser, Selection
@@ -55,6 +56,7 @@ def plan_pieces(options: Options) -> list[Piece]:
         NotAStoreError: The path leads to something else.
         UnsupportedStoreError: A store is of another kind.
     """
+    warn_of_unknown_topics(options)
     pieces = pieces_of([_plan(path, options) for path in options.paths], options)
     if not options.starting_by_ms and not options.ending_by_ms:
         return pieces
@@ -97,7 +99,9 @@ def read_piece(
     if piece.spans is not None:
         selection = piece.spans.of(selection)
     files, _root = locate(path)
-    rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=options.batch_rows)
+    # Batches of whole messages are shorter than any window: a longer one would hold no longer ones.
+    window_rows = 1 if is_wide(wanted) else options.batch_rows
+    rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=window_rows)
     names = rows.queues.names
     constants = Constants(options.broker_name(piece.store), path)
     try:
@@ -107,7 +111,11 @@ def read_piece(
             windows = queues.windows(piece.split, options.access_path)
         if windows is None:
             windows = rows.windows(piece.split, lose)
-        chosen = _choose(windows, Chooser(selection, names))
+        unwraps = options.inner_batches == "messages"
+        # A stream continues behind records: what it has read of a batch is all of it.
+        wanted_messages = options.selection if piece.tells_tombstones else selection
+        chooser = Chooser(selection, names, unwraps=unwraps and not piece.tells_tombstones)
+        chosen = _choose(windows, chooser)
         if piece.tells_tombstones:
             chosen = _telling_tombstones(chosen, names, lose)
         yield from iter_batches(
@@ -118,6 +126,7 @@ def read_piece(
             options.batch_rows,
             inflates=options.decompress,
             has_placeholders=options.include_placeholders,
+            unwraps=Chooser(wanted_messages, names) if unwraps else None,
         )
     finally:
         rows.close()

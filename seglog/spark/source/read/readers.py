@@ -5,7 +5,7 @@ PySpark makes a reader in a process of its own to plan, and sends it to the task
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
     from seglog.spark.source.values.columns import Wanted
     from seglog.spark.source.wanted.options import Options
+    from seglog.spark.source.wanted.selection import Selection
 
 
 class PiecePartition(InputPartition):
-    """A partition: one piece of a store."""
+    """A partition: one piece of a store, and which messages of it are wanted."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Piece, selection: Selection) -> None:
         super().__init__(piece)
         self.piece = piece
+        self.selection = selection
 
 
 class MessageReader(DataSourceReader):
@@ -50,14 +52,14 @@ class MessageReader(DataSourceReader):
     @override
     def partitions(self) -> list[InputPartition]:
         """Returns one partition for each piece."""
-        return [PiecePartition(piece) for piece in plan_pieces(self._options)]
+        return [PiecePartition(piece, self._selection) for piece in plan_pieces(self._options)]
 
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the messages of a partition; PySpark makes one of its own where there is none."""
         keep_modules()
         if isinstance(partition, PiecePartition):
-            yield from read_piece(partition.piece, self._options, self._selection, self._wanted)
+            yield from read_piece(partition.piece, self._options, partition.selection, self._wanted)
 
 
 class TablePartition(InputPartition):
@@ -73,10 +75,10 @@ class TableReader(DataSourceReader):
 
     Args:
         options: What was asked for.
-        names: Columns.
+        names: Columns, by the names that they shall have.
     """
 
-    def __init__(self, options: Options, names: list[str]) -> None:
+    def __init__(self, options: Options, names: Mapping[str, str]) -> None:
         self._options = options
         self._names = names
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.spark.source.read.log_plan import LogSplit
 from seglog.spark.source.read.losses import Loss
+from seglog.spark.source.read.window_memory import WindowMemory
 from seglog.storage.directory import LogReader, StoreGeometry
 from seglog.storage.files import Files
 from seglog.storage.kernels.walk import QueueTable, Rows
@@ -25,7 +25,7 @@ from seglog.storage.walk import SegmentWalk, Split
 LOOK_BACK_BYTES: Final = 4 << 20
 """RocketMQ's ``maxMessageSize``."""
 _WINDOW_BYTES: Final = 8 << 20
-_MAX_WINDOW_BYTES: Final = 64 << 20
+_MAX_WINDOW_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SplitRows:
         root: The store directory.
         geometry: Lengths of its files.
         verify: Whether to compute checksums.
-        batch_rows: How many records a window should hold, as far as 64 MiB hold them.
+        batch_rows: How many records a window should hold, as far as 16 MiB hold them.
 
     Attributes:
         queues: The queues that rows belong to.
@@ -69,28 +69,23 @@ class SplitRows:
         self._reader = LogReader(files, root, geometry.segment_size_bytes)
         self._batch_rows = batch_rows
         self._window_bytes = _WINDOW_BYTES
-        # New memory for each window would take as long as the walk over it.
-        self._scratch: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-        self._keeps = False
+        self._memory = WindowMemory()
         self.queues = QueueTable()
         self._walk = SegmentWalk(
             self._reader, geometry.segment_size_bytes, self.queues, verify=verify, read=self._read
         )
 
-    def windows(
-        self, split: LogSplit, lose: Callable[[Loss], None], *, keep: bool = False
-    ) -> Iterator[Window]:
+    def windows(self, split: LogSplit, lose: Callable[[Loss], None]) -> Iterator[Window]:
         """Yields the records of a split in log order.
 
         Args:
             split: The split.
             lose: Called with every stretch of it without records, where that is no end of a file or log.
-            keep: Whether a window's memory stays when the next one is asked for: then it is not used again.
         """
         begin = max(split.floor, split.start - LOOK_BACK_BYTES)
         position = begin if begin == split.floor else self._next_record(begin, split)
         while position is not None:
-            position = yield from self._stretch(split, position, lose, keep=keep)
+            position = yield from self._stretch(split, position, lose)
 
     def close(self) -> None:
         """Closes the files that were read last."""
@@ -101,11 +96,11 @@ class SplitRows:
         return self._reader.read(phy_offset, size_bytes)
 
     def _stretch(
-        self, split: LogSplit, position: int, lose: Callable[[Loss], None], *, keep: bool
+        self, split: LogSplit, position: int, lose: Callable[[Loss], None]
     ) -> Generator[Window, None, int | None]:
         """Yields records one behind the other; returns where the split goes on, None at its end."""
         walk = self._walk
-        walk.window_bytes, self._keeps = self._window_bytes, keep
+        walk.window_bytes = self._window_bytes
         for rows, _keys, window in walk.run(_range(split), position):
             first = int(np.searchsorted(rows["phy_offset"], split.start))
             if first < len(rows) and window is not None:
@@ -124,11 +119,8 @@ class SplitRows:
         return resumed
 
     def _read(self, phy_offset: int, size_bytes: int) -> memoryview:
-        if self._keeps:
-            return self._reader.read(phy_offset, size_bytes)
-        if len(self._scratch) < size_bytes:
-            self._scratch = np.empty(size_bytes, np.uint8)
-        return self._reader.read_into(phy_offset, self._scratch[:size_bytes].data)
+        size_bytes = min(size_bytes, self._reader.available(phy_offset))
+        return self._reader.read_into(phy_offset, self._memory.take(size_bytes))
 
     def _next_record(self, start: int, split: LogSplit) -> int | None:
         return next((at for at, _row in self._walk.proven(_range(split), start)), None)

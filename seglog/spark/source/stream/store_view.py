@@ -30,9 +30,19 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class FollowedStore:
-    """A store that is followed, and what it is called."""
+    """A store that is followed.
 
-    name: str
+    Attributes:
+        key: What offsets call it; no other store has it.
+        path: The path or address as it was given.
+        broker_name: The option ``brokerName``, which several stores may have.
+        files: Where it is.
+        root: The store directory.
+    """
+
+    key: str
+    path: str
+    broker_name: str | None
     files: Files
     root: Path
 
@@ -84,7 +94,7 @@ class StoreView:
         if all(self._fits(queue) for queue in self.queues.ends) and self.queues.ends:
             return self.queues
         if self.listing.log_files:
-            _log.warning("%s: the queues do not fit the log; all of it is walked", self.store.name)
+            _log.warning("%s: the queues do not fit the log; all of it is walked", self.store.path)
         walked = _WalkedUnits(self)
         return StoreQueues(walked, walked, [Queue(*key) for key in walked.queues])
 

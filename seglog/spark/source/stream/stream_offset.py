@@ -1,6 +1,7 @@
 """How far a stream has come, as its checkpoint keeps it.
 
-    {"broker-a": {
+    {"/data/broker-a/store": {
+        "brokerName": "broker-a", "wanted": {"subscribe": ["orders"]},
         "physicalOffset": 4096, "storeTimestamp": 1700000000000,
         "queues": {"orders": {"0": 17}},
         "lastRecord": {"physicalOffset": 3800, "size": 296, "crc32": 907060870,
@@ -11,6 +12,11 @@ A stream continues at ``physicalOffset``. ``lastRecord`` is the record before it
 bytes: as long as that record is there, the log is the one that was read. ``queues`` has the offset where
 each queue continues, by which the stream goes on in a log that is another one. Then ``alreadyRead`` stays
 until the stream is behind ``end``: of what is before, messages below those queue offsets were read.
+
+The key of a store is its absolute path, or its address without what only says how to connect
+(:func:`seglog.spark.source.wanted.identity.store_key`); earlier versions took ``brokerName``, or the path as
+it was spelt. ``isAbsent`` is there for a store that was not read when the batch was planned, and ``wanted``
+says which messages the stream began with (:mod:`seglog.spark.source.stream.noted_selection`).
 """
 
 from __future__ import annotations
@@ -48,6 +54,17 @@ class AlreadyRead(TypedDict):
     queues: Queues
 
 
+class Noted(TypedDict, total=False):
+    """Which messages a stream began with; what is not there selects nothing."""
+
+    subscribe: list[str]
+    subscribePattern: str
+    assign: dict[str, list[int]]
+    endingTimestamp: int
+    startingTimestamp: int
+    startingOffsets: Queues
+
+
 class StoreOffset(TypedDict):
     """How far a stream has come in one store."""
 
@@ -56,6 +73,9 @@ class StoreOffset(TypedDict):
     queues: Queues
     lastRecord: NotRequired[LastRecord]
     alreadyRead: NotRequired[AlreadyRead]
+    brokerName: NotRequired[str]
+    wanted: NotRequired[Noted]
+    isAbsent: NotRequired[bool]
 
 
 StreamOffset: TypeAlias = dict[str, StoreOffset]

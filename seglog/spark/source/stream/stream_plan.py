@@ -1,9 +1,9 @@
 """How far a stream has come, and how far its next batch goes. No Spark in here.
 
 A stream follows the log, so that a message is read once even if its queue is lost, and queues and topics
-that are new need no discovery. What its offset holds is in :mod:`seglog.spark.source.stream.stream_offset`.
-Stores are called by ``brokerName``, else by path. Only what is whole is before the end of a batch: a writer
-may be at work.
+that are new need no discovery. What its offset holds is in :mod:`seglog.spark.source.stream.stream_offset`,
+which place of it belongs to which store in :mod:`seglog.spark.source.stream.known_stores`. Only what is whole
+is before the end of a batch: a writer may be at work.
 
 Each plan looks whether the log still is the one that was read (:mod:`seglog.spark.source.stream.continuity`),
 also that of a batch which was planned before a restart, and is read again after it.
@@ -11,7 +11,7 @@ also that of a batch which was planned before a restart, and is read again after
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -24,18 +24,24 @@ from seglog.spark.source.read.losses import Loss, report_losses
 from seglog.spark.source.read.queue_spans import QueueSpans, spans_of_times
 from seglog.spark.source.read.read_plan import Piece, pieces_of
 from seglog.spark.source.read.store_times import files_of_times
+from seglog.spark.source.read.unknown_topics import warn_of_unknown_topics
 from seglog.spark.source.stream.continuity import is_same_log, missing_since, resume
+from seglog.spark.source.stream.known_stores import KnownPlaces, find_places
+from seglog.spark.source.stream.noted_selection import as_begun, noted
 from seglog.spark.source.stream.store_view import FollowedStore, StoreView
 from seglog.spark.source.stream.stream_offset import (
     AlreadyRead,
     Key,
+    LastRecord,
     StoreOffset,
     StreamOffset,
     as_json,
     by_key,
     describe_record,
+    is_there,
 )
 from seglog.spark.source.stream.stream_steps import Step, step_by_units, step_by_walk
+from seglog.spark.source.wanted.identity import store_key
 from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import MOST, Selection
 
@@ -48,7 +54,7 @@ class StreamPlan:
     """Plans the batches of a stream.
 
     Attributes:
-        options: What was asked for.
+        options: What was asked for, with the beginning that the checkpoint says.
         walked_bytes: How long a stretch may be that is walked to see where a batch ends.
         clock: Measures how long a batch has waited for messages.
     """
@@ -67,13 +73,14 @@ class StreamPlan:
 
         From offsets by queue it begins at the first of their messages; what is before them is left out.
         """
-        return {store.name: self._initial(store) for store in self._stores()}
+        warn_of_unknown_topics(self.options)
+        return self._noted({store.key: self._initial(store) for store in self._stores()}, {})
 
     def stop_at_end(self) -> None:
         """Takes nothing from now on that was written after this."""
         for store in self._stores():
             with closing(self._look(store, {})) as view:
-                self._targets[store.name] = view.end.phy_offset
+                self._targets[store.key] = view.end.phy_offset
 
     def advance(self, start: StreamOffset, max_messages: int | None) -> StreamOffset:
         """Returns where the next batch ends.
@@ -86,16 +93,18 @@ class StreamPlan:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
         """
         end: StreamOffset = {}
+        self.options = as_begun(self.options, start)
         stores = list(self._stores())
+        known = self._known(stores, start)
         left, total = max_messages, 0
         for number, store in enumerate(stores):
             share = None if left is None else -(-left // (len(stores) - number))
-            begin = self._start_of(store, start)
+            begin = self._start_of(store, known.of_stores)
             with closing(self._look(store, by_key(begin["queues"]))) as view:
-                end[store.name], taken = self._advance(view, begin, share)
+                end[store.key], taken = self._advance(view, begin, share)
             left = None if left is None else left - taken
             total += taken
-        return start if self._waits(total) else end
+        return start if self._waits(total) else self._noted(end, known.of_absent)
 
     def pieces(self, start: StreamOffset, end: StreamOffset) -> list[Piece]:
         """Returns what the tasks of a batch read.
@@ -103,7 +112,14 @@ class StreamPlan:
         Raises:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
         """
-        found = [self._plan(store, self._start_of(store, start), end) for store in self._stores()]
+        self.options = as_begun(as_begun(self.options, start), end)
+        stores = list(self._stores())
+        begins, ends = self._known(stores, start), self._known(stores, end)
+        _check_absent(begins.of_absent, ends.of_absent)
+        found = [
+            self._plan(store, self._start_of(store, begins.of_stores), ends.of_stores.get(store.key))
+            for store in stores
+        ]
         spans = [one for _plan, one in found]
         return [
             replace(piece, spans=spans[piece.store], tells_tombstones=True)
@@ -120,11 +136,32 @@ class StreamPlan:
 
     def _stores(self) -> Iterator[FollowedStore]:
         for number, path in enumerate(self.options.paths):
-            store = FollowedStore(self.options.broker_name(number) or path, *locate(path))
+            name = self.options.broker_name(number)
+            store = FollowedStore(store_key(path), path, name, *locate(path))
             if path not in self._checked:
                 check_log_names(store.files, store.root)
                 self._checked.add(path)
             yield store
+
+    def _known(self, stores: Sequence[FollowedStore], offset: StreamOffset) -> KnownPlaces:
+        def has_record(store: FollowedStore, last: LastRecord) -> bool:
+            with closing(self._look(store, {})) as view:
+                return is_there(view.reader, last)
+
+        return find_places(stores, offset, has_record)
+
+    def _noted(self, found: StreamOffset, absent: StreamOffset) -> StreamOffset:
+        """Returns an offset with what a restart must know; absent stores go on there when they come back."""
+        names = {
+            store_key(path): self.options.broker_name(number)
+            for number, path in enumerate(self.options.paths)
+        }
+        offset: StreamOffset = {}
+        for key, at in found.items():
+            offset[key] = {**at, "wanted": noted(self.options)}
+            if (name := names[key]) is not None:
+                offset[key]["brokerName"] = name
+        return offset | {key: {**at, "isAbsent": True} for key, at in absent.items()}
 
     def _look(self, store: FollowedStore, hints: Mapping[Key, int]) -> StoreView:
         return StoreView(store, hints, verify=self.options.verify)
@@ -142,8 +179,8 @@ class StreamPlan:
 
     def _start_of(self, store: FollowedStore, start: StreamOffset) -> StoreOffset:
         """Returns where a stream continues in a store; a store that it had not yet is read from its start."""
-        if store.name in start:
-            return start[store.name]
+        if store.key in start:
+            return start[store.key]
         with closing(self._look(store, {})) as view:
             return _earliest(view)
 
@@ -163,19 +200,19 @@ class StreamPlan:
 
     def _advance(self, view: StoreView, start: StoreOffset, most: int | None) -> tuple[StoreOffset, int]:
         """Returns where the next batch of a store ends, and how many messages it has."""
-        name, already = view.store.name, start.get("alreadyRead")
+        key, already = view.store.key, start.get("alreadyRead")
         if not is_same_log(view, start):
             start, already = self._resumed(view, start)
         elif already is not None and start["physicalOffset"] >= already["end"]:
             already = None
-        limit = max(self._targets.get(name, MOST), start["physicalOffset"])
+        limit = max(self._targets.get(key, MOST), start["physicalOffset"])
         step = self._step(view, start, self._selection(already), limit, most)
         if step.reaches_end:
             # The end that the walk came to is newer than the queues: what they know behind it is lost.
             self._report(view, view.lost_behind(step.place))
         self._report(view, step.holes or ())
         end = _offset_behind(view, start, step)
-        self._holes[name, start["physicalOffset"], end["physicalOffset"]] = step.holes or ()
+        self._holes[key, start["physicalOffset"], end["physicalOffset"]] = step.holes or ()
         if already is not None:
             floors = by_key(already["queues"])
             known = by_key(end["queues"])
@@ -188,8 +225,8 @@ class StreamPlan:
         found = resume(view, start, self.options.selection)
         self._report(view, found.losses)
         floors = as_json(found.floors)
-        if view.store.name in self._targets:
-            self._targets[view.store.name] = view.end.phy_offset
+        if view.store.key in self._targets:
+            self._targets[view.store.key] = view.end.phy_offset
         begun: StoreOffset = {"physicalOffset": found.begin, "storeTimestamp": 0, "queues": floors}
         return begun, {"begin": found.begin, "end": view.end.phy_offset, "queues": floors}
 
@@ -215,20 +252,17 @@ class StreamPlan:
         selection = self.options.selection
         concerning = [of for loss in losses if (of := loss.of(selection)) is not None]
         fails = self.options.fail_on_data_loss
-        report_losses(view.store.name, concerning, view.geometry, fails=fails, told=self._told)
+        report_losses(view.store.path, concerning, view.geometry, fails=fails, told=self._told)
 
     def _plan(
-        self, store: FollowedStore, start: StoreOffset, end: StreamOffset
+        self, store: FollowedStore, start: StoreOffset, end: StoreOffset | None
     ) -> tuple[LogPlan, QueueSpans | None]:
-        if store.name not in end:
-            raise InvalidArgumentError(
-                f"the checkpoint of this stream knows nothing of {store.name}",
-                help="begin with a new checkpointLocation, or read the same stores by the same names",
-            )
-        behind = end[store.name]
-        with closing(self._look(store, by_key(behind["queues"]))) as view:
-            extent, spans = self._extent(view, start, behind)
-            holes = self._holes.get((store.name, extent.start, extent.stop), ())
+        if end is None:  # it came after the batch was planned
+            with closing(self._look(store, {})) as view:
+                return LogPlan(store.root, view.geometry, (), (), 0), None
+        with closing(self._look(store, by_key(end["queues"]))) as view:
+            extent, spans = self._extent(view, start, end)
+            holes = self._holes.get((store.key, extent.start, extent.stop), ())
             files, segment = view.listing.log_files, view.geometry.segment_size_bytes
             inside = [
                 one
@@ -274,6 +308,22 @@ class StreamPlan:
             begin, floors = before.begin, dict(before.floors)
         spans = QueueSpans(floors, behind.floors)
         return range(begin, max(begin, view.end.phy_offset)), spans
+
+
+def _check_absent(before: StreamOffset, behind: StreamOffset) -> None:
+    """Refuses a batch that was planned before a restart without a store that has messages in it.
+
+    Raises:
+        InvalidArgumentError: There is one.
+    """
+    for key, at in behind.items():
+        if not at.get("isAbsent", False) and before.get(key, {}) != at:
+            raise InvalidArgumentError(
+                f"a batch that this stream has planned, but not done, has messages of {key}, which is not"
+                " among the paths",
+                help="run the stream once with that store, then without it; or begin with a new"
+                " checkpointLocation",
+            )
 
 
 def _spans(already: AlreadyRead) -> QueueSpans:

@@ -66,14 +66,14 @@ class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Returns one partition for each piece of a batch."""
         pieces = self._plan.pieces(cast(StreamOffset, start), cast(StreamOffset, end))
-        return [PiecePartition(piece) for piece in pieces]
+        return [PiecePartition(piece, self._plan.options.selection) for piece in pieces]
 
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the messages of a partition."""
         keep_modules()
         if isinstance(partition, PiecePartition):
-            yield from read_piece(partition.piece, self._options, self._options.selection, self._wanted)
+            yield from read_piece(partition.piece, self._options, partition.selection, self._wanted)
 
     @override
     def commit(self, end: dict[str, object]) -> None:

@@ -21,6 +21,7 @@ from seglog.errors import InvalidArgumentError
 INT: Final = pa.int32()
 BIGINT: Final = pa.int64()
 STRING: Final = pa.string()
+BOOL: Final = pa.bool_()
 BINARY: Final = pa.binary()
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 PROPERTY_MAP: Final = pa.map_(pa.string(), pa.field("value", pa.string(), nullable=True))
@@ -30,6 +31,7 @@ _SPARK_NAMES: Final = {
     BIGINT: "bigint",
     STRING: "string",
     BINARY: "binary",
+    BOOL: "boolean",
     TIMESTAMP: "timestamp",
     PROPERTY_MAP: "map<string,string>",
 }
@@ -79,6 +81,9 @@ COLUMNS: Final = (
     Column("bodyCrc", (BIGINT,), "CRC-32 of the stored body as the record says it", is_usual=False),
     Column("preparedTransactionOffset", (BIGINT,), "where the half message of a commit lies", is_usual=False),
     Column("store", (STRING,), "the path that it was read from", is_usual=False),
+    Column(
+        "placeholder", (BOOL,), "whether it stands for a message that a compaction dropped", is_usual=False
+    ),
 )
 """All columns in order."""
 
@@ -145,8 +150,21 @@ def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
                 f"column {field.name!r} cannot be read as {field.type}",
                 help=f"it can be {' or '.join(_SPARK_NAMES[one] for one in known.types)}",
             )
+        check_nullable(field)
         found.append(Wanted(known.name, field.type, field.name))
     return tuple(found)
+
+
+def check_nullable(field: pa.Field) -> None:
+    """Refuses a column that must not be null: Spark has what is read say the same, and it does not.
+
+    Raises:
+        InvalidArgumentError: It is such a column.
+    """
+    if not field.nullable:
+        raise InvalidArgumentError(
+            f"column {field.name!r} cannot be read as NOT NULL", help="leave NOT NULL out of the schema"
+        )
 
 
 def column(name: str) -> Column:

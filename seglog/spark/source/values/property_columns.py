@@ -1,24 +1,63 @@
 """Columns made of properties: all of them as a map, or the values of single ones.
 
 All entries of many records are taken apart at once, by what :func:`decode_properties` says of one: pieces
-between 0x02 that have a name, 0x01 and a value count; of several with the same name the last does.
+between 0x02 that have a name, 0x01 and a value count; of several with the same name the last does. Native
+kernels do it with all columns in one pass (:mod:`seglog.spark.source.values.native_columns`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as kinds
 
-from seglog.spark.source.values.strings import as_text, gather, text_of
+from seglog.spark.source.values.strings import as_text, gather
 from seglog.storage.format.record import ENTRY_END, NAME_END
 from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overlapping
-from seglog.storage.kernels.string_columns import Ends, property_map, property_values
+from seglog.storage.kernels.message_columns import Ends
 
 _MANY_NAMES = 62
 """More names than bits of a number: then entries are sorted to find those that occur twice."""
+
+
+def map_of(kind: pa.DataType, offsets: Ends, names: pa.Array, values: pa.Array) -> pa.Array:
+    """Returns a map of Arrow.
+
+    Args:
+        kind: Its type.
+        offsets: ``(n + 1,) i4``, the entries of each row.
+        names: The names of all entries.
+        values: Their values.
+    """
+    pairs = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
+    return pa.Array.from_buffers(
+        kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], null_count=0, children=[pairs]
+    )
+
+
+class Mapped(Protocol):
+    """The properties of many records."""
+
+    def mapping(self, kind: pa.DataType) -> pa.Array:
+        """Returns them as a map for each record."""
+
+
+def properties_of(mapped: Mapped, stored: tuple[Bytes, Ints, Ints], kind: pa.DataType) -> pa.Array:
+    """Returns the column of all properties.
+
+    Args:
+        mapped: The properties.
+        stored: The buffer that holds them, where in it those of each record start, and their sizes.
+        kind: A map, text, or bytes as they are stored.
+    """
+    if kinds.is_map(kind):
+        return mapped.mapping(kind)
+    raw = gather(*stored)
+    return as_text(raw) if kinds.is_string(kind) else raw
 
 
 @dataclass(slots=True)
@@ -52,60 +91,22 @@ class PropertyColumns:
     """
 
     def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
-        self._where = buffer, starts, sizes
-
-    def mapping(self, kind: pa.DataType) -> pa.Array:
-        """Returns all properties of each record as a map."""
-        found = property_map(*self._where)
-        if found is None:
-            offsets, names, values = self._slow.mapping()
-        else:
-            offsets = found.row_offsets
-            names = text_of(found.name_offsets, found.names)
-            values = text_of(found.value_offsets, found.values)
-        pairs = pa.StructArray.from_arrays([names, values], fields=[kind.key_field, kind.item_field])
-        return pa.Array.from_buffers(
-            kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], null_count=0, children=[pairs]
-        )
-
-    def values(self, name: str) -> pa.Array:
-        """Returns the value of one property of each record as text, null where it has none."""
-        found = property_values(*self._where, name)
-        if found is None:
-            return self._slow.values(name)
-        return as_text(gather(self._where[0], *found, found[1] > 0))
-
-    @cached_property
-    def _slow(self) -> SlowPropertyColumns:
-        return SlowPropertyColumns(*self._where)
-
-
-class SlowPropertyColumns:
-    """The same without native kernels, and for records with more entries than those take.
-
-    Args:
-        buffer: The window.
-        starts: ``(n,)``, where the properties of each record start.
-        sizes: ``(n,)``, their lengths.
-    """
-
-    def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
         self._count = len(starts)
         # Each with a separator after it: 4.x writers leave the last one out.
         self._ends = np.cumsum(sizes + 1)
         self._packed = np.full(int(self._ends[-1]) if len(sizes) else 0, ENTRY_END, np.uint8)
         copy_ranges(buffer, starts, sizes, self._packed, self._ends - sizes - 1)
 
-    def mapping(self) -> tuple[Ends, pa.Array, pa.Array]:
-        """Returns the entries of each record as offsets, their names and their values."""
+    def mapping(self, kind: pa.DataType) -> pa.Array:
+        """Returns all properties of each record as a map."""
         entries = self._unique
         offsets = np.zeros(self._count + 1, np.int32)
         offsets[1:] = np.cumsum(np.bincount(entries.rows, minlength=self._count))
         names = self._text(entries.name_starts, entries.name_ends)
-        return offsets, names, self._text(entries.name_ends + 1, entries.ends)
+        return map_of(kind, offsets, names, self._text(entries.name_ends + 1, entries.ends))
 
     def values(self, name: str) -> pa.Array:
-        """Returns what :meth:`PropertyColumns.values` does."""
+        """Returns the value of one property of each record as text, null where it has none."""
         entries = self._entries
         wanted = np.frombuffer(name.encode(), np.uint8)
         found = np.flatnonzero(entries.name_ends - entries.name_starts == len(wanted))

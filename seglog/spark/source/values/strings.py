@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from seglog.storage.kernels.gather import Bytes, Ints, Mask
-from seglog.storage.kernels.string_columns import Ends, copied
+from seglog.storage.kernels.gather import Bytes, Ints, Mask, copied
+from seglog.storage.kernels.message_columns import Ends
 
 
 def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = None) -> pa.Array:
@@ -28,10 +28,7 @@ def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = Non
         sizes = np.where(is_there, sizes, 0)
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    data = copied(buffer, starts, sizes)
-    validity = None if is_there is None or is_there.all() else _bits(is_there)
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
+    return strings_of(offsets, copied(buffer, starts, sizes), is_there)
 
 
 def as_text(strings: pa.Array) -> pa.Array:
@@ -47,10 +44,18 @@ def as_text(strings: pa.Array) -> pa.Array:
         return pa.array(found, pa.string())
 
 
-def text_of(offsets: Ends, data: Bytes) -> pa.Array:
-    """Returns strings that follow one another as a ``string`` array."""
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return as_text(pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers))
+def strings_of(offsets: Ends, data: Bytes, is_there: Mask | None = None) -> pa.Array:
+    """Returns strings that follow one another as a ``binary`` array.
+
+    Args:
+        offsets: ``(n + 1,) i4``, where each begins, and the last ends.
+        data: The strings.
+        is_there: ``(n,)``, false where there is none; None if all exist.
+    """
+    validity = None if is_there is None or is_there.all() else _bits(is_there)
+    return pa.Array.from_buffers(
+        pa.binary(), len(offsets) - 1, [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
 
 
 def fixed_width(characters: Bytes) -> pa.Array:

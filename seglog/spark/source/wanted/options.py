@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeAlias
 
 from seglog.errors import InvalidArgumentError
 from seglog.spark.source.wanted.paths import split_paths
-from seglog.spark.source.wanted.selection import Selection, Span
+from seglog.spark.source.wanted.selection import MOST, Selection, Span
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
 
 MIN_BATCH_ROWS: Final = 8192
@@ -31,20 +31,25 @@ class Options:
     """What a read was asked for; attributes are called as the options.
 
     Attributes:
-        paths: Store directories.
+        paths: Store directories, or their addresses: `path` is one, or several with commas between them;
+            `paths` is a JSON list, and the way to several stores in a stream, whose `load` takes no list. A
+            store that is named twice is refused; one that globs find twice is read once.
         topics: Topics that are wanted, with commas between them; None for all.
-        topic_pattern: A regular expression that the whole name of a topic must be like.
+        topic_pattern: A regular expression of Python that the whole name of a topic must be like.
         queues: Queues that are wanted, as ``{"topic": [0, 1]}``; of ``topic``, ``subscribe``,
             ``subscribePattern`` and ``assign`` one can be given.
-        broker_names: One for each store, one for all, or none.
+        broker_names: One for each store, one for all, or none; several stores may have the same, as a
+            master and its slave do.
         fail_on_data_loss: Whether a stretch of the log that cannot be read ends the query.
         min_partitions: How many partitions there must be at least, where there is enough to read.
         max_partition_bytes: Bytes of the log in a partition.
-        batch_rows: Messages in a batch of Arrow, at most.
+        batch_rows: Messages in a batch of Arrow, at most; those of about 4 MiB of the log, where these are
+            fewer and bodies or records are among the columns.
         verify: Whether to compute checksums.
         columns: Columns by name where no schema is given, empty for the default ones.
         starting: Where to begin: at ``earliest``, for streams at ``latest``, or at offsets by topic and
-            queue. None if it was not said.
+            queue, of which one behind the end of its queue gives nothing until the queue is there. None if it
+            was not said.
         ending: Where to end: after ``latest``, or by topic and queue before offsets.
         starting_ms: Store time of the first messages that are wanted.
         ending_ms: Store time from which they are not wanted any more.
@@ -60,6 +65,8 @@ class Options:
             or would to more than 64 MiB, stays as stored; ``sysFlag`` still says that it is compressed.
         include_placeholders: Whether there is a row for each placeholder, which a compaction leaves for a
             message that it dropped; its ``flag`` is 0x434D5054.
+        inner_batches: Whether there is a row for each of the ``messages`` of an inner batch, each with place,
+            ``size`` and ``record`` of the whole, or one for the batch: ``records``.
         job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
         table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """
@@ -87,6 +94,7 @@ class Options:
     access_path: AccessPath = "auto"
     decompress: bool = False
     include_placeholders: bool = False
+    inner_batches: str = "messages"
     job_id: str | None = None
     table: Table = "messages"
 
@@ -104,6 +112,11 @@ class Options:
             starting=self.starting if isinstance(self.starting, dict) else {},
             ending=self.ending if isinstance(self.ending, dict) else {},
         )
+
+    def wants(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue is among those that are wanted."""
+        is_named = self.queues is None or (topic, queue_id) in self.queues
+        return is_named and self.selection.has_topic(topic)
 
     def broker_name(self, store: int) -> str | None:
         """Returns the name of the broker of a store, given by its place among the paths."""
@@ -126,6 +139,8 @@ def parse_options(
     """
     values: dict[str, Any] = {}
     for name, text in given.items():
+        if name.lower() in _OF_SPARK:
+            continue
         known = _KNOWN.get(name.lower())
         if known is None:
             raise _unknown(name)
@@ -138,16 +153,39 @@ def parse_options(
         raise InvalidArgumentError(
             f"options {' and '.join(which)} both say which topics are wanted", help="give one of them"
         )
+    if len(places := [name for name in given if name.lower() in _PLACES]) > 1:
+        raise InvalidArgumentError(
+            f"options {' and '.join(places)} both say which stores are read",
+            help='give one of them: .load("/path/to/store") sets path; paths takes a JSON list',
+        )
     if not values.get("paths"):
         raise InvalidArgumentError(
             "there is no path to a store", help='read one with .load("/path/to/store")'
         )
     options = Options(**values | {"paths": expand(values["paths"])})
+    _check_wanted(options)
     if len(options.broker_names) not in (0, 1, len(options.paths)):
         raise InvalidArgumentError(
             f"option brokerName has {len(options.broker_names)} names for {len(options.paths)} stores"
         )
     return options
+
+
+def _check_wanted(options: Options) -> None:
+    """Refuses offsets and times of queues that are not wanted: one of the two is a typo."""
+    for name, queues in (
+        ("startingOffsets", options.starting),
+        ("endingOffsets", options.ending),
+        ("startingOffsetsByTimestamp", options.starting_by_ms),
+        ("endingOffsetsByTimestamp", options.ending_by_ms),
+    ):
+        for topic, queue_id in queues if isinstance(queues, Mapping) else ():
+            if options.wants(topic, queue_id):
+                continue
+            raise InvalidArgumentError(
+                f"option {name} names queue {topic}/{queue_id}, which other options say is not wanted",
+                help="leave it out there, or name its topic (or queue) among those that are wanted",
+            )
 
 
 def _unknown(name: str) -> InvalidArgumentError:
@@ -176,7 +214,54 @@ def _paths(text: str) -> tuple[str, ...]:
     return split_paths(text)
 
 
+def _topics(text: str) -> frozenset[str]:
+    found = frozenset(_list(text))
+    if not found:
+        raise ValueError("it names no topic")
+    return found
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    found = _list(text)
+    twice = next((name for at, name in enumerate(found) if name.lower() in map(str.lower, found[:at])), None)
+    if twice is not None:
+        raise ValueError(f"it names {twice} twice")
+    return found
+
+
+def _by_topic(text: str, like: str) -> dict[str, Any]:
+    """Reads an object of JSON; a name that is there twice would count once."""
+    found = json.loads(text, object_pairs_hook=_once)
+    if not isinstance(found, dict):
+        raise ValueError(f"it must be like {like}")  # noqa: TRY004 - ValueErrors get the option's name
+    return found
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _value in pairs]
+        raise ValueError(f"it names {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
+
+
+def _by_queue(text: str, expected: str) -> Iterator[tuple[str, int, int]]:
+    """Yields topic, queue and number out of ``{"topic": {"0": 5}}``."""
+    seen: set[tuple[str, int]] = set()
+    for topic, queues in _by_topic(text, '{"topic": {"0": 5}}').items():
+        for queue_id, number in (queues if isinstance(queues, dict) else {"": None}).items():
+            if not queue_id.isdecimal() or type(number) is not int or abs(number) > MOST:
+                raise ValueError(f"topic {topic} must have {expected} by queue")
+            queue = topic, int(queue_id)
+            if queue in seen:
+                raise ValueError(f"it names queue {topic}/{queue[1]} twice")
+            seen.add(queue)
+            yield *queue, number
+
+
 def _pattern(text: str) -> re.Pattern[str]:
+    if not text:
+        raise ValueError("no topic is called like that")
     try:
         return re.compile(text)
     except re.error as error:
@@ -184,12 +269,15 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _queues(text: str) -> frozenset[tuple[str, int]]:
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(numbers, list) for numbers in found.values()):
-        raise ValueError('it must be like {"topic": [0, 1]}')
+    like = '{"topic": [0, 1]}'
+    found = _by_topic(text, like)
+    if not all(isinstance(numbers, list) for numbers in found.values()):
+        raise ValueError(f"it must be like {like}")
     queues = [(topic, number) for topic, numbers in found.items() for number in numbers]
     if any(type(number) is not int or number < 0 for _topic, number in queues):
         raise ValueError("numbers of queues are 0 and more")
+    if not queues:
+        raise ValueError("it names no queue")
     return frozenset(queues)
 
 
@@ -236,14 +324,11 @@ def _place(*words: str) -> Callable[[str], Place]:
         if not text.lstrip().startswith("{"):
             return _word(*words)(text.strip())
         offsets: dict[tuple[str, int], int] = {}
-        for topic, queues in json.loads(text).items():
-            for queue_id, offset in (queues if isinstance(queues, dict) else {"": None}).items():
-                if not queue_id.isdecimal() or type(offset) is not int:
-                    raise ValueError(f"topic {topic} must have an offset by queue")
-                if offset < 0 and offset != _SPECIAL[words[0]]:
-                    raise ValueError(f"queue {topic}/{queue_id} cannot be at {offset}")
-                if offset >= 0:
-                    offsets[topic, int(queue_id)] = offset
+        for topic, queue_id, offset in _by_queue(text, "an offset"):
+            if offset < 0 and offset != _SPECIAL[words[0]]:
+                raise ValueError(f"queue {topic}/{queue_id} cannot be at {offset}")
+            if offset >= 0:
+                offsets[topic, queue_id] = offset
         return offsets
 
     return parse
@@ -252,11 +337,10 @@ def _place(*words: str) -> Callable[[str], Place]:
 def _times(text: str) -> dict[tuple[str, int], int]:
     """Reads store times in milliseconds by topic and queue, as the Kafka source does."""
     found: dict[tuple[str, int], int] = {}
-    for topic, queues in json.loads(text).items():
-        for queue_id, time_ms in (queues if isinstance(queues, dict) else {"": None}).items():
-            if not queue_id.isdecimal() or type(time_ms) is not int or time_ms < 0:
-                raise ValueError(f"topic {topic} must have milliseconds by queue")
-            found[topic, int(queue_id)] = time_ms
+    for topic, queue_id, time_ms in _by_queue(text, "milliseconds"):
+        if time_ms < 0:
+            raise ValueError(f"topic {topic} must have milliseconds by queue")
+        found[topic, queue_id] = time_ms
     return found
 
 
@@ -275,8 +359,8 @@ _MAX_DIGITS: Final = 18
 NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "path": ("paths", _paths),
     "paths": ("paths", _paths),
-    "topic": ("topics", lambda text: frozenset(_list(text))),
-    "subscribe": ("topics", lambda text: frozenset(_list(text))),
+    "topic": ("topics", _topics),
+    "subscribe": ("topics", _topics),
     "subscribePattern": ("topic_pattern", _pattern),
     "assign": ("queues", _queues),
     "brokerName": ("broker_names", _list),
@@ -285,7 +369,7 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "maxPartitionBytes": ("max_partition_bytes", _at_least(MIN_SPLIT_BYTES)),
     "batchRows": ("batch_rows", _at_least(MIN_BATCH_ROWS)),
     "verify": ("verify", _bool),
-    "columns": ("columns", _list),
+    "columns": ("columns", _columns),
     "startingOffsets": ("starting", _place("earliest", "latest")),
     "endingOffsets": ("ending", _place("latest")),
     "startingTimestamp": ("starting_ms", _at_least(0)),
@@ -298,9 +382,13 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "accessPath": ("access_path", _word("auto", "cq", "scan")),
     "decompress": ("decompress", _bool),
     "includePlaceholders": ("include_placeholders", _bool),
+    "innerBatches": ("inner_batches", _word("messages", "records")),
     "jobId": ("job_id", _job_id),
     "table": ("table", _word("messages", "queues", "offsets", "index")),
 }
 """Each option as users write it, with its attribute of :class:`Options` and what reads its text."""
+_OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
+"""Options of a stream that Spark hands on, though they are its own."""
+_PLACES: Final = frozenset({"path", "paths"})
 _WHICH: Final = frozenset({"topic", "subscribe", "subscribepattern", "assign"})
 _KNOWN: Final = {name.lower(): known for name, known in NAMES.items()}

@@ -12,6 +12,7 @@ from typing import Final
 
 from seglog.errors import NotFoundError
 from seglog.spark.remote_files import locate
+from seglog.spark.source.wanted.identity import check_distinct, real_place
 
 _MAGIC: Final = re.compile(r"[*?\[{]")
 _FILE_URI: Final = re.compile(r"^file:(?=/(?!/))")
@@ -34,18 +35,35 @@ def split_paths(text: str) -> tuple[str, ...]:
 def expand_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
     """Returns paths without globs, those of one glob sorted by name.
 
+    A store that globs find again is left out: they overlap, or a link leads to it.
+
     Raises:
         NotFoundError: Nothing is called like a glob.
+        InvalidArgumentError: A store is named twice without globs.
     """
-    return tuple(found for path in paths for found in _expanded(_FILE_URI.sub("", path)))
+    plain = [_FILE_URI.sub("", path) for path in paths]
+    globs = {path for path in plain if _is_glob(path)}
+    check_distinct(path for path in plain if path not in globs)
+    places = {real_place(path) for path in plain if path not in globs}
+    found: list[str] = []
+    for path in plain:
+        for one in _expanded(path) if path in globs else ():
+            if (place := real_place(one)) not in places:
+                places.add(place)
+                found.append(one)
+        if path not in globs:
+            found.append(path)
+    return tuple(found)
+
+
+def _is_glob(path: str) -> bool:
+    if not _MAGIC.search(path):
+        return False
+    files, root = locate(path)
+    return not files.exists(root)
 
 
 def _expanded(path: str) -> list[str]:
-    if not _MAGIC.search(path):
-        return [path]
-    files, root = locate(path)
-    if files.exists(root):
-        return [path]
     found = sorted({one for plain in _alternatives(path) for one in _matches(plain)})
     if not found:
         raise NotFoundError(

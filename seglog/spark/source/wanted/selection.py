@@ -10,8 +10,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.storage.format.queue import MAX_BATCH_SIZE
+from seglog.storage.format.record import INNER_BATCH
 from seglog.storage.kernels.walk import Rows
 
+Numbers = npt.NDArray[np.integer]
 LEAST: Final = -(1 << 63)
 MOST: Final = (1 << 63) - 1
 
@@ -91,10 +94,14 @@ class Chooser:
     Args:
         selection: What is wanted.
         queues: Topic and number by the rows' ``queue``; may grow.
+        unwraps: Whether inner batches are taken that begin before what is wanted, and may reach into it.
     """
 
-    def __init__(self, selection: Selection, queues: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self, selection: Selection, queues: Sequence[tuple[str, int]], *, unwraps: bool = False
+    ) -> None:
         self._selection = selection
+        self._unwraps = unwraps
         self._queues = queues
         self._spans: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
 
@@ -108,12 +115,25 @@ class Chooser:
             self._learn()
             spans = self._spans[rows["queue"]]
             at = rows["queue_offset"]
-            rows = rows[(at >= spans[:, 0]) & (at <= spans[:, 1])]
+            firsts = spans[:, 0]
+            if self._unwraps:
+                # An inner batch reaches as far as so many offsets; its messages are chosen one by one.
+                is_batch = rows["sys_flag"] & INNER_BATCH != 0
+                firsts = np.where(is_batch & (firsts > LEAST), firsts - MAX_BATCH_SIZE + 1, firsts)
+            rows = rows[(at >= firsts) & (at <= spans[:, 1])]
         times = self._selection.store_times_ms
         if not times.is_all:
             at = rows["store_timestamp_ms"]
             rows = rows[(at >= times.first) & (at <= times.last)]
         return rows
+
+    def has_offsets(self, queues: Numbers, offsets: Numbers) -> npt.NDArray[np.bool_]:
+        """Returns which queue offsets are wanted of queues, given by their numbers; all ``(n,)``."""
+        if not self._selection.names_queues:
+            return np.ones(len(queues), np.bool_)
+        self._learn()
+        spans = self._spans[queues]
+        return (offsets >= spans[:, 0]) & (offsets <= spans[:, 1])
 
     def _learn(self) -> None:
         new = self._queues[len(self._spans) :]

@@ -1,24 +1,24 @@
 """Appends what the tasks of one job put aside, all of it once however often it is tried.
 
 The store is open for writing meanwhile: one writer at a time, and a running broker keeps the job out. Before
-the first message the job notes where the log ended. Should the driver die in the middle, the messages after
-that place are the first of the same rows, one by one, so a commit that is tried again continues after them. A
-job that is done says so, and is not done again under the same ``jobId``.
+the first message the job notes where the log ended, and which files it appends. Should the driver die in the
+middle, the messages after that place are the first of the rows in these files, one by one: a job that is
+tried again continues after them, and drops what its own tasks put aside. A job that is done says so, and is
+not done again under the same ``jobId``; a stream notes its last batch.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
-from seglog.errors import ConfigError, CorruptError
-from seglog.spark.source.write.staging import Run, Staged, staged_runs
+from seglog.spark.source.write.journal import WRITES, Entry, Journal, Staged
+from seglog.spark.source.write.staging import Run, staged_runs
 from seglog.storage.directory import LogReader
 from seglog.storage.files import Files
-from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import OURS
 from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
@@ -27,21 +27,22 @@ from seglog.storage.kernels.walk import QueueTable, Stop, walk
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import RawMessage
 
-_FOLDER = "spark-writes"
-_WINDOW_BYTES = 8 << 20
+_WINDOW_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class AppendJob:
-    """One job that writes to one store.
+    """One job that writes to one store, or one batch of a stream.
 
     Attributes:
         root: The store directory; a store is made where there is none.
-        job_id: Names the job.
+        job_id: Names the job, or the stream.
+        batch_id: Which batch of a stream; those before it are done.
     """
 
     root: Path
     job_id: str
+    batch_id: int = 0
 
     @property
     def staging(self) -> Path:
@@ -53,68 +54,59 @@ class AppendJob:
 
         Raises:
             StoreLockedError: Another process has the store open for writing.
+            ConfigError: The note of a job that was interrupted cannot be read.
             StoreError: What :meth:`MessageStore.append_batch` refuses.
         """
-        appended = self._append_all(staged, files)
-        self.remove_staging()
+        with MessageStore.open(self.root, files=files) as store:
+            journal = self._journal(files)
+            begun = journal.load()
+            appended = 0
+            if begun is not None and not begun.is_done:
+                appended += self._continue(store, files, journal, begun, staged)
+            if begun is None or begun.batch_id < self.batch_id:
+                in_order = tuple(sorted(staged, key=lambda each: each.number))
+                entry = Entry(store.max_phy_offset, self.batch_id, in_order)
+                journal.save(entry)
+                appended += self._append_all(store, journal, entry, 0)
+        self._remove_staging()
         return appended
 
-    def remove_staging(self) -> None:
-        """Removes what tasks put aside."""
+    def abort(self, files: Files) -> None:
+        """Removes what tasks put aside, unless it was begun: then the next try continues with it."""
+        begun = self._journal(files).load()
+        if begun is None or begun.is_done:
+            self._remove_staging()
+
+    def _journal(self, files: Files) -> Journal:
+        return Journal(files, self.root / OURS / WRITES / f"{self.job_id}.json", self.staging)
+
+    def _remove_staging(self) -> None:
         shutil.rmtree(self.staging, ignore_errors=True)
 
-    def _append_all(self, staged: Sequence[Staged], files: Files) -> int:
-        with MessageStore.open(self.root, files=files) as store:
-            journal = _Journal(files, self.root / OURS / _FOLDER / f"{self.job_id}.json")
-            begun = journal.load()
-            if begun == _DONE:
-                return 0
-            segment = store.geometry.segment_size_bytes
-            done = 0
-            if begun is None:
-                journal.save(store.max_phy_offset)
-            else:
-                done = _count_appended(store, self.root, files, begun, _all_runs(staged, segment))
-            appended = 0
-            for run in _after(done, _all_runs(staged, segment)):
-                _append(store, run)
-                appended += len(run.messages)
-            store.flush()
-            journal.save(_DONE)
+    def _continue(
+        self, store: MessageStore, files: Files, journal: Journal, begun: Entry, staged: Sequence[Staged]
+    ) -> int:
+        """Appends what is left of a job that was interrupted."""
+        if not begun.staged or not all(one.path.exists() for one in begun.staged):
+            # Its files were removed. The rows of this attempt are the same if the query gives the same.
+            begun = replace(begun, staged=tuple(sorted(staged, key=lambda each: each.number)))
+        segment = store.geometry.segment_size_bytes
+        runs = _all_runs(begun.staged, segment)
+        done = _count_appended(store, self.root, files, begun.phy_offset, runs)
+        return self._append_all(store, journal, begun, done)
+
+    def _append_all(self, store: MessageStore, journal: Journal, entry: Entry, done: int) -> int:
+        appended = 0
+        for run in _after(done, _all_runs(entry.staged, store.geometry.segment_size_bytes)):
+            _append(store, run)
+            appended += len(run.messages)
+        store.flush()
+        journal.save(entry.done())
         return appended
-
-
-_DONE = -1
-
-
-class _Journal:
-    """Where the log ended when the job began to append."""
-
-    def __init__(self, files: Files, path: Path) -> None:
-        self._files = files
-        self._path = path
-
-    def load(self) -> int | None:
-        """Returns the place, :data:`_DONE` for a job that is done, None for one that did not begin."""
-        if not self._files.exists(self._path):
-            return None
-        try:
-            place = decode_json_object(self._files.read_file(self._path))["physicalOffset"]
-            return int(place)
-        except (CorruptError, KeyError, TypeError, ValueError) as error:
-            raise ConfigError(f"{self._path} is no journal of an append job: {error}") from error
-
-    def save(self, phy_offset: int) -> None:
-        """Notes a place, durably."""
-        self._files.make_dirs(self._path.parent)
-        staged = self._path.with_suffix(".tmp")
-        self._files.write_file(staged, json.dumps({"physicalOffset": phy_offset}).encode())
-        self._files.rename(staged, self._path)
-        self._files.sync_dir(self._path.parent)
 
 
 def _all_runs(staged: Sequence[Staged], segment_size_bytes: int) -> Iterator[Run]:
-    for one in sorted(staged, key=lambda each: each.number):
+    for one in staged:
         yield from staged_runs(one, segment_size_bytes)
 
 

@@ -7,6 +7,7 @@ an append that is tried again finds the same runs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.spark.source.write.journal import Staged
 from seglog.spark.source.write.written_columns import cast_columns, written_columns
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import Host, tags_code
@@ -79,21 +81,6 @@ class Run:
         return bool(state or self.prepared_transaction_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What one task put aside.
-
-    Attributes:
-        number: Place of the task's partition: files are appended in that order.
-        path: The file; several attempts at a partition have files of their own.
-        rows: How many there are.
-    """
-
-    number: int
-    path: Path
-    rows: int
-
-
 def stage(batches: Iterable[pa.RecordBatch], path: Path, number: int, topic: str | None = None) -> Staged:
     """Writes the rows of a task to a new file.
 
@@ -116,7 +103,18 @@ def stage(batches: Iterable[pa.RecordBatch], path: Path, number: int, topic: str
             _check(made)
             writer.write_batch(made)
             rows += made.num_rows
+    _sync(path)
     return Staged(number, path, rows)
+
+
+def _sync(path: Path) -> None:
+    """Makes a file durable: a job that is interrupted continues with it."""
+    for one in (path, path.parent):
+        handle = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def staged_runs(staged: Staged, segment_size_bytes: int) -> Iterator[Run]:
@@ -182,10 +180,11 @@ def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     names, count = batch.schema.names, batch.num_rows
     given = batch.select([name for name in ("properties", "keys", "tags") if name in names])
     raws, codes = [], []
-    for row in given.to_pylist() if given.num_columns else [{}] * count:
+    for number, row in enumerate(given.to_pylist() if given.num_columns else [{}] * count):
         raw = _properties(row)
         raws.append(raw)
-        codes.append(tags_code((props.find_property(raw, props.TAGS.encode()) or b"").decode()) if raw else 0)
+        tags = props.find_property(raw, props.TAGS.encode()) if raw else None
+        codes.append(tags_code(_tags_text(number, tags)) if tags else 0)
     arrays = {"properties": pa.array(raws, pa.binary()), "tagsCode": pa.array(codes, pa.int64())}
     for field in _SCHEMA:
         if field.name in arrays:
@@ -231,12 +230,12 @@ def _properties(row: Mapping[str, Any]) -> bytes:
     }
     if isinstance(given, str | bytes):
         raw = given.encode() if isinstance(given, str) else given
-        named = props.decode_properties(raw)
+        named = _decoded(raw) if replaced else {}
         if all(named.get(name) == value for name, value in replaced.items()):
             return props.without_crc_property(raw)
     else:
         # A map, or the headers of Kafka, whose values are bytes.
-        named = {name: _text(value) for name, value in map(_entry, given or ()) if value}
+        named = _named(map(_entry, given or ()))
     named.pop(props.CRC32, None)
     return props.encode_properties({**named, **replaced})
 
@@ -245,5 +244,55 @@ def _entry(entry: tuple[str, str] | Mapping[str, Any]) -> tuple[str, str | bytes
     return entry if isinstance(entry, tuple) else (entry["key"], entry["value"])
 
 
-def _text(value: str | bytes | None) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
+def _named(entries: Iterable[tuple[str, str | bytes | None]]) -> dict[str, str]:
+    """Returns properties by name, without those that have no value: RocketMQ knows none of these.
+
+    Raises:
+        MessageIllegalError: A value is no text, or a name has two.
+    """
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for name, value in entries:
+        if name in seen:
+            raise MessageIllegalError(
+                f"a row has two headers or properties of the name {name!r}",
+                help="RocketMQ has one value for a name: give them names of their own, or put them into one",
+            )
+        seen.add(name)
+        if value:
+            found[name] = _text(name, value)
+    return found
+
+
+def _decoded(raw: bytes) -> dict[str, str]:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        raise MessageIllegalError(
+            f"a row has properties that are not UTF-8, beside a column of keys or tags: {error}",
+            help="leave keys and tags out to write such properties as they are",
+        ) from error
+    return props.decode_properties(raw)
+
+
+def _tags_text(number: int, tags: bytes) -> str:
+    try:
+        return tags.decode()
+    except UnicodeDecodeError as error:
+        raise MessageIllegalError(
+            f"row {number} of a batch has properties whose TAGS are not UTF-8: expected text, found {tags!r}",
+            help="a queue unit has a code of the tags as text: give them as the column tags, or leave the"
+            " row out",
+        ) from error
+
+
+def _text(name: str, value: str | bytes) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise MessageIllegalError(
+            f"a row has a header {name!r} that is not UTF-8: {error}",
+            help=f"properties are text: write {name!r} as text, such as base64(value)",
+        ) from error

@@ -11,7 +11,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from typing_extensions import override
 
 from seglog.spark.source.write.append_job import AppendJob
-from seglog.spark.source.write.staging import Staged, stage
+from seglog.spark.source.write.journal import Staged
+from seglog.spark.source.write.staging import stage
 from seglog.storage.files import StoreRoot
 
 if TYPE_CHECKING:
@@ -19,11 +20,20 @@ if TYPE_CHECKING:
 
 
 class StagedMessage(WriterCommitMessage):
-    """Reports to the driver what a task put aside."""
+    """Reports to the driver what a task put aside, for which job."""
 
-    def __init__(self, staged: Staged) -> None:
+    def __init__(self, staged: Staged, job_id: str) -> None:
         super().__init__()
         self.staged = staged
+        self.job_id = job_id
+
+
+def stage_task(iterator: Iterator[pa.RecordBatch], job: AppendJob, topic: str | None) -> StagedMessage:
+    """Puts the rows of a task aside."""
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId()
+    path = job.staging / f"{number:06d}-{uuid.uuid4().hex}.arrow"
+    return StagedMessage(stage(iterator, path, number, topic), job.job_id)
 
 
 class MessageWriter(DataSourceArrowWriter):
@@ -41,10 +51,7 @@ class MessageWriter(DataSourceArrowWriter):
     @override
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Puts the rows of a task aside."""
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
-        path = self._job.staging / f"{number:06d}-{uuid.uuid4().hex}.arrow"
-        return StagedMessage(stage(iterator, path, number, self._topic))
+        return stage_task(iterator, self._job, self._topic)
 
     @override
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -54,5 +61,5 @@ class MessageWriter(DataSourceArrowWriter):
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Removes what tasks put aside; nothing was appended, or all of it will be when it is tried again."""
-        self._job.remove_staging()
+        """Removes what tasks put aside, if nothing of it was appended."""
+        self._job.abort(StoreRoot(self._job.root))

@@ -1,9 +1,9 @@
 """Columns that rows may be written from: ours, and those of Spark's Kafka sink, each cast as that does.
 
 A row needs a topic, from a column or from the option ``topic``, and a body. ``value``, ``key``, ``partition``
-and ``headers`` are other names for ``body``, ``keys``, ``queueId`` and ``properties``. What says where a
-message was before (``queueOffset``, ``physicalOffset``, Kafka's ``offset`` …) is left out: it gets a new
-place.
+and ``headers`` are other names for ``body``, ``keys``, ``queueId`` and ``properties``. A key may hold blanks:
+then it is several keys, as in RocketMQ's text of keys. What says where a message was before
+(``queueOffset``, ``physicalOffset``, Kafka's ``offset`` …) is left out: it gets a new place.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow.types as kinds
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.spark.source.values.columns import BY_NAME
+from seglog.storage.format.names import MAX_QUEUE_ID
 
 _Is = Callable[[pa.DataType], bool]
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -57,6 +58,11 @@ _LEFT_OUT: Final = frozenset({*(name.lower() for name in BY_NAME), "offset", "ti
 _BY_LOWER: Final = {name.lower(): name for name in _COLUMNS} | _KAFKA
 _INTS: Final = {"queueId", "flag", "reconsumeTimes", "sysFlag"}
 _TEXTS: Final = {"keys", "tags"}
+_WITHOUT: Final = {
+    "topic": "leave such rows out",
+    "body": "where null deletes a key, as in Kafka, write an empty body, coalesce(value, binary('')), which"
+    " deletes the key in a compaction; leave other such rows out",
+}
 
 
 def written_columns(schema: pa.Schema, *, has_topic: bool) -> dict[str, int]:
@@ -104,14 +110,14 @@ def cast_columns(batch: pa.RecordBatch, columns: dict[str, int], topic: str | No
     """Returns the parts of messages of a batch, each in one type; properties as they are.
 
     Raises:
-        MessageIllegalError: A row has no topic or no body, or a number that no message has.
+        MessageIllegalError: A row has no topic or no body, or a value that no message has.
     """
     arrays = {name: batch.column(at) for name, at in columns.items()}
     if topic is not None:
         arrays["topic"] = pa.repeat(pa.scalar(topic), batch.num_rows)
     for name in ("topic", "body"):
         if arrays[name].null_count:
-            raise MessageIllegalError(f"a row has no {name}", help="leave such rows out")
+            raise MessageIllegalError(f"a row has no {name}", help=_WITHOUT[name])
     made = {name: _cast(name, array) for name, array in arrays.items()}
     return pa.RecordBatch.from_arrays(list(made.values()), names=list(made))
 
@@ -121,7 +127,7 @@ def _cast(name: str, array: pa.Array) -> pa.Array:
         if name == "body":
             return array.cast(pa.binary())
         if name in _TEXTS:
-            return array.cast(pa.string())
+            return _cast_text(name, array)
         if name in _INTS:
             return array.cast(pa.int32())
         if name == "bornTimestamp" and kinds.is_timestamp(array.type):
@@ -132,8 +138,24 @@ def _cast(name: str, array: pa.Array) -> pa.Array:
         if name == "properties" and kinds.is_list(array.type) and not kinds.is_map(array.type):
             return array.cast(_HEADERS)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise MessageIllegalError(f"a row has a {name} that cannot be: {error}") from error
+        raise MessageIllegalError(f"a row has a {name} that cannot be: {error}", help=_help(name)) from error
     return pc.cast(array, pa.string()) if kinds.is_null(array.type) else array
+
+
+def _help(name: str) -> str:
+    if name == "queueId":
+        return f"queues have numbers from 0 to {MAX_QUEUE_ID}"
+    return f"{name} is {_COLUMNS[name][1]}" + (" of 32 bits" if name in _INTS else "")
+
+
+def _cast_text(name: str, array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise MessageIllegalError(
+            f"a row has {name} that are not UTF-8",
+            help=f"RocketMQ keeps {name} as text: write hex(…) or base64(…) of the column",
+        ) from error
 
 
 def _unknown(name: str) -> InvalidArgumentError:

@@ -35,11 +35,13 @@ _STRINGS: Final = json.JSONDecoder(strict=False)
 """Reads one string; fastjson lets control characters through, so we do."""
 
 
-def decode_config(text: str | bytes) -> ConfigValue:
+def decode_config(text: str | bytes, *, has_unique_keys: bool = False) -> ConfigValue:
     """Returns the value of a config file.
 
     Args:
         text: The whole file; bytes are taken as UTF-8.
+        has_unique_keys: Whether a key that stands twice in an object is an error; else the later one holds,
+            as in Java.
 
     Raises:
         CorruptError: Anything but one JSON value of the dialect, and it says where; or a reference that
@@ -52,18 +54,18 @@ def decode_config(text: str | bytes) -> ConfigValue:
             raise CorruptError(
                 "config-json", position_bytes=error.start, expected="UTF-8", found=error.reason
             ) from error
-    quick = decode_quickly(text, MAX_DEPTH)
-    value = decode_closely(text) if quick is None else quick[0]
+    quick = decode_quickly(text, MAX_DEPTH, has_unique_keys=has_unique_keys)
+    value = decode_closely(text, has_unique_keys=has_unique_keys) if quick is None else quick[0]
     return resolve_refs(value) if f'"{REF}"' in text else value
 
 
-def decode_closely(text: str) -> ConfigValue:
+def decode_closely(text: str, *, has_unique_keys: bool = False) -> ConfigValue:
     """Returns the value of a text with its references as they stand there.
 
     Raises:
         CorruptError: As :func:`decode_config`.
     """
-    reader = _Reader(text)
+    reader = _Reader(text, has_unique_keys)
     value = reader.read_value(depth=0)
     if reader.peek():
         reader.fail("the end")
@@ -80,10 +82,11 @@ def encode_config(value: ConfigValue) -> str:
 class _Reader:
     """One pass over the text; ``_at`` is the character to read next."""
 
-    __slots__ = ("_at", "_text")
+    __slots__ = ("_at", "_has_unique_keys", "_text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, has_unique_keys: bool) -> None:
         self._text = text
+        self._has_unique_keys = has_unique_keys
         self._at = 0
 
     def peek(self) -> str:
@@ -122,6 +125,8 @@ class _Reader:
             return entries
         while True:
             key = self._read_key(depth)
+            if self._has_unique_keys and key in entries:
+                self.fail(f"another key than {key!r}")
             if self.peek() != ":":
                 self.fail("':'")
             self._at += 1

@@ -24,12 +24,13 @@ _MARK: Final = "\0"
 """Before an integer key that was put into quotes; a text with that character is not read here."""
 
 
-def decode_quickly(text: str, max_depth: int) -> tuple[ConfigValue] | None:
+def decode_quickly(text: str, max_depth: int, *, has_unique_keys: bool = False) -> tuple[ConfigValue] | None:
     """Returns the value of a whole text, in a tuple because it may be None; None if it is not for here.
 
     Args:
         text: A config file.
         max_depth: How deep values may be.
+        has_unique_keys: Whether an object with a key twice is not for here.
     """
     if _MARK in text or "\\u0000" in text:
         return None
@@ -46,13 +47,20 @@ def decode_quickly(text: str, max_depth: int) -> tuple[ConfigValue] | None:
     if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > max_depth:
         return None
     try:
-        return (_DECODER.decode("".join(pieces)),)
+        return ((_UNIQUE if has_unique_keys else _DECODER).decode("".join(pieces)),)
     except ValueError:
         return None
 
 
 def _new_object(pairs: list[tuple[str, ConfigValue]]) -> dict[str | int, ConfigValue]:
     return {int(key[1:]) if key[:1] == _MARK else key: value for key, value in pairs}
+
+
+def _new_unique_object(pairs: list[tuple[str, ConfigValue]]) -> dict[str | int, ConfigValue]:
+    found = _new_object(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _finite(text: str) -> float:
@@ -68,4 +76,7 @@ def _no_constant(text: str) -> float:
 
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_new_object, parse_float=_finite, parse_constant=_no_constant, strict=False
+)
+_UNIQUE: Final = json.JSONDecoder(
+    object_pairs_hook=_new_unique_object, parse_float=_finite, parse_constant=_no_constant, strict=False
 )

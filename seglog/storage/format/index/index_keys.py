@@ -21,7 +21,7 @@ from seglog.storage.format.record.tombstone import LOST
 UNIQ_KEY_NAME: Final = props.UNIQ_KEY.encode()
 KEYS_NAME: Final = props.KEYS.encode()
 TAGS_NAME: Final = props.TAGS.encode()
-_OF_TOMBSTONES: Final = LOST.encode()
+OF_TOMBSTONES: Final = LOST.encode()
 
 
 class IndexedRecord(NamedTuple):
@@ -69,7 +69,7 @@ def telling_tag(record: IndexedRecord) -> str | None:
     ROLLBACK records are in none, and the tag of a tombstone is younger than the index.
     """
     tag = props.find_property(record.properties, TAGS_NAME)
-    if tag in (None, _OF_TOMBSTONES) or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+    if tag in (None, OF_TOMBSTONES) or record.sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
         return None
     return key_text(tag)
 

@@ -8,8 +8,10 @@ Truth: RocketMQ's sources and files, as each module names them.
 
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT as BATCH_UNIT
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES as BATCH_UNIT_BYTES
+from seglog.storage.format.queue.batch_consume_queue import MAX_BATCH_SIZE as MAX_BATCH_SIZE
 from seglog.storage.format.queue.batch_consume_queue import BatchUnits as BatchUnits
 from seglog.storage.format.queue.batch_consume_queue import batch_in_use as batch_in_use
+from seglog.storage.format.queue.batch_consume_queue import batch_range as batch_range
 from seglog.storage.format.queue.batch_consume_queue import valid_batch_prefix as valid_batch_prefix
 from seglog.storage.format.queue.batch_consume_queue import view_batch_units as view_batch_units
 from seglog.storage.format.queue.compaction import COMPACTION as COMPACTION

@@ -15,6 +15,7 @@ from seglog.storage.format.record.host import IPV6_BYTES as IPV6_BYTES
 from seglog.storage.format.record.host import Host as Host
 from seglog.storage.format.record.inner_batch import BATCH_HEAD as BATCH_HEAD
 from seglog.storage.format.record.inner_batch import BATCH_PROPERTIES as BATCH_PROPERTIES
+from seglog.storage.format.record.inner_batch import iter_batch as iter_batch
 from seglog.storage.format.record.message import MAX_INFLATED_BYTES as MAX_INFLATED_BYTES
 from seglog.storage.format.record.message import Message as Message
 from seglog.storage.format.record.message import decode_message as decode_message
@@ -66,6 +67,7 @@ from seglog.storage.format.record.sys_flag import COMPRESSION_MASK as COMPRESSIO
 from seglog.storage.format.record.sys_flag import COMPRESSION_ZSTD as COMPRESSION_ZSTD
 from seglog.storage.format.record.sys_flag import INNER_BATCH as INNER_BATCH
 from seglog.storage.format.record.sys_flag import MULTI_TAGS as MULTI_TAGS
+from seglog.storage.format.record.sys_flag import NEED_UNWRAP as NEED_UNWRAP
 from seglog.storage.format.record.sys_flag import STORE_HOST_V6 as STORE_HOST_V6
 from seglog.storage.format.record.sys_flag import TRANSACTION_MASK as TRANSACTION_MASK
 from seglog.storage.format.record.sys_flag import takes_queue_offset as takes_queue_offset
@@ -74,4 +76,7 @@ from seglog.storage.format.record.tags import stored_tags_code as stored_tags_co
 from seglog.storage.format.record.tags import tags_code as tags_code
 from seglog.storage.format.record.tombstone import FILLER_TOPIC as FILLER_TOPIC
 from seglog.storage.format.record.tombstone import LOST_FLAG as LOST_FLAG
+from seglog.storage.format.record.tombstone import LostRecord as LostRecord
+from seglog.storage.format.record.tombstone import encode_tombstone as encode_tombstone
+from seglog.storage.format.record.tombstone import full_tombstone_bytes as full_tombstone_bytes
 from seglog.storage.format.record.tombstone import is_tombstone as is_tombstone

@@ -18,6 +18,7 @@ from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES, Host
+from seglog.storage.format.record.placeholder import is_placeholder
 from seglog.storage.format.record.record import HEAD_V4, Damage, examine, head_layout
 from seglog.storage.format.record.tombstone import would_be_lost
 
@@ -110,6 +111,11 @@ class Message:
     def is_tombstone(self) -> bool:
         """Whether it stands for a message that was lost."""
         return would_be_lost(self.flag, self.store_host.port, self.body)
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it stands for a message that a compaction dropped, and is none itself."""
+        return is_placeholder(self.flag, self.body, self.properties_raw)
 
     @cached_property
     def body_error(self) -> str | None:

@@ -103,10 +103,29 @@ static bool write_placeholder(const struct move_job *job, size_t start, size_t s
     return true;
 }
 
+/* Lines of the processor's caches; one more or less than it has does no harm. */
+enum { LINE = 64, RECORDS_AHEAD = 6, MOST_LINES_AHEAD = 24 };
+
+/* Asks for a record that will be moved soon. What is taken of a log has gaps, where no processor reads on by
+ * itself. Only a hint: nothing is read, and nothing fails where nothing is.
+ */
+static void ask_for(const struct move_job *job, size_t number)
+{
+    uint64_t start = (uint64_t)job->starts[number], size = (uint64_t)job->sizes[number];
+    if (start > job->source.size || size > job->source.size - start)
+        return;
+    if (start)
+        __builtin_prefetch(job->source.at + start - 1); /* where the record before ends with its CRC */
+    for (size_t at = 0, lines = 0; at < size && lines < MOST_LINES_AHEAD; at += LINE, lines++)
+        __builtin_prefetch(job->source.at + start + at);
+}
+
 static void move_job(void *state)
 {
     struct move_job *job = state;
     for (; job->done < job->count; job->done++) {
+        if (job->count - job->done > RECORDS_AHEAD)
+            ask_for(job, job->done + RECORDS_AHEAD);
         uint64_t start = (uint64_t)job->starts[job->done], size = (uint64_t)job->sizes[job->done];
         if (size > job->room - job->end)
             return;

@@ -207,95 +207,6 @@ static bool strings_copy(const struct strings *strings, uint8_t *target, size_t 
     return true;
 }
 
-enum { MOST_ENTRIES = 64 };
-
-struct entry {
-    struct span name, value;
-};
-
-struct entries {
-    struct entry list[MOST_ENTRIES];
-    size_t count;
-};
-
-/* Properties of many records as a map of Arrow: room for it, and what is in it. Ends count from 0: entry i of
- * a list ends at ends[i].
- */
-struct property_map {
-    int32_t *row_ends;               /* entries up to the end of each record */
-    int32_t *name_ends, *value_ends; /* of each entry */
-    uint8_t *names, *values;
-    size_t entry_room, name_room, value_room;
-    size_t count;
-};
-
-/* Takes the earlier entry of a name out. */
-static void forget(struct entries *entries, struct span name)
-{
-    for (size_t i = 0; i < entries->count; i++) {
-        if (spans_are_equal(entries->list[i].name, name)) {
-            entries->count--;
-            memmove(&entries->list[i], &entries->list[i + 1], (entries->count - i) * sizeof entries->list[0]);
-            return;
-        }
-    }
-}
-
-static bool take_apart(struct entries *entries, struct span properties)
-{
-    entries->count = 0;
-    while (properties.size) {
-        struct span value = span_take_piece(&properties, SEGLOG_ENTRY_END);
-        struct span name = span_take_piece(&value, SEGLOG_NAME_END);
-        if (name.size && value.size) {
-            forget(entries, name);
-            if (entries->count == MOST_ENTRIES)
-                return false;
-            struct entry entry = {name, value};
-            entries->list[entries->count++] = entry;
-        }
-    }
-    return true;
-}
-
-/* Takes the properties of all records apart; of several entries of a name the last stays, in its place.
- * False where there is no room, or where a record has more entries than are compared with each other.
- */
-static bool property_map_fill(struct property_map *map, const struct strings *properties)
-{
-    struct entries entries;
-    size_t names = 0, values = 0;
-    for (size_t row = 0; row < properties->count; row++) {
-        if (!take_apart(&entries, string_at(properties, row)) || entries.count > map->entry_room - map->count)
-            return false;
-        for (size_t i = 0; i < entries.count; i++) {
-            struct span name = entries.list[i].name, value = entries.list[i].value;
-            if (name.size > map->name_room - names || value.size > map->value_room - values)
-                return false;
-            memcpy(map->names + names, name.at, name.size);
-            memcpy(map->values + values, value.at, value.size);
-            names += name.size;
-            values += value.size;
-            map->name_ends[map->count] = (int32_t)names;
-            map->value_ends[map->count] = (int32_t)values;
-            map->count++;
-        }
-        map->row_ends[row] = (int32_t)map->count;
-    }
-    return true;
-}
-
-/* Where the value of a property lies in the buffer, and its size, of each record; size 0 without one. */
-static void property_values(const struct strings *properties, struct span name, int64_t *starts,
-                            int64_t *sizes)
-{
-    for (size_t row = 0; row < properties->count; row++) {
-        struct span value = property_value(string_at(properties, row), name);
-        starts[row] = value.size ? (int64_t)(value.at - properties->buffer.at) : 0;
-        sizes[row] = (int64_t)value.size;
-    }
-}
-
 struct copy_job {
     struct strings strings;
     uint8_t *target;
@@ -303,34 +214,10 @@ struct copy_job {
     bool fits;
 };
 
-struct map_job {
-    struct strings properties;
-    struct property_map map;
-    bool is_whole;
-};
-
-struct value_job {
-    struct strings properties;
-    struct span name;
-    int64_t *starts, *sizes;
-};
-
 static void copy_job(void *state)
 {
     struct copy_job *job = state;
     job->fits = strings_copy(&job->strings, job->target, job->room);
-}
-
-static void map_job(void *state)
-{
-    struct map_job *job = state;
-    job->is_whole = property_map_fill(&job->map, &job->properties);
-}
-
-static void value_job(void *state)
-{
-    struct value_job *job = state;
-    property_values(&job->properties, job->name, job->starts, job->sizes);
 }
 
 enum { VIEW, STARTS, SIZES, OTHERS };
@@ -366,57 +253,6 @@ PyObject *py_copy_strings(PyObject *Py_UNUSED(module), PyObject *args)
     job.room = (size_t)in[TARGET].len;
     if (take_strings(&job.strings, in) && call_guarded(&in[VIEW], copy_job, &job))
         result = job.fits ? Py_NewRef(Py_None) : no_room();
-    buffers_release(in, BUFFERS);
-    return result;
-}
-
-PyObject *py_property_map(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    enum { ROW_ENDS = OTHERS, NAME_ENDS, NAMES, VALUE_ENDS, VALUES, BUFFERS };
-    Py_buffer in[BUFFERS];
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*y*y*w*w*w*w*w*", &in[VIEW], &in[STARTS], &in[SIZES], &in[ROW_ENDS],
-                          &in[NAME_ENDS], &in[NAMES], &in[VALUE_ENDS], &in[VALUES]))
-        return NULL;
-    struct map_job job = {
-        .map = {.row_ends = in[ROW_ENDS].buf,
-                .name_ends = in[NAME_ENDS].buf,
-                .value_ends = in[VALUE_ENDS].buf,
-                .names = in[NAMES].buf,
-                .values = in[VALUES].buf,
-                .entry_room = (size_t)in[NAME_ENDS].len / sizeof(int32_t),
-                .name_room = (size_t)in[NAMES].len,
-                .value_room = (size_t)in[VALUES].len},
-    };
-    if (take_strings(&job.properties, in)) {
-        if ((size_t)in[ROW_ENDS].len != job.properties.count * sizeof(int32_t) ||
-            in[VALUE_ENDS].len != in[NAME_ENDS].len || in[NAMES].len > INT32_MAX ||
-            in[VALUES].len > INT32_MAX)
-            no_room();
-        else if (call_guarded(&in[VIEW], map_job, &job))
-            result = PyLong_FromSsize_t(job.is_whole ? (Py_ssize_t)job.map.count : -1);
-    }
-    buffers_release(in, BUFFERS);
-    return result;
-}
-
-PyObject *py_property_values(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    enum { NAME = OTHERS, VALUE_STARTS, VALUE_SIZES, BUFFERS };
-    Py_buffer in[BUFFERS];
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*w*w*", &in[VIEW], &in[STARTS], &in[SIZES], &in[NAME],
-                          &in[VALUE_STARTS], &in[VALUE_SIZES]))
-        return NULL;
-    struct value_job job = {
-        .name = span_in(&in[NAME]), .starts = in[VALUE_STARTS].buf, .sizes = in[VALUE_SIZES].buf};
-    if (take_strings(&job.properties, in)) {
-        if (in[NAME].len == 0 || in[VALUE_STARTS].len != in[STARTS].len ||
-            in[VALUE_SIZES].len != in[STARTS].len)
-            no_room();
-        else if (call_guarded(&in[VIEW], value_job, &job))
-            result = Py_NewRef(Py_None);
-    }
     buffers_release(in, BUFFERS);
     return result;
 }

@@ -1,0 +1,169 @@
+"""Requests and answers of one connection: bytes in, events out, and the bytes to send for each.
+
+Both ends use it, and both may ask: a broker asks its clients over the connections that they have opened. It
+has no socket, clock or thread. A frame that is none ends the connection (``FrameError``); a request whose
+fields are wrong is an event of its own, which is answered like any other.
+
+Source: ``NettyRemotingAbstract.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from seglog.errors import FrameError, ProtocolError
+from seglog.remoting.command import OUR_SENDER, Request, Response, Sender
+from seglog.remoting.frames.frame import Frame, Serialization
+from seglog.remoting.frames.limits import DEFAULT_LIMITS, Limits
+from seglog.remoting.frames.reader import FrameReader
+from seglog.remoting.messages import (
+    decode_request,
+    decode_response,
+    request_pieces,
+    response_pieces,
+)
+
+_END_OPAQUE: Final = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The other side asks; :meth:`Codec.answer` makes what it gets.
+
+    Attributes:
+        opaque: Number of the request.
+        request: What it asks.
+    """
+
+    opaque: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class WronglyAsked:
+    """The other side asks for something with fields or a body that its code does not allow.
+
+    Attributes:
+        opaque: Number of the request.
+        request: What is known of it: no header, and the body as it came.
+        error: What is wrong; the answer to it is of code 1.
+    """
+
+    opaque: int
+    request: Request
+    error: ProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to what this side has asked.
+
+    Attributes:
+        opaque: Number of the request.
+        answer: The answer; or the error, if it cannot be read.
+    """
+
+    opaque: int
+    answer: Response | ProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """An answer to nothing that this side waits for: it has come too late, most often."""
+
+    opaque: int
+
+
+Event: TypeAlias = Asked | WronglyAsked | Answered | Unasked
+Pieces: TypeAlias = list[bytes | memoryview]
+
+
+class Codec:
+    """The codec of one end of one connection. One thread at a time.
+
+    Args:
+        sender: What this end says it is.
+        serialization: Form of the headers that it writes; it reads both.
+        limits: Of what comes in.
+    """
+
+    def __init__(
+        self,
+        sender: Sender = OUR_SENDER,
+        serialization: Serialization = Serialization.JSON,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._sender = sender
+        self._serialization = serialization
+        self._limits = limits
+        self._reader = FrameReader(limits)
+        self._waiting: dict[int, int] = {}
+        self._next_opaque = 0
+        self._is_over = False
+
+    @property
+    def begun_bytes(self) -> int:
+        """How much there is of a frame whose end has not come."""
+        return self._reader.begun_bytes
+
+    def receive(self, data: bytes) -> Iterator[Event]:
+        """Yields what the other side says with these bytes; bodies may be views of them.
+
+        Raises:
+            FrameError: They are no frames; the connection has to end, and nothing more is received.
+        """
+        if self._is_over:
+            raise FrameError("bytes came behind some that were no frame")
+        try:
+            for frame in self._reader.feed(data):
+                yield self._event(frame)
+        except FrameError:
+            self._is_over = True
+            raise
+
+    def ask(self, request: Request) -> tuple[int, Pieces]:
+        """Returns the number of a request, and its bytes in pieces; a oneway one gets no answer.
+
+        Raises:
+            ProtocolError: The request cannot be written: its header or body is not that of its code.
+        """
+        opaque = self._next_opaque
+        while opaque in self._waiting:
+            opaque = (opaque + 1) % _END_OPAQUE
+        pieces = request_pieces(request, opaque, self._sender, self._serialization, self._limits)
+        self._next_opaque = (opaque + 1) % _END_OPAQUE
+        if not request.is_oneway:
+            self._waiting[opaque] = request.code
+        return opaque, pieces
+
+    def forget(self, opaque: int) -> None:
+        """Does not wait for an answer any more; if it comes, it is unasked."""
+        self._waiting.pop(opaque, None)
+
+    def answer(self, asked: Asked | WronglyAsked, response: Response) -> Pieces:
+        """Returns the bytes of an answer in pieces, those of records not copied; none for a oneway request.
+
+        Raises:
+            ProtocolError: The answer cannot be written: its header or body is not that of the request's code.
+        """
+        if asked.request.is_oneway:
+            return []
+        return response_pieces(
+            response, asked.request, asked.opaque, self._sender, self._serialization, self._limits
+        )
+
+    def _event(self, frame: Frame) -> Event:
+        if not frame.is_response:
+            request, error = decode_request(frame, self._limits)
+            if error is None:
+                return Asked(frame.opaque, request)
+            return WronglyAsked(frame.opaque, request, error)
+        code = self._waiting.pop(frame.opaque, None)
+        if code is None:
+            return Unasked(frame.opaque)
+        try:
+            return Answered(frame.opaque, decode_response(frame, code, self._limits))
+        except ProtocolError as error:
+            return Answered(frame.opaque, error)

@@ -1,0 +1,23 @@
+"""What answers requests in this process, as a client sees it: it need not know any broker."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from seglog.clock import Clock
+from seglog.remoting.command import Request, Response
+from seglog.remoting.peer import Peer
+
+
+class Dispatcher(Protocol):
+    """Answers requests. Any thread may call it."""
+
+    @property
+    def liveness_clock(self) -> Clock:
+        """The time that its clients go by."""
+
+    def dispatch(self, request: Request, peer: Peer) -> Response:
+        """Returns the answer, refusals included; the calling thread waits as long as it is held."""
+
+    def disconnect(self, peer: Peer) -> None:
+        """Takes a client out of its groups: its connection has ended."""

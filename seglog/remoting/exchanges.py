@@ -1,0 +1,138 @@
+"""What goes with each request code: headers and bodies, asked and answered, and who is asked.
+
+Codes that are not here travel as well: their fields and bodies stay as they came.
+
+Source: ``RequestCode.java`` and the header and body classes that the processors of broker, name server and
+client decode.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from seglog.remoting import admin_headers as admin
+from seglog.remoting import client_headers as client
+from seglog.remoting import headers as header
+from seglog.remoting.batch import decode_batch, encode_batch
+from seglog.remoting.bodies import MessageBatch, RecordsBody
+from seglog.remoting.body_json import client_bodies as of_clients
+from seglog.remoting.body_json import queue_bodies as of_queues
+from seglog.remoting.body_json import table_bodies as of_tables
+from seglog.remoting.body_json.body_codec import BodyCodec
+from seglog.remoting.codes import RequestCode as Code
+from seglog.remoting.command import Header, WireNames
+from seglog.remoting.records import decode_records
+
+
+class Answerer(enum.Enum):
+    """Who answers a request."""
+
+    BROKER = enum.auto()
+    NAME_SERVER = enum.auto()
+    CLIENT = enum.auto()
+
+
+class Exchange(NamedTuple):
+    """A request and its answer.
+
+    Attributes:
+        request: Class of the request's header.
+        response: Class of a success's header; other answers have it too where all its fields are there.
+        request_body: None for bytes as they are.
+        response_body: Of a success; None for bytes as they are.
+        answerer: Who is asked.
+        request_names: Names of the request's fields, where they are not those of its class.
+    """
+
+    request: type[Header] = Header
+    response: type[Header] = Header
+    request_body: BodyCodec[Any] | None = None
+    response_body: BodyCodec[Any] | None = None
+    answerer: Answerer = Answerer.BROKER
+    request_names: WireNames | None = None
+
+
+_BATCH: Final = BodyCodec(
+    MessageBatch, lambda body, _dialect: encode_batch(body), lambda data, _limits: decode_batch(data)
+)
+_RECORDS: Final = BodyCodec(
+    RecordsBody, lambda body, _dialect: b"".join(body.runs), lambda data, _limits: decode_records(data)
+)
+_SEND: Final = Exchange(header.SendMessageHeader, header.SendMessageResponseHeader)
+_SEND_V2: Final = _SEND._replace(request_names=header.SendMessageHeader.WIRE_V2)
+_PULL: Final = Exchange(header.PullMessageHeader, header.PullMessageResponseHeader, response_body=_RECORDS)
+_TABLE: Final = Exchange(response_body=of_tables.CONFIG)
+
+EXCHANGES: Final[Mapping[int, Exchange]] = {
+    Code.SEND_MESSAGE: _SEND,
+    Code.SEND_MESSAGE_V2: _SEND_V2,
+    Code.SEND_BATCH_MESSAGE: _SEND_V2._replace(request_body=_BATCH),
+    Code.PULL_MESSAGE: _PULL,
+    Code.LITE_PULL_MESSAGE: _PULL,
+    Code.CONSUMER_SEND_MSG_BACK: Exchange(header.SendBackHeader),
+    Code.QUERY_CONSUMER_OFFSET: Exchange(header.QueryConsumerOffsetHeader, header.OffsetResponseHeader),
+    Code.UPDATE_CONSUMER_OFFSET: Exchange(header.UpdateConsumerOffsetHeader),
+    Code.GET_MAX_OFFSET: Exchange(header.GetMaxOffsetHeader, header.OffsetResponseHeader),
+    Code.GET_MIN_OFFSET: Exchange(header.GetMinOffsetHeader, header.OffsetResponseHeader),
+    Code.SEARCH_OFFSET_BY_TIMESTAMP: Exchange(header.SearchOffsetHeader, header.OffsetResponseHeader),
+    Code.GET_EARLIEST_MSG_STORETIME: Exchange(admin.EarliestTimeHeader, admin.TimestampResponseHeader),
+    Code.INVOKE_BROKER_TO_RESET_OFFSET: Exchange(
+        header.ResetOffsetHeader, response_body=of_queues.RESET_OFFSETS
+    ),
+    Code.CLONE_GROUP_OFFSET: Exchange(header.CloneGroupOffsetHeader),
+    Code.QUERY_CORRECTION_OFFSET: Exchange(
+        admin.CorrectionOffsetHeader, response_body=of_queues.CORRECTION_OFFSETS
+    ),
+    Code.LOCK_BATCH_MQ: Exchange(request_body=of_queues.LOCK_BATCH, response_body=of_queues.LOCKED_QUEUES),
+    Code.UNLOCK_BATCH_MQ: Exchange(request_body=of_queues.LOCK_BATCH),
+    Code.HEART_BEAT: Exchange(request_body=of_clients.HEARTBEAT),
+    Code.UNREGISTER_CLIENT: Exchange(client.UnregisterClientHeader),
+    Code.CHECK_CLIENT_CONFIG: Exchange(request_body=of_clients.CHECK_CLIENT),
+    Code.GET_CONSUMER_LIST_BY_GROUP: Exchange(
+        client.ConsumerGroupHeader, response_body=of_clients.CONSUMER_LIST
+    ),
+    Code.GET_CONSUMER_CONNECTION_LIST: Exchange(
+        client.ConsumerGroupHeader, response_body=of_clients.CONSUMER_CONNECTIONS
+    ),
+    Code.GET_PRODUCER_CONNECTION_LIST: Exchange(
+        client.ProducerGroupHeader, response_body=of_clients.PRODUCER_CONNECTIONS
+    ),
+    Code.NOTIFY_CONSUMER_IDS_CHANGED: Exchange(client.ConsumerGroupHeader, answerer=Answerer.CLIENT),
+    Code.GET_ROUTEINFO_BY_TOPIC: Exchange(
+        header.GetRouteInfoHeader, response_body=of_queues.TOPIC_ROUTE, answerer=Answerer.NAME_SERVER
+    ),
+    Code.UPDATE_AND_CREATE_TOPIC: Exchange(header.CreateTopicHeader),
+    Code.DELETE_TOPIC_IN_BROKER: Exchange(admin.TopicHeader),
+    Code.GET_ALL_TOPIC_CONFIG: _TABLE._replace(
+        request=admin.PageHeader, response=admin.TopicCountResponseHeader
+    ),
+    Code.GET_TOPIC_CONFIG: _TABLE._replace(request=admin.TopicHeader),
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: Exchange(response_body=of_tables.TOPIC_NAMES),
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Exchange(request_body=of_tables.GROUP),
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: Exchange(request_body=of_tables.GROUP_LIST),
+    Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: _TABLE._replace(
+        request=admin.PageHeader,
+        response=admin.GroupCountResponseHeader,
+        request_names=admin.PageHeader.WIRE_GROUPS,
+    ),
+    Code.GET_SUBSCRIPTIONGROUP_CONFIG: _TABLE._replace(request=admin.GroupHeader),
+    Code.DELETE_SUBSCRIPTIONGROUP: Exchange(header.DeleteGroupHeader),
+    Code.UPDATE_AND_GET_GROUP_FORBIDDEN: Exchange(
+        client.GroupForbiddenHeader, response_body=of_clients.GROUP_FORBIDDEN
+    ),
+    Code.GET_ALL_CONSUMER_OFFSET: _TABLE,
+    Code.GET_ALL_DELAY_OFFSET: _TABLE,
+    Code.GET_TOPIC_STATS_INFO: Exchange(admin.TopicHeader, response_body=of_queues.TOPIC_STATS),
+    Code.GET_CONSUME_STATS: Exchange(admin.ConsumeStatsHeader, response_body=of_queues.CONSUME_STATS),
+    Code.QUERY_CONSUME_TIME_SPAN: Exchange(admin.TimeSpanHeader, response_body=of_queues.TIME_SPANS),
+    Code.QUERY_TOPIC_CONSUME_BY_WHO: Exchange(admin.TopicHeader, response_body=of_tables.GROUP_NAMES),
+    Code.QUERY_TOPICS_BY_CONSUMER: Exchange(admin.GroupHeader, response_body=of_tables.TOPIC_NAMES),
+    Code.CLEAN_EXPIRED_CONSUMEQUEUE: Exchange(),
+    Code.CLEAN_UNUSED_TOPIC: Exchange(),
+    Code.DELETE_EXPIRED_COMMITLOG: Exchange(),
+}
+"""By request code."""
+UNKNOWN: Final = Exchange()
+"""Of all other codes."""

@@ -1,0 +1,26 @@
+"""How much of everything one frame may hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of what comes in; beyond them a frame, a header or a body is refused.
+
+    Attributes:
+        frame_bytes: What follows the length, as RocketMQ's ``com.rocketmq.remoting.frameMaxLength``.
+        header_bytes: Of one header. RocketMQ has no limit; properties of a message take at most 32 KiB.
+        ext_fields: Fields of one header.
+        json_values: Values of one JSON body, about: what its commas and brackets come to.
+    """
+
+    frame_bytes: int = 16_777_216
+    header_bytes: int = 1 << 20
+    ext_fields: int = 1_024
+    json_values: int = 1_000_000
+
+
+DEFAULT_LIMITS: Final = Limits()

@@ -1,0 +1,54 @@
+"""Who is asking, and the way back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from seglog.remoting.command import OUR_SENDER, Request
+from seglog.storage.format.record import Host
+
+
+class Channel(Hashable, Protocol):
+    """The connection to a client, equal only to itself."""
+
+    def notify(self, request: Request) -> None:
+        """Sends the client something that it does not answer.
+
+        Called from any thread, that of another client's request too: it hands the request on and returns,
+        neither waiting nor raising.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The client that sent a request.
+
+    Attributes:
+        client_id: As the client calls itself.
+        host: Stored as the born host of its messages.
+        channel: The way to notify it; None for one that is never notified.
+        language: Name of RocketMQ's ``LanguageCode``.
+        version: Ordinal of RocketMQ's ``MQVersion``.
+        is_remote: Whether it is another process, at the end of a connection, which may outlive this one.
+    """
+
+    client_id: str
+    host: Host
+    channel: Channel | None = None
+    language: str = OUR_SENDER.language
+    version: int = OUR_SENDER.version
+    is_remote: bool = False
+
+    def key(self, client_id: str | None = None) -> Hashable:
+        """Returns what distinguishes clients: their connection, or else how they call themselves.
+
+        Args:
+            client_id: The name in a request's body, where it has one.
+        """
+        return (client_id or self.client_id) if self.channel is None else self.channel
+
+
+LOCAL_PEER: Final = Peer("local", Host(b"\x7f\x00\x00\x01", 0))
+"""What asks in process without a link."""

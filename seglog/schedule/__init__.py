@@ -1,0 +1,11 @@
+"""Things to be done by time: each a duty, on a clock that is an argument.
+
+On real time each duty has a thread of its own; on a virtual clock they have their turns while time is moved.
+
+Called by brokers and clients.
+Truth: none; a duty that is late is done at once.
+"""
+
+from seglog.schedule.duties import Duties as Duties
+from seglog.schedule.duties import Duty as Duty
+from seglog.schedule.periodic import Periodic as Periodic

@@ -1,0 +1,184 @@
+"""What a restored log goes on from: nothing, or a copy of a store with its queues and its key index.
+
+The copy is made beside the store. Of a store that was closed it is taken as it is. One that was not is opened
+once as a copy, before anything is restored, so that the engine's recovery ends its log and its queues: that
+is the work of any opening, and does not grow with what is restored.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from seglog.doctor.copies import make_backup
+from seglog.errors import LengthUnknownError
+from seglog.storage.directory import (
+    DEFAULT_SEGMENT_BYTES,
+    FileSizes,
+    IndexFile,
+    StoreGeometry,
+    check_geometry,
+    configured_kinds,
+    list_index_files,
+    list_store,
+    read_lengths,
+)
+from seglog.storage.files import StoreRoot
+from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, INDEX, LMQ_PREFIX, segment_file_name
+from seglog.storage.format.record import FILLER, MAGIC_BLANK
+from seglog.storage.recovery import indexes_tags
+from seglog.storage.small_files import read_checkpoint
+from seglog.storage.store import MessageStore
+
+BEGUN: Final = ".begun"
+"""A folder in a store that is being made, for the index file that goes on; it is gone before it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Lengths of the files of a new store; None for RocketMQ's defaults.
+
+    Attributes:
+        segment_bytes: Of a commit-log file.
+        queue_file_bytes: Of a queue file.
+        index: Division of an index file.
+    """
+
+    segment_bytes: int | None = None
+    queue_file_bytes: int | None = None
+    index: IndexGeometry | None = None
+
+
+class RestoreBase(NamedTuple):
+    """What a restored log goes on from.
+
+    Attributes:
+        first: Physical offset of the first new segment.
+        segment_bytes: Length of segments.
+        queue_file_bytes: Of queue files.
+        lengths: What the store says of its files.
+        before: The store whose queues go on, the copy; None for a new one.
+        newest: The index file that goes on; None without any.
+        tags: Whether tags are keys of the index.
+        has_others: Whether there are queues of other kinds than the plain one.
+        index_full_ms: End time of the last index file that another one follows, as its checkpoint says:
+            without it RocketMQ drops the whole index after a crash.
+    """
+
+    first: int
+    segment_bytes: int
+    queue_file_bytes: int
+    lengths: FileSizes
+    before: Path | None = None
+    newest: IndexFile | None = None
+    tags: bool = True
+    has_others: bool = False
+    index_full_ms: int = 0
+
+
+def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:
+    """Returns what a new store begins from.
+
+    Args:
+        sizes: Of its files.
+        begins_at_0: Whether all of its queues begin at 0.
+
+    Raises:
+        InvalidArgumentError: A length is out of range.
+    """
+    segment_bytes = sizes.segment_bytes or DEFAULT_SEGMENT_BYTES
+    queue_file_bytes = sizes.queue_file_bytes or StoreGeometry().queue_file_size_bytes
+    check_geometry(StoreGeometry(segment_bytes, queue_file_bytes))
+    # In a log that begins at 0 RocketMQ takes slots before a queue's first message for messages.
+    first = 0 if begins_at_0 else segment_bytes
+    lengths = FileSizes(queue_file_bytes, sizes.index, segment_bytes)
+    return RestoreBase(first, segment_bytes, queue_file_bytes, lengths)
+
+
+def copied_base(
+    files: StoreRoot, root: Path, staged: Path, sizes: Sizes, *, begins_at_0: bool
+) -> RestoreBase:
+    """Copies a store of which we hold the lock, and ends its last segment.
+
+    Args:
+        files: Where both are.
+        root: The store directory.
+        staged: Where the copy goes.
+        sizes: Of its files, where it has none.
+        begins_at_0: Whether all of its queues begin at 0, where it has none.
+
+    Raises:
+        LengthUnknownError: Nothing says how long its queue files must be.
+    """
+    end = make_backup(files, root, staged, others=files).end_phy_offset
+    if files.exists(root / ABORT_FILE):
+        with MessageStore.open(staged, create=False, recovery_step_bytes=0, files=files) as store:
+            end = store.max_phy_offset
+    listing = list_store(files, staged)
+    if not listing.log_files:
+        return new_base(sizes, begins_at_0=begins_at_0)._replace(before=staged)
+    geometry = listing.geometry
+    if not geometry.is_queue_file_known and listing.queue_files:
+        raise LengthUnknownError(
+            f"nothing in {root} tells how long its queue files must be",
+            help="nothing was changed; run `seglog repair --queue-file-bytes BYTES` on it, or with"
+            " `--broker-conf FILE`",
+        )
+    segment_bytes = geometry.segment_size_bytes
+    first = _end_segment(files, staged, end, segment_bytes)
+    newest = _take_newest(files, staged)
+    tags = newest is None or indexes_tags(
+        files, staged, segment_bytes, (listing.log_files[0].first_offset, end), newest
+    )
+    kinds = configured_kinds(files, staged)
+    is_lmq = any(topic.startswith(LMQ_PREFIX) for topic, _queue_id in listing.queue_files)
+    written = read_lengths(files, staged)
+    lengths = FileSizes(
+        geometry.queue_file_size_bytes,
+        newest.geometry if newest is not None else written.index,
+        segment_bytes,
+        geometry.found_batch_file_bytes,
+    )
+    return RestoreBase(
+        first,
+        segment_bytes,
+        geometry.queue_file_size_bytes,
+        lengths,
+        staged,
+        newest,
+        tags,
+        bool(kinds.special or listing.batch_files or is_lmq),
+        read_checkpoint(files, root).index_timestamp_ms,
+    )
+
+
+def _end_segment(files: StoreRoot, staged: Path, end: int, segment_bytes: int) -> int:
+    """Fills the rest of the last segment; returns where the next one begins."""
+    position = end % segment_bytes
+    if not position:
+        return end
+    with closing(files.open(staged / COMMIT_LOG / segment_file_name(end - position), writable=True)) as file:
+        file.set_size(segment_bytes)
+        file.write_at(FILLER.struct.pack(segment_bytes - position, MAGIC_BLANK), position)
+        file.sync()
+    return end - position + segment_bytes
+
+
+def _take_newest(files: StoreRoot, staged: Path) -> IndexFile | None:
+    """Puts the last file of the index aside, so that each attempt to go on from it finds it as it was."""
+    known, _damaged = list_index_files(files, staged)
+    if not known:
+        return None
+    files.make_dirs(staged / BEGUN)
+    target = staged / BEGUN / known[-1].path.name
+    files.rename(known[-1].path, target)
+    return IndexFile(target, known[-1].header, known[-1].geometry)
+
+
+def put_back_newest(files: StoreRoot, staged: Path, newest: IndexFile | None) -> None:
+    """Puts it back where nothing went on from it."""
+    if newest is not None and not files.exists(staged / INDEX / newest.path.name):
+        files.rename(newest.path, staged / INDEX / newest.path.name)

@@ -1,0 +1,213 @@
+"""What follows from a segment of a new log: the units of its queues, in a file beside it.
+
+The task that writes a segment follows its records as they go in, and leaves their units, queue by queue.
+The tasks that write queues (:mod:`seglog.spark.making.queues`) read the parts that are theirs. What the
+driver learns is a few numbers for each segment and queue. Keys go the same way
+(:mod:`seglog.spark.making.index_files`).
+
+Any log that is written anew has its queues made so; placeholders are only marked as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from seglog.errors import StoreError
+from seglog.spark.making.spills import Key, divided, save_bytes
+from seglog.storage.files import RestoringFiles
+from seglog.storage.format.index import KEY_ROW, KeyRows
+from seglog.storage.format.layout import I32_ITEMS
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.record import FLAG_AT, INNER_BATCH, PLACEHOLDER_FLAG
+from seglog.storage.kernels import walk_into
+from seglog.storage.kernels.gather import Bytes, overlapping
+from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places, walk
+
+UNITS: Final = ".units"
+"""A folder in a store that is being made; it is gone before it is one."""
+SPILLED: Final = np.dtype(
+    [
+        ("queue_offset", "i8"),
+        ("phy_offset", "i8"),
+        ("tags_code", "i8"),
+        ("size_bytes", "i4"),
+        ("queue", "i4"),
+        ("is_kept", "?"),
+    ]
+)
+"""One unit of a queue; ``queue`` numbers the queues of one segment, ``is_kept`` is false of placeholders."""
+Spilled = npt.NDArray[np.void]
+_ROOM: Final = 1 << 14
+
+
+class QueueSlice(NamedTuple):
+    """Units of one queue in the file beside a segment.
+
+    Attributes:
+        segment: Physical offset of the segment's first byte.
+        start: Number of the first in the file.
+        units: How many there are.
+        first_offset: Queue offset of the first.
+    """
+
+    segment: int
+    topic: str
+    queue_id: int
+    start: int
+    units: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What follows from a segment.
+
+    Attributes:
+        records: How many it has.
+        last_phy_offset: Where its last record is, -1 without any.
+        last_store_ms: Store time of that.
+        newest_store_ms: The latest store time of any.
+        slices: Its units, by queue.
+        says_more: Whether a record belongs to a batch queue or to further queues (``%LMQ%``) too.
+    """
+
+    records: int
+    last_phy_offset: int
+    last_store_ms: int
+    newest_store_ms: int
+    slices: tuple[QueueSlice, ...]
+    says_more: bool = False
+
+
+def units_path(staged: Path, first: int) -> Path:
+    """Returns where the units of a segment are."""
+    return staged / UNITS / segment_file_name(first)
+
+
+def by_queue(slices: Iterable[QueueSlice]) -> dict[Key, list[QueueSlice]]:
+    """Returns the units of all segments by queue, in the order of the log."""
+    found: dict[Key, list[QueueSlice]] = {}
+    for one in sorted(slices):
+        found.setdefault((one.topic, one.queue_id), []).append(one)
+    return found
+
+
+@dataclass(slots=True)
+class SegmentFollower:
+    """Follows the records of a segment as they are written.
+
+    Attributes:
+        batch_topics: Topics with batch queues.
+        first: Physical offset of the segment's first byte.
+        verify: Whether checksums are computed; lengths and places are always looked at.
+        tags: Whether tags are keys.
+        end: Where the next record goes.
+    """
+
+    batch_topics: frozenset[str]
+    first: int
+    verify: bool = True
+    tags: bool = True
+    end: int = 0
+    _records: int = 0
+    _last: tuple[int, int] = (-1, 0)
+    _newest_ms: int = 0
+    _queues: QueueTable = field(default_factory=QueueTable)
+    _units: list[Spilled] = field(default_factory=list)
+    _keys: list[KeyRows] | None = field(default_factory=list)
+    _room: tuple[Rows, KeyRows] | None = None
+    _says_more: bool = False
+
+    def __post_init__(self) -> None:
+        self.end = self.first
+
+    def note(self, records: Bytes) -> None:
+        """Takes the next records, which begin at ``end``.
+
+        Raises:
+            StoreError: One of them does not prove itself there.
+        """
+        view = records.data.cast("B")
+        position = self._follow_natively(view, records) if walk_into.native_into is not None else 0
+        if position < len(view):
+            self._keys = None
+            rest, place, end = view[position:], self.end + position, self.end + len(view)
+            result = walk(rest, place, end, self._queues, verify=self.verify)
+            self._says_more |= bool(result.saying_more)
+            if len(result.rows):
+                self._take(result.rows, records)
+            position += result.position
+        if position < len(view):
+            raise StoreError(
+                f"the record that was written to {self.end + position} does not prove itself",
+                help="no store was changed; run seglog check on the one that the record is of",
+            )
+        self.end += len(view)
+
+    def save(self, files: RestoringFiles, staged: Path) -> Derived:
+        """Writes the units beside the segment, and returns what they come to."""
+        units, slices = self._by_queue()
+        save_bytes(files, units_path(staged, self.first), units.tobytes())
+        return Derived(self._records, *self._last, self._newest_ms, slices, self._says_more)
+
+    def keys(self) -> KeyRows | None:
+        """Returns the keys of all records, None if they were not all found on the way."""
+        return None if self._keys is None else np.concatenate([np.zeros(0, KEY_ROW), *self._keys])
+
+    def _follow_natively(self, view: memoryview, records: Bytes) -> int:
+        rows, keys = self._room = self._room or (np.empty(_ROOM, ROW), walk_into.new_keys())
+        position = 0
+        while position < len(view):
+            walked = walk_into.walk_into(
+                view,
+                self.end,
+                position,
+                len(view),
+                self._queues,
+                rows,
+                keys,
+                verify=self.verify,
+                tags=self.tags,
+            )
+            if not walked.row_count:
+                break
+            if walked.keys.lost:
+                self._keys = None  # the index has the keys of tombstones too
+            elif self._keys is not None:
+                self._keys.append(walked.keys.rows.copy())
+            self._says_more |= bool(walked.saying_more)
+            self._take(rows[: walked.row_count], records)
+            position = walked.position
+        return position
+
+    def _take(self, rows: Rows, records: Bytes) -> None:
+        names = self._queues.names
+        is_plain = np.array([topic not in self.batch_topics for topic, _queue in names], np.bool_)
+        mine = rows[places(rows) & is_plain[rows["queue"]]]
+        self._says_more |= bool((rows["sys_flag"] & INNER_BATCH).any())
+        units = np.empty(len(mine), SPILLED)
+        for name in ("queue_offset", "phy_offset", "tags_code", "size_bytes", "queue"):
+            units[name] = mine[name]
+        flags = overlapping(records, I32_ITEMS)[mine["phy_offset"] - self.end + FLAG_AT]
+        units["is_kept"] = flags != PLACEHOLDER_FLAG
+        self._units.append(units)
+        self._records += len(rows)
+        self._last = int(rows["phy_offset"][-1]), int(rows["store_timestamp_ms"][-1])
+        self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max()))
+
+    def _by_queue(self) -> tuple[Spilled, tuple[QueueSlice, ...]]:
+        """Returns all units sorted by queue, and where those of each queue are."""
+        every = np.concatenate([np.zeros(0, SPILLED), *self._units])
+        names: Sequence[Key] = self._queues.names
+        every, starts = divided(every, every["queue"], len(names))
+        return every, tuple(
+            QueueSlice(self.first, *key, start, end - start, int(every["queue_offset"][start]))
+            for key, start, end in zip(names, starts[:-1], starts[1:], strict=True)
+            if end > start
+        )

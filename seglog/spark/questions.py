@@ -1,0 +1,91 @@
+"""What may be asked in SQL: queries, and statements that show something.
+
+Spark's own parser decides, not words: a query is what its grammar takes as one. Of the statements those that
+show or describe are let through, and ``EXPLAIN`` of what is no statement: Spark carries out some of them
+(``EXECUTE IMMEDIATE``, ``CALL``) when it only explains them. A query that would run a command or a method of
+Java is refused too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame, SparkSession
+
+_ANY_PLAN: Final = "org.apache.spark.sql.catalyst.plans.QueryPlan"
+_WITH_PLAN: Final = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
+"""An expression that has a query in it."""
+_PLANS: Final = "org.apache.spark.sql.catalyst.plans.logical"
+_SHOWING: Final = ("Show", "Describe", "List")
+_EXPLAIN: Final = "ExplainCommand"
+_DOING: Final = frozenset({"InsertIntoStatement", "InsertIntoDir", "UnresolvedExecuteImmediate", "Call"})
+"""Plans that do something, though Spark does not class them as commands."""
+_RUNNING: Final = {
+    "ScriptTransformation": "TRANSFORM … USING, which runs a command",
+    "CallMethodViaReflection": "reflect or java_method, which runs a method of Java",
+}
+
+
+def doing_of(spark: SparkSession, text: str) -> str | None:
+    """Returns what Spark calls a statement that does something; None for one that only asks.
+
+    Nothing is run, nor looked up.
+
+    Args:
+        spark: The session.
+        text: One statement.
+
+    Raises:
+        ParseException: It is none of Spark's SQL.
+    """
+    from pyspark.errors import ParseException
+
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    try:
+        parser.parseQuery(text.rstrip().removesuffix(";"))
+    except ParseException:
+        plan = parser.parsePlan(text)
+    else:
+        return None
+    name: str = plan.getClass().getSimpleName()
+    if name == _EXPLAIN:
+        commands = plan.getClass().forName(f"{_PLANS}.Command")
+        return _doing_within(plan.logicalPlan(), commands)
+    return None if name.startswith(_SHOWING) else name
+
+
+def running_of(frame: DataFrame) -> str | None:
+    """Returns what a query would run that is not Spark's; None if it only reads.
+
+    Spark has looked up its names, so that a name in quotes, or one that is put together, is seen as well.
+
+    Args:
+        frame: A query that was not run yet.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    kinds = plan.getClass()
+    return _running_within(plan, kinds.forName(_ANY_PLAN), kinds.forName(_WITH_PLAN))
+
+
+def _running_within(node: JavaObject, any_plan: JavaObject, with_plan: JavaObject) -> str | None:
+    if (running := _RUNNING.get(node.getClass().getSimpleName())) is not None:
+        return running
+    parts = [node.children()]
+    if any_plan.isInstance(node):
+        parts.append(node.expressions())
+    within = [part.apply(at) for part in parts for at in range(part.size())]
+    if with_plan.isInstance(node):
+        within.append(node.plan())
+    found = (_running_within(one, any_plan, with_plan) for one in within)
+    return next((running for running in found if running is not None), None)
+
+
+def _doing_within(plan: JavaObject, commands: JavaObject) -> str | None:
+    name: str = plan.getClass().getSimpleName()
+    if name in _DOING or commands.isInstance(plan):
+        return name
+    children = plan.children()
+    within = (_doing_within(children.apply(at), commands) for at in range(children.size()))
+    return next((found for found in within if found is not None), None)

@@ -1,0 +1,36 @@
+"""Warns of topics that are wanted by name and that no store knows: a typo would read nothing without a word.
+
+What is known is the folders of queues and ``config/topics.json``; the log is not walked for it. A store with
+no queue may have lost its queues, so nothing is said then. It is a warning: a stream may wait for a topic.
+"""
+
+from __future__ import annotations
+
+import logging
+from difflib import get_close_matches
+
+from seglog.spark.remote_files import locate
+from seglog.spark.source.wanted.options import Options
+from seglog.storage.directory import known_topics
+from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
+
+_log = logging.getLogger(__name__)
+
+
+def warn_of_unknown_topics(options: Options) -> None:
+    """Writes a warning for each topic that ``subscribe`` or ``assign`` names and no store knows."""
+    named = (options.topics or frozenset()) | {topic for topic, _queue_id in options.queues or ()}
+    known: set[str] = set()
+    for path in options.paths if named else ():
+        files, root = locate(path)
+        folders = (CONSUME_QUEUE, BATCH_CONSUME_QUEUE)
+        entries = (entry for folder in folders for entry in files.list_dir(root / folder))
+        having_queues = {entry.name for entry in entries if entry.is_dir}
+        if not having_queues:
+            return
+        known |= having_queues | (known_topics(files, root) or frozenset())
+    by_lower = {topic.lower(): topic for topic in known}
+    for topic in sorted(named - known):
+        close = get_close_matches(topic.lower(), by_lower, 1)
+        meant = f"; did you mean {by_lower[close[0]]}?" if close else ""
+        _log.warning("no store has the topic %s, so it gives no rows%s", topic, meant)

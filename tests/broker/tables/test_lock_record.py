@@ -1,0 +1,199 @@
+"""Owners of locks at the end of a connection keep them over a restart; those of the same process do not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from seglog.broker.broker import Broker
+from seglog.clock import SystemClock, VirtualClock
+from seglog.errors import FullError
+from seglog.remoting.bodies import LockBatchBody
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
+from seglog.remoting.command import Request
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.peer import Peer
+from seglog.storage.format.names import OURS
+from seglog.storage.format.record import Host
+from seglog.storage.writes import Durability
+from seglog.testing import RoomyFiles
+from tests.support.brokers import pull, send
+
+HOST = Host(b"\x7f\x00\x00\x01", 1)
+QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(3))
+ONE = frozenset([MessageQueue("T", "broker-a", 0)])
+
+
+class Connection:
+    def notify(self, request):
+        """Sends nothing."""
+
+
+def remote(name):
+    return Peer(name, HOST, Connection(), is_remote=True)
+
+
+def ask(broker, peer, queues=QUEUES, code=RequestCode.LOCK_BATCH_MQ):
+    body = LockBatchBody("g", peer.client_id, queues)
+    return broker.dispatch(Request(code, body=body), peer)
+
+
+def locked(broker, peer, queues=QUEUES):
+    return ask(broker, peer, queues).body.queues
+
+
+def record_of(broker):
+    return broker.path / OURS / "locks.json"
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_finding_8_of_the_broker_only_the_owner_of_before_has_its_queues_for_60_s(tmp_path, is_killed):
+    clock = VirtualClock()
+    with Broker.open(tmp_path / "s", clock=clock) as broker:
+        assert locked(broker, remote("a")) == QUEUES
+        kept = record_of(broker).read_bytes()
+    if is_killed:
+        (tmp_path / "s" / OURS / "locks.json").write_bytes(kept)
+    clock.advance(3_600_000)  # a broker that is down for an hour
+    with Broker.open(tmp_path / "s", clock=clock) as broker:
+        assert locked(broker, remote("b")) == set()
+        clock.advance(30_000)
+        assert locked(broker, remote("a"), ONE) == ONE
+        clock.advance(30_001)
+        assert locked(broker, remote("b")) == QUEUES - ONE
+
+
+def test_owners_of_the_same_process_cost_nothing_after_it(tmp_path):
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        assert locked(broker, Peer("local-a", HOST, Connection())) == QUEUES
+        broker.persist()
+        assert b'"local":true' in record_of(broker).read_bytes()
+        kept = record_of(broker).read_bytes()
+    assert not (tmp_path / OURS / "locks.json").exists()
+    (tmp_path / OURS / "locks.json").write_bytes(kept)  # as a kill leaves it
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        assert locked(broker, Peer("local-b", HOST, Connection())) == QUEUES
+
+
+def test_what_was_given_back_is_free_after_a_restart(tmp_path):
+    clock = VirtualClock()
+    with Broker.open(tmp_path, clock=clock) as broker:
+        locked(broker, remote("a"))
+        ask(broker, remote("a"), ONE, RequestCode.UNLOCK_BATCH_MQ)
+    with Broker.open(tmp_path, clock=clock) as broker:
+        assert locked(broker, remote("b")) == ONE
+
+
+def test_the_owners_of_before_can_be_forgotten(tmp_path):
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        locked(broker, remote("a"))
+    with Broker.open(tmp_path, clock=VirtualClock(), forget_locks=True) as broker:
+        assert locked(broker, remote("b")) == QUEUES
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"drawnMs":1,"liveMs":2,"locks":[{"local":false}]}'])
+def test_a_damaged_record_frees_all_queues_and_is_logged(tmp_path, caplog, text):
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        locked(broker, remote("a"))
+    (tmp_path / OURS / "locks.json").write_text(text)
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        assert locked(broker, remote("b")) == QUEUES
+    assert "all queues are free" in caplog.text
+
+
+def test_a_record_of_an_older_version_has_no_lasting_owner(tmp_path):
+    row = '{"group":"g","topic":"T","brokerName":"broker-a","queueId":0,"clientId":"a","ageMs":1}'
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        path = record_of(broker)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'{{"drawnMs":1,"liveMs":60000,"locks":[{row}]}}')
+    with Broker.open(tmp_path, clock=VirtualClock()) as broker:
+        assert locked(broker, remote("b")) == QUEUES
+
+
+class CountingFiles(RoomyFiles):
+    """Counts writes of the record, and how many were synced."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.writes = []
+        self.is_full = False
+
+    @override
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        if path.name == "locks.json.tmp":
+            if self.is_full:
+                raise FullError(f"there is no space for {path}")
+            self.writes.append(sync)
+        super().write_file(path, data, sync=sync)
+
+
+@pytest.mark.parametrize("durability", Durability)
+def test_the_record_is_written_when_an_owner_changes_and_not_by_renewals(tmp_path, durability):
+    files = CountingFiles(tmp_path)
+    with Broker.open(tmp_path, clock=VirtualClock(), durability=durability, files=files) as broker:
+        locked(broker, remote("a"))
+        for _ in range(5):
+            locked(broker, remote("a"))
+        assert files.writes == [durability is Durability.SYNC]
+        locked(broker, remote("b"))
+        assert len(files.writes) == 1
+        ask(broker, remote("a"), QUEUES, RequestCode.UNLOCK_BATCH_MQ)
+        locked(broker, remote("b"))
+        assert len(files.writes) == 2
+
+
+def test_without_space_for_the_record_the_lock_is_refused(tmp_path):
+    files = CountingFiles(tmp_path)
+    with Broker.open(tmp_path, clock=VirtualClock(), files=files) as broker:
+        files.is_full = True
+        assert ask(broker, remote("a")).code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert broker.locks.all() == []
+        files.is_full = False
+        assert locked(broker, remote("b")) == QUEUES
+
+
+def test_a_kill_right_after_the_answer_leaves_the_owner(tmp_path):
+    script = f"""
+        import os, signal
+        from pathlib import Path
+        from tests.broker.tables.test_lock_record import *
+        broker = Broker.open({str(tmp_path)!r})
+        assert locked(broker, remote("a")) == QUEUES
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    assert done.returncode == -9
+    with Broker.open(tmp_path) as broker:
+        assert locked(broker, remote("b")) == set()
+        assert locked(broker, remote("a")) == QUEUES
+
+
+def test_clients_live_by_a_clock_of_their_own(tmp_path):
+    time, liveness = VirtualClock(), VirtualClock()
+    with Broker.open(tmp_path, clock=time, liveness_clock=liveness) as broker:
+        locked(broker, remote("a"))
+        broker.advance("2h")
+        assert locked(broker, remote("b")) == set()
+        liveness.advance(60_001)
+        assert locked(broker, remote("b")) == QUEUES
+
+
+def test_a_broker_on_virtual_time_holds_pulls_by_real_time(tmp_path):
+    with Broker.open(tmp_path, clock=VirtualClock(), liveness_clock=SystemClock()) as broker:
+        send(broker, "T")
+        held = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
+        before_ms = broker.clock.now_ms()
+        answer = pull(broker, "T", 1, flags=held, suspend_timeout_ms=30)
+        assert answer.code is ResponseCode.PULL_NOT_FOUND
+        assert broker.clock.now_ms() == before_ms
