@@ -53,6 +53,7 @@ BROKER = {
     "path": (5, None),
     "config": ("refuse", {"broker_name": "b"}),
     "background": NO_FLAGS,
+    "forget_locks": NO_FLAGS,
     "create": NO_FLAGS,
     "durability": NO_DURABILITY,
     "segment_size_bytes": (*NO_COUNTS, 0),
@@ -60,6 +61,7 @@ BROKER = {
     "record_crc": NO_FLAGS,
     "follow": NO_FOLDERS,
     "clock": NO_CLOCKS,
+    "liveness_clock": NO_CLOCKS,
     "files": NO_FILES,
 }
 PRODUCER = {

@@ -159,6 +159,9 @@ class Broker:
         config = BrokerConfig() if config is None else as_kind("config", BrokerConfig, config)
         if background is not None:
             as_flag("background", background)
+        if liveness_clock is not None:
+            as_doing("liveness_clock", liveness_clock, CLOCK_CALLS, "a clock")
+        as_flag("forget_locks", forget_locks)
         store = MessageStore.open(
             path,
             create=create,

@@ -22,6 +22,15 @@ RECEIPT: Final = {
     "key": "k", "status": "sent", "group": "g", "old_id": "", "new_id": "", "topic": "Topic0", "queue_id": 0,
     "queue_offset": 0,
 }  # fmt: skip
+LOCK: Final = {
+    "group": "g",
+    "topic": "Topic0",
+    "brokerName": "broker-a",
+    "queueId": 0,
+    "clientId": "127.0.0.1@1",
+    "ageMs": 10,
+    "local": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ def everyday(root: Path) -> Path:
     files = {
         f"parked/{0:020d}.jsonl": "".join(json.dumps(row) + "\n" for row in parked),
         "receipts/parked.jsonl": json.dumps(RECEIPT) + "\n",
-        "locks.json": json.dumps({"at": 1, "locks": [{"group": "g", "topic": "Topic0", "queueId": 0}]}),
+        "locks.json": json.dumps({"drawnMs": 1, "liveMs": 60_000, "locks": [LOCK]}),
         "holes": json.dumps({"holes": []}),
         f"attic/{0:020d}-4096": "was here",
         "evidence/topics.json.00000000": "{]",
