@@ -16,6 +16,7 @@ from seglog.errors import MissingDependencyError, SparkJobError
 from seglog.spark import register
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 from seglog.spark.java_end import end_within, ended_java, printed_text
+from seglog.spark.java_stderr import JavaStderr
 from seglog.spark.packages import PYSPARK_HELP, pyspark_problem, require_packages
 from seglog.spark.task_errors import error_of
 from seglog.spark.user_settings import (
@@ -67,13 +68,14 @@ BRIEF_JOB_BYTES: Final = 2 << 30
 and Java 17: until the first query is answered 8.6 s against 11.4 s, then reads take 5.9 against 4.3 s/GB."""
 _LOG4J: Final = """\
 rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
+rootLogger.appenderRef.stdout.ref = stdout
+appender.stdout.type = Console
+appender.stdout.name = stdout
+appender.stdout.target = SYSTEM_OUT
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
 """
+"""On stdout, for stderr is that of the workers: what Spark logs is raised here too, without Java's stacks."""
 _NOT_STARTED: Final = (
     "the Java that is here fits: run it again, and where it ends again look at free memory, at the limits of"
     " the container, and at options in JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and SPARK_SUBMIT_OPTS"
@@ -108,9 +110,11 @@ def local_session(
 ) -> SparkSession:
     """Starts a session, by default on this machine, with a worker process for each core; stop it when done.
 
-    Quiet: nothing is printed. Takes 7 to 30 s. With a ``local`` master nothing listens but on the loopback
-    interface. Settings of the user win over ours, wherever they are: ``conf``, ``spark-defaults.conf``,
-    ``PYSPARK_SUBMIT_ARGS``, and for options of Java ``SPARK_SUBMIT_OPTS``.
+    Nothing of Java is printed. What workers print comes on stderr, such as warnings of messages that cannot
+    be read (``failOnDataLoss=false``) and of topics that no store has. Takes 7 to 30 s. With a ``local``
+    master nothing listens but on the loopback interface. Settings of the user win over ours, wherever they
+    are: ``conf``, ``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``, and for options of Java
+    ``SPARK_SUBMIT_OPTS``.
 
     Args:
         app: Its name.
@@ -142,8 +146,14 @@ def local_session(
         running: JavaGateway | None = SparkContext._gateway  # a process has one JVM; it outlives sessions
         is_brief = log_bytes is not None and log_bytes <= BRIEF_JOB_BYTES
         said = [(elsewhere | settings).get(name, "") for name in JAVA_SETTINGS]
-        gateway = start_java(spark_conf, said, is_brief=is_brief) if running is None else running
-        session = SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
+        printed = JavaStderr() if running is None else None
+        if printed is not None:
+            running = start_java(spark_conf, said, is_brief=is_brief, printed=printed)
+        try:
+            session = SparkSession(SparkContext(conf=spark_conf, gateway=running))
+        finally:
+            if printed is not None:
+                printed.hand_on()
     register(session)
     return session
 
@@ -253,17 +263,25 @@ def _worker_settings() -> dict[str, str]:
     return {"spark.executorEnv.PYTHONPATH": str(folder)}
 
 
-def start_java(conf: SparkConf, said: Iterable[str] = (), *, is_brief: bool = False) -> JavaGateway:
-    """Starts the JVM; what it prints goes to a file that is shown if it does not start.
+def start_java(
+    conf: SparkConf,
+    said: Iterable[str] = (),
+    *,
+    is_brief: bool = False,
+    printed: JavaStderr | None = None,
+) -> JavaGateway:
+    """Starts the JVM; what it prints is shown if it does not start.
 
     Args:
         conf: Settings of Spark.
         said: Options of Java that are in them.
         is_brief: As :func:`~seglog.spark.user_settings.java_options` has it.
+        printed: Takes what it prints on stderr; None for one of its own, of which nothing is handed on.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
+    stderr = printed or JavaStderr()
     with tempfile.TemporaryDirectory(prefix="seglog-spark-") as folder:
         log_settings = Path(folder) / "log4j2.properties"
         log_settings.write_text(_LOG4J)
@@ -274,17 +292,21 @@ def start_java(conf: SparkConf, said: Iterable[str] = (), *, is_brief: bool = Fa
             os.environ.get(SUBMIT_OPTIONS, ""),
         ]
         before_all = {SUBMIT_OPTIONS: " ".join(options)}
-        launch: Callable[[SparkConf, dict[str, IO[str]]], JavaGateway] = launch_gateway
-        with (Path(folder) / "printed").open("w+") as printed, _environment(before_all):
+        launch: Callable[[SparkConf, dict[str, IO[str] | JavaStderr]], JavaGateway] = launch_gateway
+        with (Path(folder) / "printed").open("w+") as stdout, _environment(before_all):
             try:
-                return launch(conf, {"stdout": printed, "stderr": printed})
+                return launch(conf, {"stdout": stdout, "stderr": stderr})
             except PySparkRuntimeError as error:
-                printed.seek(0)
-                said, end = printed_text(printed.read().splitlines()), end_within(error)
+                stderr.close_writer()
+                stdout.seek(0)
+                text = printed_text([*stdout.read().splitlines(), *stderr.lines_so_far()])
+                end = end_within(error)
                 raise MissingDependencyError(
-                    f"Java did not start for Spark: {said}{'' if end is None else f'; {end}'}",
+                    f"Java did not start for Spark: {text}{'' if end is None else f'; {end}'}",
                     help=_NOT_STARTED if java_problem() is None else java_help(),
                 ) from error
+            finally:
+                stderr.close_writer()
 
 
 @contextmanager

@@ -1,0 +1,88 @@
+"""Hands on to this process's stderr what Java, and the Python workers below it, print on theirs.
+
+Spark gives stderr of its workers to its Java, so warnings of a read come that way. A thread reads the pipe
+for as long as Java lives. What comes before the session is there is Java's own, and is only kept for the
+error of a Java that does not start; what comes later goes to ``sys.stderr`` of that moment, line by line.
+"""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import os
+import select
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+_CHUNK_BYTES: Final = 1 << 16
+_KEPT_LINES: Final = 100
+_DRAIN_S: Final = 1.0
+_NAP_S: Final = 0.001
+_CLOSED: Final = -1
+
+
+class JavaStderr:
+    """A pipe for the stderr of a Java that is about to start, and the thread that reads it.
+
+    The thread ends with Java. It is a daemon: it keeps no process from ending. A process that was forked off
+    has no thread, and gives up its end of the pipe.
+    """
+
+    def __init__(self) -> None:
+        reader, self._writer = os.pipe()
+        # Without a buffer there is no lock either, that a fork could leave taken.
+        self._reader = os.fdopen(reader, "rb", buffering=0)
+        self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._is_handed_on = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="seglog-java-stderr", daemon=True)
+        self._thread.start()
+        os.register_at_fork(after_in_child=self._reader.close)
+        atexit.register(self._drain)
+
+    def fileno(self) -> int:
+        """Returns the end of the pipe that Java writes to."""
+        return self._writer
+
+    def close_writer(self) -> None:
+        """Gives up this process's end of the writing side, once: with that of Java the pipe ends."""
+        writer, self._writer = self._writer, _CLOSED
+        if writer != _CLOSED:
+            os.close(writer)
+
+    def hand_on(self) -> None:
+        """From now on lines go to stderr."""
+        self._is_handed_on.set()
+
+    def lines_so_far(self) -> list[str]:
+        """Returns the last lines of a Java that has ended before anything was handed on."""
+        self._thread.join(_DRAIN_S)
+        return list(self._kept)
+
+    def _follow(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        begun = ""
+        while chunk := self._reader.read(_CHUNK_BYTES):
+            *lines, begun = (begun + decoder.decode(chunk)).split("\n")
+            self._take(lines)
+        atexit.unregister(self._drain)
+        self._take([line for line in (begun + decoder.decode(b"", final=True),) if line])
+        self._reader.close()
+
+    def _take(self, lines: list[str]) -> None:
+        if not self._is_handed_on.is_set():
+            self._kept.extend(lines)
+        elif lines and sys.stderr is not None:  # which a program without a terminal may be
+            with suppress(OSError, ValueError):  # stderr is closed; Java must be able to go on all the same
+                sys.stderr.write("".join(f"{line}\n" for line in lines))
+                sys.stderr.flush()
+
+    def _drain(self) -> None:
+        """Waits until the thread has taken what Java has written, for its process ends now."""
+        give_up = time.monotonic() + _DRAIN_S
+        with suppress(ValueError):  # the thread has read to the end meanwhile, and closed its side
+            while time.monotonic() < give_up and select.select([self._reader], [], [], 0)[0]:
+                time.sleep(_NAP_S)

@@ -1,0 +1,119 @@
+"""What workers of Spark print comes to the user of a session; what Java prints at its start does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seglog import MessageStore
+from seglog.spark.java_stderr import JavaStderr
+from tests.support.machine.patience import patience_s
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = """
+read -r go
+echo noise >&2
+read -r go
+printf 'a line\\nhalf \\303' >&2
+read -r go
+printf '\\244 and \\377 rest' >&2
+"""
+"""Prints when it is told to."""
+
+
+def until(is_so):
+    limit = time.monotonic() + patience_s(20.0)
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def java():
+    printed = JavaStderr()
+    with subprocess.Popen(
+        ["/bin/sh", "-c", JAVA], stdin=subprocess.PIPE, stderr=printed.fileno(), text=True, bufsize=1
+    ) as process:
+        printed.close_writer()
+        yield printed, process
+        process.kill()
+
+
+def go(process):
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+def test_lines_are_handed_on_from_the_moment_that_is_said(java, capsys):
+    printed, process = java
+    go(process)
+    until(lambda: printed._kept)
+    printed.hand_on()
+    go(process)
+    go(process)
+    process.wait()
+    printed._thread.join(20.0)
+    assert not printed._thread.is_alive()
+    assert capsys.readouterr().err == "a line\nhalf ä and \\xff rest\n"
+    assert printed.lines_so_far() == ["noise"]
+
+
+def test_a_java_goes_on_where_stderr_is_closed(java, monkeypatch):
+    printed, process = java
+    printed.hand_on()
+    with open(os.devnull, "w") as closed:
+        monkeypatch.setattr(sys, "stderr", closed)
+    for _ in range(3):
+        go(process)
+    process.wait()
+    printed._thread.join(20.0)
+    assert process.returncode == 0
+    assert not printed._thread.is_alive()
+
+
+def test_a_forked_process_gives_up_the_pipe_and_ends(java):
+    printed, _process = java
+    child = os.fork()
+    if child == 0:
+        printed._drain()
+        os._exit(0 if printed._reader.closed else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not printed._reader.closed
+
+
+def test_an_end_of_the_process_waits_for_what_is_written(capsys):
+    printed = JavaStderr()
+    printed.hand_on()
+    os.write(printed.fileno(), b"last words\n")
+    printed._drain()
+    until(lambda: "last words" in capsys.readouterr().err)
+    printed.close_writer()
+    printed.close_writer()
+    assert printed.lines_so_far() == []
+
+
+@pytest.mark.spark
+def test_warnings_of_a_read_come_on_the_stderr_of_its_session(spark: SparkSession, tmp_path, capsys):
+    with MessageStore.open(tmp_path / "store") as store:
+        for _ in range(9):
+            store.put("orders", b"x" * 1000)
+    log = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    with log.open("r+b") as file:
+        file.seek(3000)
+        file.write(b"\xff" * 300)
+    reader = spark.read.format("seglog").option("failOnDataLoss", "false").option("subscribe", "orders,Nope")
+    assert reader.load(str(tmp_path / "store")).count() == 8
+    said = []
+
+    def is_said():
+        said.append(capsys.readouterr().err)
+        return "no store has the topic Nope" in "".join(said) and "data loss: commitlog/" in "".join(said)
+
+    until(is_said)
