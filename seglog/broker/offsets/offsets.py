@@ -17,28 +17,30 @@ Source: ``ConsumerOffsetManager.java``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from seglog.broker.offsets.offset_history import OffsetHistory
 from seglog.broker.offsets.offset_history_query import QueueKey
-from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
+from seglog.broker.offsets.offset_table_file import (
+    MAX_OFFSET,
+    MIN_QUEUE_ID,
+    SEPARATOR,
+    parse_table,
+    to_config,
+)
+from seglog.broker.tables import DataVersion
 from seglog.clock import Clock
-from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.errors import InvalidArgumentError
 from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import MAX_QUEUE_ID, check_group
 from seglog.storage.format.ours import ChangeKind
 from seglog.storage.small_files import ConfigFile
 
-_KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
-_MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1
-_MAX_OFFSET: Final = (1 << 63) - 1
-SEPARATOR: Final = "@"
-"""Between topic and group in the table's keys; neither name can hold it."""
-
-
+PORTION_OFFSETS: Final = 1_000
+"""Copied at once while commits wait; a key with more is copied whole."""
 BROADCAST_SUFFIX: Final = "@broadcast"
 """After the name of a group whose clients each get everything; the offset is the smallest of theirs."""
 
@@ -75,7 +77,7 @@ class ConsumerOffsets:
         self._pulled: dict[str, dict[int, int]] = {}
         self._resets: dict[QueueKey, int] = {}
         self._unknown: Mapping[str | int, ConfigValue] = {}
-        stored = file.load(_parse_table)
+        stored = file.load(parse_table)
         if stored is not None:
             self._version, self._table, self._unknown = stored
         if history is not None:
@@ -134,13 +136,12 @@ class ConsumerOffsets:
 
     def all(self) -> dict[QueueKey, int]:
         """Returns every offset by group, topic and queue."""
-        with self._lock:
-            return {
-                (group, topic, queue_id): offset
-                for key, queues in self._table.items()
-                for topic, _, group in [key.partition(SEPARATOR)]
-                for queue_id, offset in queues.items()
-            }
+        return {
+            (group, topic, queue_id): offset
+            for key, queues in self._iter_copies()
+            for topic, _, group in [key.partition(SEPARATOR)]
+            for queue_id, offset in queues.items()
+        }
 
     def of_group(self, group: str) -> dict[tuple[str, int], int]:
         """Returns all offsets of a group by topic and queue."""
@@ -338,16 +339,17 @@ class ConsumerOffsets:
             FullError: There is no space; the file is as it was and the next call tries again.
         """
         with self._saving:
-            with self._lock:
+            with self._lock:  # before anything is copied: a commit that the copy misses sets it again
                 is_dirty, self._is_dirty = self._is_dirty, False
-                table = self._copy() if is_dirty else {}
-            version = self._version.next(self._clock.now_ms())
             is_saved = False
             try:
+                table = dict(self._iter_copies()) if is_dirty else {}
+                version = self._version.next(self._clock.now_ms())
                 if self._history is not None:
                     self._history.flush()  # it knows all that the copy holds
                 if is_dirty:
-                    self._save(table, version)
+                    with explained():
+                        self._file.save(to_config(table, version, self._unknown))
                     self._version = version
                 is_saved = True
             finally:
@@ -371,59 +373,32 @@ class ConsumerOffsets:
 
     def to_config(self) -> Mapping[str | int, ConfigValue]:
         """Returns the table as its file will have it."""
-        with self._lock:
-            return self._as_config(self._copy(), self._version)
+        return to_config(dict(self._iter_copies()), self._version, self._unknown)
 
-    def _copy(self) -> dict[str | int, ConfigValue]:
-        return {key: dict(queues.items()) for key, queues in self._table.items()}
+    def _iter_copies(self) -> Iterator[tuple[str, dict[int, int]]]:
+        """Yields the topics with their groups, each with a copy of its offsets.
 
-    def _as_config(
-        self, table: Mapping[str | int, ConfigValue], version: DataVersion
-    ) -> Mapping[str | int, ConfigValue]:
-        return {
-            "dataVersion": version.to_config(),
-            "groupTopicMap": _topics_of_groups(table),
-            "offsetTable": dict(table),
-            **self._unknown,
-        }
-
-    def _save(self, table: Mapping[str | int, ConfigValue], version: DataVersion) -> None:
-        with explained():
-            self._file.save(self._as_config(table, version))
+        A commit waits for a portion at most, not for the table. So the offsets of one key are those of one
+        moment, and what changes meanwhile elsewhere may be in or not; the next save has it.
+        """
+        keys = list(self._table)  # one step of the interpreter, which needs no lock
+        at = 0
+        while at < len(keys):
+            portion: list[tuple[str, dict[int, int]]] = []
+            count = 0
+            with self._lock:
+                while at < len(keys) and count < PORTION_OFFSETS:
+                    queues = self._table.get(keys[at])
+                    if queues is not None:  # its group was deleted since
+                        portion.append((keys[at], queues.copy()))
+                        count += max(1, len(queues))
+                    at += 1
+            yield from portion
 
 
 def _check_offset(group: str, topic: str, queue_id: int, offset: int) -> None:
     """Refuses what no file can hold: one such commit would keep all others from being saved."""
     if offset < 0:
         raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is negative")
-    if offset > _MAX_OFFSET or not _MIN_QUEUE_ID <= queue_id <= MAX_QUEUE_ID:
+    if offset > MAX_OFFSET or not MIN_QUEUE_ID <= queue_id <= MAX_QUEUE_ID:
         raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is out of range")
-
-
-def _topics_of_groups(keys: Iterable[str | int]) -> dict[str | int, ConfigValue]:
-    topics: dict[str, list[str]] = {}
-    for key in keys:
-        topic, _, group = str(key).partition(SEPARATOR)
-        if SEPARATOR not in group:  # "topic@group@broadcast" is the progress of a broadcast group
-            topics.setdefault(group, []).append(topic)
-    return dict(topics.items())
-
-
-_Table = tuple[DataVersion, dict[str, dict[int, int]], Mapping[str | int, ConfigValue]]
-
-
-def _parse_table(value: ConfigValue) -> _Table:
-    fields = as_object(value, "consumerOffset")
-    table: dict[str, dict[int, int]] = {}
-    for key, queues in as_object(fields.get("offsetTable", {}), "offsetTable").items():
-        offsets = table[str(key)] = {}
-        for queue_id, offset in as_object(queues, str(key)).items():
-            number = as_int(offset, str(key))
-            if not 0 <= number <= _MAX_OFFSET:
-                raise CorruptError("config-shape", expected=f"offsets from 0 in {key}", found=number)
-            place = as_int_key(queue_id, str(key))
-            if not _MIN_QUEUE_ID <= place <= MAX_QUEUE_ID:
-                raise CorruptError("config-shape", expected=f"queues of 32 bits in {key}", found=place)
-            offsets[place] = number
-    unknown = {key: item for key, item in fields.items() if key not in _KNOWN}
-    return DataVersion.parse(fields.get("dataVersion")), table, unknown
