@@ -9,6 +9,7 @@ within a round.
 what is done with them, ``java`` Chronicle Queue's side (RocketMQ's is the judge of the interop tests), and
 ``stores`` what single benches work on. ``bench_kernels`` (kernels over memory, without
 a store), ``bench_views`` (a queue as numpy), ``bench_spark`` (Spark's jobs, beside the kernel),
+``bench_spark_driver`` (their memory by the number of messages),
 ``bench_many_queues`` (a broker with 10,000 queues), ``bench_pull_latency`` (how soon a held pull has its
 message) and ``bench_broker_puts`` (sends beside puts) stand alone.
 """

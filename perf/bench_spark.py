@@ -18,21 +18,20 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from perf.figures import machine
 from perf.figures.sample import check
 from perf.figures.spread import Spread
+from perf.sampling.spark_memory import MemoryWatch, processes
 from perf.stores.binary_file_peer import audit_by_hand, cut_front
 from perf.stores.spark_store import BODY_BYTES, TOPICS, make_store
 from seglog.storage.directory.directory_listing import list_store
@@ -51,9 +50,6 @@ _GIB: Final = 1 << 30
 _MIN_SIZE: Final = 0.001
 _PEER: Final = "binaryFile"
 _PEER_BYTES: Final = 256 << 20
-_LOOK_S: Final = 0.1
-_KINDS: Final = {"worker": b"pyspark.daemon", "kernel": b"multiprocessing.spawn", "Java": b"java"}
-"""What is in the command of each of our processes; the first that fits counts."""
 _SLOPE: Final = (0.25, 0.5)
 """Parts of the size that the slope is taken from, beside the whole."""
 CORES: Final = 2
@@ -225,64 +221,15 @@ def rates(
     return found, burnt
 
 
-def processes() -> Iterator[tuple[str, str]]:
-    """Yields this process, its Java, Spark's Python workers and the kernel's, with their numbers."""
-    yield "driver", str(os.getpid())
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and entry.name != str(os.getpid()):
-            with contextlib.suppress(OSError):  # it ended meanwhile
-                command = (entry / "cmdline").read_bytes()
-                kind = next((kind for kind, text in _KINDS.items() if text in command), None)
-                if kind is not None and _is_ours(int(entry.name)):
-                    yield kind, entry.name
-
-
 def cpu_s() -> float:
     """Returns the CPU seconds that all of them, and workers that ended, have used so far."""
     ticks = 0
-    for _kind, number in processes():
+    for _kind, number in processes(os.getpid()):
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
             own, ended = fields[11:13], fields[13:15]
             ticks += sum(map(int, own if number == str(os.getpid()) else own + ended))
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-class MemoryWatch:
-    """Looks at the anonymous memory of the processes every now and then, in a thread.
-
-    Attributes:
-        most: The most that was seen of one of each kind, in bytes.
-    """
-
-    def __init__(self) -> None:
-        self.most: Counter[str] = Counter()
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._is_over.wait(_LOOK_S):
-            for kind, number in processes():
-                with contextlib.suppress(OSError):
-                    lines = Path(f"/proc/{number}/status").read_text().splitlines()
-                    kib = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
-                    self.most[kind] = max(self.most[kind], kib << 10)
-
-
-def _is_ours(pid: int) -> bool:
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    return False
 
 
 def _stores(folder: Path, size_bytes: int, body_bytes: int) -> list[Made]:
@@ -316,7 +263,7 @@ def measure(folder: Path, size_gib: float, rounds: int, names: Sequence[str], bo
     session = local_session("seglog bench", f"local[{CORES}]")
     try:
         largest = stores[-1]
-        with MemoryWatch() as memory:
+        with MemoryWatch(os.getpid()) as memory:
             found, burnt = rates(largest, session, jobs, rounds, folder / "parts")
             slope = {
                 name: [taken_s(job, made, session) for made in stores]

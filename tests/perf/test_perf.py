@@ -286,6 +286,21 @@ def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
 
 
+@pytest.mark.spark
+def test_memory_of_spark_jobs_is_measured_by_messages(tmp_path):
+    need_spark()
+    done = perf(
+        "--messages", "1000", "--groups", "3", "--folder", str(tmp_path), "--write",
+        str(tmp_path / "R.md"), module="perf.bench_spark_driver",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
+    jobs = ("reconcile", "compact", "archive", "restore")
+    assert [row[:2] for row in rows[2:]] == [[job, "1,000"] for job in jobs]
+    assert all(10 < int(row[2].removesuffix(" MiB")) < 400 for row in rows[2:])
+    assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
+
+
 def test_a_check_is_measured_beside_the_kernel_and_keeps_below_200_mib(tmp_path):
     native()
     sizes = ("--size", "0.02", "--rounds", "1", "--directory", str(tmp_path))

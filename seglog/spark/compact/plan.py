@@ -12,6 +12,7 @@ import numpy as np
 
 from seglog.doctor.tables import load_tables
 from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, UnsupportedStoreError
+from seglog.spark.compact.oversize import oversize_below
 from seglog.spark.compact.own_files import check_writes_done
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.policy import Policy, QueuePolicy, Verdict
@@ -22,7 +23,7 @@ from seglog.spark.compact.writing import SegmentPlan
 from seglog.spark.making.spills import Key
 from seglog.storage.audit import AuditPlan, AuditQueue, AuditReport
 from seglog.storage.compaction import queue_ids
-from seglog.storage.directory import QueueFiles, configured_kinds, read_units
+from seglog.storage.directory import configured_kinds
 from seglog.storage.files import Files
 from seglog.storage.findings import Severity
 from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
@@ -329,20 +330,11 @@ def _resolve(
     if policy.retention_ms is not None:
         found = replace(found, expired_below_ms=now_ms - policy.retention_ms)
     if policy.retention_bytes is not None:
-        units = plan.queue_files[key]
-        found = replace(found, oversize_below=_oversize_below(files, plan, units, queue, policy))
+        below = oversize_below(
+            files, plan.root, queue, plan.geometry.queue_file_size_bytes, policy.retention_bytes
+        )
+        found = replace(found, oversize_below=below)
     return found
-
-
-def _oversize_below(
-    files: Files, plan: AuditPlan, queue_files: QueueFiles, queue: AuditQueue, policy: Policy
-) -> int:
-    """Returns from which queue offset on the newest messages of a queue take no more than they may."""
-    first, units = read_units(files, queue_files, plan.geometry.queue_file_size_bytes)
-    units = units[max(0, queue.min_offset - first) : queue.max_offset - first]
-    sizes = units["size_bytes"].astype(np.int64)[::-1]
-    fitting = int(np.searchsorted(np.cumsum(sizes), policy.retention_bytes or 0, "right"))
-    return queue.max_offset - fitting
 
 
 def _compaction_parts(
