@@ -77,12 +77,14 @@ class Found:
         job: Its name.
         messages: How many messages it saw.
         elapsed_s: How long it took.
+        cpu_s: CPU seconds of driver, Java and workers together.
         most: The most anonymous memory of one process of each kind, in bytes.
     """
 
     job: str
     messages: int
     elapsed_s: float
+    cpu_s: float
     most: Mapping[str, int]
 
 
@@ -151,7 +153,7 @@ def _run(at: Places, job: str, *arguments: str) -> tuple[Found, dict[str, Any]]:
             raise SanityError(f"seglog spark {job} ended with {code}: {errors.read().decode()}")
     shutil.rmtree(spilled, ignore_errors=True)
     last: dict[str, Any] = json.loads(lines[-1])
-    return Found(job, at.messages, elapsed_s, watch.most), last
+    return Found(job, at.messages, elapsed_s, watch.cpu_s, watch.most), last
 
 
 def measure(at: Places, jobs: Sequence[str], *, keep: bool) -> list[Found]:
@@ -178,7 +180,7 @@ def measure(at: Places, jobs: Sequence[str], *, keep: bool) -> list[Found]:
 
 def _row(one: Found) -> str:
     cells = [f"{one.most.get(kind, 0) / (1 << 20):,.0f} MiB" for kind in _KINDS]
-    return f"| {one.job} | {one.messages:,} | {' | '.join(cells)} | {one.elapsed_s:,.0f} |"
+    return f"| {one.job} | {one.messages:,} | {' | '.join(cells)} | {one.cpu_s:,.0f} | {one.elapsed_s:,.0f} |"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -209,8 +211,8 @@ def main(arguments: Sequence[str]) -> None:
         "",
         f"Keys and bodies of {SMALL_BODY_BYTES} bytes; {options.groups} groups; `local[{CORES}]`.",
         "",
-        f"| job | messages | {' | '.join(_KINDS)} | s |",
-        f"| --- | --- |{' --- |' * len(_KINDS)} --- |",
+        f"| job | messages | {' | '.join(_KINDS)} | CPU s | s |",
+        f"| --- | --- |{' --- |' * len(_KINDS)} --- | --- |",
         *map(_row, found),
     ]
     text = "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The processes of a Spark job, and the anonymous memory of each.
+"""The processes of a Spark job, the anonymous memory of each, and the CPU time of all.
 
 Memory is ``RssAnon``: pages of mapped files count as memory only until others need it.
 """
@@ -6,6 +6,7 @@ Memory is ``RssAnon``: pages of mapped files count as memory only until others n
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ class MemoryWatch:
 
     def __init__(self, driver: int) -> None:
         self.most: Counter[str] = Counter()
+        self._ticks: dict[str, int] = {}
         self._driver = driver
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -57,6 +59,11 @@ class MemoryWatch:
         self._is_over.set()
         self._thread.join()
 
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of all processes that were seen, each until it was seen last."""
+        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+
     def _look(self) -> None:
         while not self._is_over.wait(_LOOK_S):
             for kind, number in processes(self._driver):
@@ -64,6 +71,8 @@ class MemoryWatch:
                     lines = Path(f"/proc/{number}/status").read_text().splitlines()
                     kib = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
                     self.most[kind] = max(self.most[kind], kib << 10)
+                    fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
+                    self._ticks[number] = sum(map(int, fields[11:13]))
 
 
 def _is_below(pid: int, driver: int) -> bool:

@@ -123,7 +123,7 @@ def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFram
 def _rows(frame: DataFrame, counts: MessageCounts) -> Iterator[dict[str, object]]:
     """Yields what is neither delivered nor pending.
 
-    These are made again and the others left out: to keep all verdicts for it, 20 groups of 10 million
+    A second job makes these alone: to keep all verdicts of the first for it, 20 groups of 10 million
     messages have 200 million, takes longer than to make them.
     """
     if all(verdict in _USUAL for _group, _topic, verdict in counts.verdicts):
