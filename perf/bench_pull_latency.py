@@ -24,12 +24,13 @@ from statistics import quantiles
 from typing import Final
 
 from perf.figures import machine
+from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.broker import Broker
-from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.settings.config import BrokerConfig
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import PullMessageHeader
+from seglog.remoting.later import Deferred
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.tags import tags_code
 from seglog.storage.writes.writer import Writer
@@ -129,16 +130,7 @@ def held_by_loop(broker: Broker, loop: asyncio.AbstractEventLoop) -> Wait:
 
     async def pull(offset: int) -> None:
         answer = broker.answer(_request(offset))
-        if isinstance(answer, HeldPull):
-            arrived = asyncio.Event()
-
-            def wake() -> None:
-                loop.call_soon_threadsafe(arrived.set)
-
-            broker.park(answer, wake)
-            await arrived.wait()
-            answer = broker.finish(answer)
-        _in_hand(answer)
+        _in_hand(await answer if isinstance(answer, Deferred) else answer)
 
     return lambda offset: loop.run_until_complete(pull(offset))
 
@@ -162,14 +154,14 @@ def others(broker: Broker, topic: str, subscription: str) -> Iterator[None]:
     parked = []
     for _ in range(_OTHERS):
         held = broker.answer(_request(offset, subscription, topic=topic))
-        if not isinstance(held, HeldPull):
+        if not isinstance(held, HeldAnswer):
             raise SystemExit("a pull at the end of a queue was not held")
-        parked.append(broker.park(held, lambda: None))
+        parked.append(held)
     try:
         yield
     finally:
         for one in parked:
-            broker.unpark(one)
+            one.cancel()
 
 
 def bench(root: Path, rounds: int) -> list[Latency]:

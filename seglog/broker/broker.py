@@ -18,20 +18,23 @@ import math
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from seglog.arguments import as_doing, as_flag, as_int, as_kind
+from seglog.broker.answers.answering import Answering, Soon
+from seglog.broker.answers.held_answer import HeldAnswer
+from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.assembly import assemble
 from seglog.broker.filters.consumer_filters import ConsumerFilters
+from seglog.broker.handlers.handler import AnyAppends
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.offsets.broadcast_offsets import BroadcastScan
 from seglog.broker.offsets.history_tidying import HistoryTidying
 from seglog.broker.offsets.offset_history_query import OffsetPast
 from seglog.broker.offsets.offsets import ClampedOffset, ConsumerOffsets
-from seglog.broker.pulls.held_pulls import HeldPulls, HoldSweep, ParkedPull
+from seglog.broker.pulls.held_pulls import HeldPulls, HoldSweep
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings import BrokerConfig
@@ -46,14 +49,20 @@ from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.later import Deferred
 from seglog.remoting.peer import LOCAL_PEER, Peer
 from seglog.schedule import Duties
 from seglog.storage.files import Files
 from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
+from seglog.storage.threads import WouldWaitError
 from seglog.storage.writes import Durability
 
 _log = logging.getLogger(__name__)
+
+
+def _at_once(begin: Callable[[], None]) -> None:
+    begin()
 
 
 class Broker:
@@ -91,6 +100,9 @@ class Broker:
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
         self._held = HeldPulls(store, self._liveness_clock)
+        self._is_inline = isinstance(self._clock, VirtualClock)
+        deadlines = SendDeadlines(self._clock)
+        self._answering = Answering(store, state.topics, state.groups, deadlines, self._handle, self._hold)
         self._is_closed = False
         self._closing = threading.Lock()
         saving = Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)
@@ -98,8 +110,9 @@ class Broker:
         tidying = HistoryTidying(self._clock, state.offsets)
         holds = HoldSweep(self._held), BroadcastScan(self._liveness_clock, state.broadcasts)
         is_one = self._liveness_clock is self._clock
-        of_both = [state.delivery, saving, *scan, tidying, *holds, state.retention]
-        of_time = [state.delivery, saving, tidying, state.retention]
+        slow = [] if self._is_inline else [deadlines]  # the time of disks is real
+        of_both = [state.delivery, saving, *scan, tidying, *holds, state.retention, *slow]
+        of_time = [state.delivery, saving, tidying, state.retention, *slow]
         self._duties = Duties(self._clock, of_both if is_one else of_time)
         self._liveness_duties = Duties(self._liveness_clock, [] if is_one else [*scan, *holds])
         self._time_keeper = self._start(background)
@@ -261,33 +274,44 @@ class Broker:
         as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
         for it to send or to advance.
         """
-        answer = self.answer(request, peer)
+        answer = self._handle(request, peer, self.store)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
 
     async def dispatch_async(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request as :meth:`dispatch` does, for a task: a held pull has no thread."""
-        answer = self.answer(request, peer)
-        if not isinstance(answer, HeldPull):
+        """Answers a request as :meth:`dispatch` does, for a task: what waits has no thread."""
+        loop = asyncio.get_running_loop()
+        answer = self.answer(request, peer, loop.call_soon)
+        if not isinstance(answer, Deferred):
             return answer
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
-                loop.call_soon_threadsafe(over.set)
-
-        parked = self._held.park(answer, wake)
+        if not isinstance(answer, HeldAnswer) or isinstance(self._liveness_clock, VirtualClock):
+            return await answer
         # Without duties nothing else ends it; virtual time, though, passes only in advance().
-        timeout_s = None if isinstance(self._liveness_clock, VirtualClock) else answer.hold_ms / 1000
+        timer = loop.call_later(answer.hold_ms / 1000, answer.end)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await over.wait()
+            return await answer
         finally:
-            self._held.leave(parked)
-        return self.finish(answer)
+            timer.cancel()
 
-    def answer(self, request: Request, peer: Peer = LOCAL_PEER) -> Response | HeldPull:
-        """Answers a request without waiting: a pull that is to be held comes back as such."""
+    def answer(
+        self, request: Request, peer: Peer = LOCAL_PEER, soon: Soon = _at_once
+    ) -> Response | Deferred[Response]:
+        """Answers a request without waiting, or returns what the answer will come by.
+
+        A pull that is held and a send that waits for the disk have no thread. Sends of one thread are stored
+        in the order of the calls. On virtual time a send is on the disk when this returns.
+
+        Args:
+            request: What is asked.
+            peer: Who asks.
+            soon: Called with a function that begins the sync that a send waits for: a loop calls it when it
+                has made all sends that it has. At once by default.
+        """
+        if self._is_inline:
+            made = self._handle(request, peer, self.store)
+            return self._hold(made) if isinstance(made, HeldPull) else made
+        return self._answering.answer(request, peer, soon)
+
+    def _handle(self, request: Request, peer: Peer, appends: AnyAppends) -> Response | HeldPull:
         handler = HANDLERS.get(request.code)
         if handler is None:
             return refuse(
@@ -296,7 +320,9 @@ class Broker:
         if self._is_closed:
             return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker was closed")
         try:
-            return handler.answer(self._state, request, peer)
+            return handler.answer(self._state, request, peer, appends)
+        except WouldWaitError:
+            raise
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
         except Exception as error:  # noqa: BLE001 - a client is answered, a loop goes on
@@ -348,31 +374,22 @@ class Broker:
         self._held.close()
         self._duties.stop()
         self._liveness_duties.stop()
+        self._answering.close()
         try:
             self.persist()
             self._state.offsets.tidy()
         finally:
             self.store.close()
 
-    def park(self, held: HeldPull, wake: Callable[[], None]) -> ParkedPull:
-        """Keeps a held pull without a thread; once ``wake`` was called, :meth:`finish` answers it.
-
-        Args:
-            held: What :meth:`answer` returned.
-            wake: Called once, by any thread, perhaps before this returns; it neither waits nor raises.
-        """
-        return self._held.park(held, wake)
-
     @property
     def held_count(self) -> int:
         """How many pulls wait, those of threads included."""
         return len(self._held)
 
-    def unpark(self, parked: ParkedPull) -> None:
-        """Forgets a pull whose client does not wait any more."""
-        self._held.leave(parked)
+    def _hold(self, held: HeldPull) -> HeldAnswer:
+        return HeldAnswer(self._held, held, self._finish)
 
-    def finish(self, held: HeldPull) -> Response:
+    def _finish(self, held: HeldPull) -> Response:
         """Answers a held pull as things are now; it is not held again."""
         if self._is_closed:
             return held.nothing_yet
@@ -390,4 +407,4 @@ class Broker:
         else:
             # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
             self._held.wait(held)
-        return self.finish(held)
+        return self._finish(held)

@@ -45,13 +45,14 @@ def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
     for consumer in body.consumers:
         if state.config.reject_pull_consumer_enable and consumer.consume_type is ConsumeType.ACTIVELY:
             continue
-        has_changed |= state.clients.note_fingerprint(consumer.group, body.fingerprint)
         group = find_group(state, consumer.group)
+        if group is not None:
+            known = (state.topics.get(subscription.topic) for subscription in consumer.subscriptions)
+            is_order = any(topic is not None and topic.is_order for topic in known)
+            retry_topic(state, group, is_order=is_order, is_unit=consumer.is_unit_mode, lazily=True)
+        has_changed |= state.clients.note_fingerprint(consumer.group, body.fingerprint)
         if group is None:
             continue
-        known = (state.topics.get(subscription.topic) for subscription in consumer.subscriptions)
-        is_order = any(topic is not None and topic.is_order for topic in known)
-        retry_topic(state, group, is_order=is_order, is_unit=consumer.is_unit_mode)
         keeps = bool(body.fingerprint) and body.is_without_subscriptions
         state.clients.heard_consumer(call.peer, body.client_id, consumer, keeps_subscriptions=keeps)
         if not keeps:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response, expect_header
 from seglog.remoting.peer import Peer
+from seglog.storage.store import MessageStore
+from seglog.storage.writes import UnsyncedAppends
 
 H = TypeVar("H", bound=Header)
+
+
+AnyAppends: TypeAlias = MessageStore | UnsyncedAppends
+"""What a handler appends with: a store, whose calls wait for the disk, or what does not."""
 
 
 class Call(NamedTuple, Generic[H]):
@@ -21,6 +27,7 @@ class Call(NamedTuple, Generic[H]):
     header: H
     request: Request
     peer: Peer
+    appends: AnyAppends
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,14 @@ class Handler(Generic[H]):
     header_type: type[H]
     function: Callable[[BrokerState, Call[H]], Response | HeldPull]
 
-    def answer(self, state: BrokerState, request: Request, peer: Peer) -> Response | HeldPull:
+    def answer(
+        self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends
+    ) -> Response | HeldPull:
         """Returns the function's answer.
 
         Raises:
             ProtocolError: The request's header is of another class.
             SeglogError: The request is refused.
+            WouldWaitError: It has to wait for the disk, and the calling thread may not; nothing has changed.
         """
-        return self.function(state, Call(expect_header(request, self.header_type), request, peer))
+        return self.function(state, Call(expect_header(request, self.header_type), request, peer, appends))

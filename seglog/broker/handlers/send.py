@@ -42,7 +42,7 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         return properties
     raw, level = properties.raw, properties.delay_level
     place, place_id = topic.name, queue_id
-    append = state.store.append
+    append = call.appends.append
     if level > 0:
         place, place_id, raw = hold(raw, topic.name, queue_id, level)
         delay_ms = state.delivery.levels.own_delay_ms(level)
@@ -92,7 +92,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
     state.disk.check()
-    put = state.store.append_batch(
+    put = call.appends.append_batch(
         header.topic,
         choose_queue(state, topic, header.queue_id),
         [_raw_message(message) for message in batch.messages],

@@ -14,7 +14,7 @@ from seglog.remoting.headers import SendBackHeader
 
 def send_message_back(state: BrokerState, call: Call[SendBackHeader]) -> Response:
     """Takes back a message that could not be consumed."""
-    return send_back(state, call.header)
+    return send_back(state, call.header, call.appends)
 
 
 HANDLERS: Final = (Handler(RequestCode.CONSUMER_SEND_MSG_BACK, SendBackHeader, send_message_back),)

@@ -18,6 +18,7 @@ from seglog.broker.handlers import (
     tables,
     topics,
 )
+from seglog.broker.handlers.handler import AnyAppends
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
@@ -40,7 +41,9 @@ class AnyHandler(Protocol):
     def function(self) -> Callable[[BrokerState, Never], Response | HeldPull]:
         """What answers."""
 
-    def answer(self, state: BrokerState, request: Request, peer: Peer) -> Response | HeldPull:
+    def answer(
+        self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends
+    ) -> Response | HeldPull:
         """Returns the answer, or that the request is to be held."""
 
 

@@ -28,7 +28,12 @@ def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:
 
 
 def retry_topic(
-    state: BrokerState, group: SubscriptionGroup, *, is_order: bool | None = None, is_unit: bool = False
+    state: BrokerState,
+    group: SubscriptionGroup,
+    *,
+    is_order: bool | None = None,
+    is_unit: bool = False,
+    lazily: bool = False,
 ) -> TopicConfig:
     """Returns the retry topic of a group, creating it if it does not exist.
 
@@ -37,6 +42,7 @@ def retry_topic(
         group: The group.
         is_order: Whether the group consumes in order; None leaves a topic as it is.
         is_unit: Whether a new topic is marked as one of units.
+        lazily: Whether a new topic may be saved later where the calling thread may not wait.
 
     Raises:
         FullError: There is no space for it.
@@ -49,7 +55,8 @@ def retry_topic(
             count,
             is_order=bool(is_order),
             sys_flag=UNIT_SUB if is_unit else 0,
-        )
+        ),
+        lazily=lazily,
     )
     if is_order is None or topic.is_order == is_order:
         return topic

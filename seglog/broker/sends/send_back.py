@@ -26,11 +26,15 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format.record import Message, tags_code
 from seglog.storage.format.record import properties as props
+from seglog.storage.store import MessageStore
+from seglog.storage.writes import UnsyncedAppends
 
 FIRST_LEVEL: Final = 3
 
 
-def send_back(state: BrokerState, header: SendBackHeader) -> Response:
+def send_back(
+    state: BrokerState, header: SendBackHeader, appends: MessageStore | UnsyncedAppends
+) -> Response:
     """Stores a message for another attempt or as a dead letter, or says why not."""
     group = state.groups.find(header.group)
     if group is None:
@@ -50,11 +54,11 @@ def send_back(state: BrokerState, header: SendBackHeader) -> Response:
         return refuse(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.phy_offset}")
     level = _level(group, header, message)
     if level is None:
-        return _store(state, message, dlq_topic(state, group.name).name, 0, 0)
+        return _store(state, appends, message, dlq_topic(state, group.name).name, 0, 0)
     # RocketMQ counts the group's queues only. A group that was given more of them than its retry topic has
     # would never get what is stored in the others.
     queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
-    return _store(state, message, topic.name, state.random.randrange(queue_nums), level)
+    return _store(state, appends, message, topic.name, state.random.randrange(queue_nums), level)
 
 
 def _find(state: BrokerState, header: SendBackHeader) -> Message | None:
@@ -79,7 +83,14 @@ def _level(group: SubscriptionGroup, header: SendBackHeader, message: Message) -
     return header.delay_level or FIRST_LEVEL + message.reconsume_times
 
 
-def _store(state: BrokerState, message: Message, topic: str, queue_id: int, level: int) -> Response:
+def _store(
+    state: BrokerState,
+    appends: MessageStore | UnsyncedAppends,
+    message: Message,
+    topic: str,
+    queue_id: int,
+    level: int,
+) -> Response:
     properties = dict(message.properties)
     properties.pop(props.CRC32, None)
     properties.setdefault(props.RETRY_TOPIC, message.topic)
@@ -93,7 +104,7 @@ def _store(state: BrokerState, message: Message, topic: str, queue_id: int, leve
         place, place_id, raw = hold(raw, topic, queue_id, level)
     tag = properties.get(props.TAGS)
     try:
-        state.store.append(
+        appends.append(
             place,
             place_id,
             message.body,

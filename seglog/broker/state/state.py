@@ -86,4 +86,4 @@ class BrokerState:
     @property
     def tables(self) -> tuple[SavedTable, ...]:
         """What is saved every few seconds and at close, in this order."""
-        return self.topics, self.offsets, self.filters, self.delivery
+        return self.topics, self.groups, self.offsets, self.filters, self.delivery

@@ -9,21 +9,23 @@ Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+from typing_extensions import override
 
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text, check_int32
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_READ
-from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
 from seglog.storage.small_files import ConfigFile
+from seglog.storage.threads import may_wait
 
 MAX_GROUP_CHARACTERS: Final = 120
 """Of a group that is created, on request or by its use."""
@@ -34,7 +36,7 @@ FORBIDDEN_TABLE: Final = "forbiddenTable"
 """Permissions that a group does not have, by topic: bits as those of a topic's ``perm``."""
 
 
-class GroupTable:
+class GroupTable(NamedTable[SubscriptionGroup]):
     """All groups of a broker. Any thread may call it.
 
     Args:
@@ -47,41 +49,42 @@ class GroupTable:
     def __init__(
         self, file: ConfigFile, config: BrokerConfig, clock: Clock, *, with_system: bool = True
     ) -> None:
-        self._file = file
         self._config = config
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._version = DataVersion()
-        self._unknown: Mapping[str | int, ConfigValue] = {}
         self._forbidden: dict[str, dict[str, int]] = {}
-        self._groups = {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
+        super().__init__(
+            file, clock, {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
+        )
         stored = file.load(_parse_table)
         if stored is not None:
             self._version, groups, self._forbidden, self._unknown = stored
-            self._groups |= groups
+            self._values |= groups
 
     def get(self, name: str) -> SubscriptionGroup | None:
         """Returns a group's settings, None if there is no such group."""
-        return self._groups.get(name)
+        return self._values.get(name)
 
     def all(self) -> list[SubscriptionGroup]:
         """Returns every group, the system's included, by name."""
-        return sorted(self._groups.values(), key=lambda group: group.name)
+        return sorted(self._values.values(), key=lambda group: group.name)
 
     def find(self, name: str) -> SubscriptionGroup | None:
         """Returns the group of a client, creating it if it may be.
 
+        A new one is saved later where the calling thread may not wait: clients name their groups again.
+
         Raises:
             FullError: There is no space; the group is not created.
         """
-        group = self._groups.get(name)
+        group = self._values.get(name)
         if group is not None or not self._may_create(name):
             return group
-        with self._lock:
-            group = self._groups.get(name)
+        if not may_wait():
+            return self._ensure_later(name, SubscriptionGroup(name))
+        with self._changing():
+            group = self._values.get(name)
             if group is None:
                 group = SubscriptionGroup(name)
-                self._save({**self._groups, name: group})
+                self._save({**self._values, name: group})
             return group
 
     def put(self, group: SubscriptionGroup) -> None:
@@ -107,9 +110,9 @@ class GroupTable:
                 *(group.sys_flag, group.consume_timeout_minutes),
             ):
                 check_int32(number, group.name)
-        with self._lock:
-            changed = {**self._groups, **{group.name: group for group in groups}}
-            if changed != self._groups:
+        with self._changing():
+            changed = {**self._values, **{group.name: group for group in groups}}
+            if changed != self._values:
                 self._save(changed)
 
     def delete(self, name: str) -> None:
@@ -124,15 +127,15 @@ class GroupTable:
         """
         if is_system_group(name):
             raise InvalidArgumentError(f"the group {name} is the system's own and cannot be deleted")
-        with self._lock:
-            if name not in self._groups:
+        with self._changing():
+            if name not in self._values:
                 raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
-            groups = {key: group for key, group in self._groups.items() if key != name}
+            groups = {key: group for key, group in self._values.items() if key != name}
             self._save_with(groups, {key: perms for key, perms in self._forbidden.items() if key != name})
 
     def is_told(self, name: str) -> bool:
         """Returns whether the clients of a group are notified when one comes or goes."""
-        group = self._groups.get(name)
+        group = self._values.get(name)
         return group is None or group.is_notified
 
     def is_forbidden(self, name: str, topic: str) -> bool:
@@ -147,7 +150,7 @@ class GroupTable:
         Raises:
             FullError: There is no space; nothing has changed.
         """
-        with self._lock:
+        with self._changing():
             perms = self._forbidden.get(name, {}).get(topic, 0)
             changed = perms | PERM_READ if is_forbidden else perms & ~PERM_READ
             if changed == perms:
@@ -158,26 +161,22 @@ class GroupTable:
             forbidden = {key: value for key, value in self._forbidden.items() if key != name}
             if topics:
                 forbidden[name] = topics
-            self._save_with(self._groups, forbidden)
+            self._save_with(self._values, forbidden)
 
     def _may_create(self, name: str) -> bool:
         if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
             return False
         return group_name_problem(name) is None
 
-    def to_config(self) -> Mapping[str | int, ConfigValue]:
-        """Returns the table as its file has it."""
-        with self._lock:
-            return self._as_config(self._version, self._groups)
-
+    @override
     def _as_config(
-        self, version: DataVersion, groups: Mapping[str, SubscriptionGroup]
+        self, version: DataVersion, values: Mapping[str, SubscriptionGroup]
     ) -> Mapping[str | int, ConfigValue]:
         return {
             "dataVersion": version.to_config(),
             FORBIDDEN_TABLE: _to_config(self._forbidden),
             **self._unknown,
-            GROUP_TABLE: {name: group_to_config(group) for name, group in groups.items()},
+            GROUP_TABLE: {name: group_to_config(group) for name, group in values.items()},
         }
 
     def _save_with(self, groups: dict[str, SubscriptionGroup], forbidden: dict[str, dict[str, int]]) -> None:
@@ -185,18 +184,11 @@ class GroupTable:
         before, self._forbidden = self._forbidden, forbidden
         is_saved = False
         try:
-            self._save(groups)
+            self._save(groups, together=False)
             is_saved = True
         finally:
             if not is_saved:
                 self._forbidden = before
-
-    def _save(self, groups: dict[str, SubscriptionGroup]) -> None:
-        version = self._version.next(self._clock.now_ms())
-        with explained():
-            self._file.save(self._as_config(version, groups))
-        self._groups = groups
-        self._version = version
 
 
 def group_name_problem(name: str) -> str | None:

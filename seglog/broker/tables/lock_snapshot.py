@@ -21,6 +21,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import Files, explained
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.names import OURS
+from seglog.storage.threads import check_may_wait
 
 _log = logging.getLogger(__name__)
 LOCKS_FILE: Final = f"{OURS}/locks.json"
@@ -53,10 +54,12 @@ class LockPicture:
 
         Raises:
             FullError: There is no space; the record before stays.
+            WouldWaitError: The calling thread may not wait for the disk.
         """
         due = self._locks.lasting_changes
         if self._recorded_changes >= due:
             return
+        check_may_wait()
         with self._drawing:
             if self._recorded_changes < due:
                 self._draw(now_ms, sync=self._is_synced)

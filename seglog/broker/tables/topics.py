@@ -9,18 +9,19 @@ Source: ``TopicConfigManager.java``, ``TopicConfig.java``, ``TopicValidator.java
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from typing_extensions import override
+
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text, check_int32
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.remoting.topics import PERM_INHERIT, PERM_READ_WRITE, perm_text
-from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import (
     DLQ_PREFIX,
@@ -40,6 +41,7 @@ from seglog.storage.format.system_names import (
     SYSTEM_TOPICS,
 )
 from seglog.storage.small_files import ConfigFile
+from seglog.storage.threads import may_wait
 
 MAX_TOPIC_CHARACTERS: Final = 127
 TOPIC_TABLE: Final = "topicConfigTable"
@@ -114,7 +116,7 @@ class TopicConfig:
 _KNOWN: Final = frozenset(TopicConfig("").to_config())
 
 
-class TopicTable:
+class TopicTable(NamedTable[TopicConfig]):
     """All topics of a broker. Any thread may call it.
 
     Args:
@@ -134,34 +136,22 @@ class TopicTable:
         *,
         with_system: bool = True,
     ) -> None:
-        self._file = file
         self._config = config
-        self._clock = clock
         self._tell_store = tell_store
-        self._lock = threading.Lock()
-        self._version = DataVersion()
-        self._unknown: Mapping[str | int, ConfigValue] = {}
-        self._is_dirty = False
-        self._topics: dict[str, TopicConfig] = {}
-        if with_system:
-            self._topics |= {topic.name: topic for topic in system_topics(config)}
+        system = system_topics(config) if with_system else ()
+        super().__init__(file, clock, {topic.name: topic for topic in system})
         stored = file.load(_parse_table)
         if stored is not None:
             self._version, topics, self._unknown = stored
-            self._topics |= topics
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether :meth:`persist` has something to save."""
-        return self._is_dirty
+            self._values |= topics
 
     def get(self, name: str) -> TopicConfig | None:
         """Returns a topic's settings, None if there is no such topic."""
-        return self._topics.get(name)
+        return self._values.get(name)
 
     def all(self) -> list[TopicConfig]:
         """Returns every topic, system topics included, by name."""
-        return sorted(self._topics.values(), key=lambda topic: topic.name)
+        return sorted(self._values.values(), key=lambda topic: topic.name)
 
     def take_over(self, queues: Iterable[tuple[str, int]]) -> None:
         """Makes topics of queues that the store has and the file does not name.
@@ -172,9 +162,9 @@ class TopicTable:
         counts: dict[str, int] = {}
         with self._lock:
             for name, queue_id in queues:
-                if name not in self._topics:
+                if name not in self._values:
                     counts[name] = max(counts.get(name, 0), queue_id + 1)
-            self._topics |= {name: TopicConfig(name, count, count) for name, count in counts.items()}
+            self._values |= {name: TopicConfig(name, count, count) for name, count in counts.items()}
             self._is_dirty = self._is_dirty or bool(counts)
 
     def put(self, topic: TopicConfig) -> None:
@@ -186,22 +176,34 @@ class TopicTable:
         """
         for number in (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag):
             check_int32(number, topic.name)
-        with self._lock:
-            if self._topics.get(topic.name) != topic:
-                self._save({**self._topics, topic.name: topic})
+        if self._values.get(topic.name) == topic:
+            return
+        with self._changing():
+            if self._values.get(topic.name) != topic:
+                # The store reads the file to learn of attributes.
+                self._save({**self._values, topic.name: topic}, together=not topic.attributes)
                 if topic.attributes:
                     self._tell_store()
 
-    def ensure(self, topic: TopicConfig) -> TopicConfig:
+    def ensure(self, topic: TopicConfig, *, lazily: bool = False) -> TopicConfig:
         """Returns the topic of that name, creating it as given if it does not exist.
+
+        Args:
+            topic: The settings of a new one.
+            lazily: Whether it may be saved later where the calling thread may not wait.
 
         Raises:
             FullError: There is no space; the topic is not created.
         """
-        with self._lock:
-            known = self._topics.get(topic.name)
+        known = self._values.get(topic.name)
+        if known is not None:
+            return known
+        if lazily and not may_wait():
+            return self._ensure_later(topic.name, topic)
+        with self._changing():
+            known = self._values.get(topic.name)
             if known is None:
-                self._save({**self._topics, topic.name: topic})
+                self._save({**self._values, topic.name: topic})
             return known or topic
 
     def delete(self, name: str) -> None:
@@ -214,10 +216,10 @@ class TopicTable:
         """
         if is_system_topic(name, self._config):
             raise InvalidArgumentError(f"the topic {name} is the broker's own and cannot be deleted")
-        with self._lock:
-            if name not in self._topics:
+        with self._changing():
+            if name not in self._values:
                 raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
-            self._save({key: topic for key, topic in self._topics.items() if key != name})
+            self._save({key: topic for key, topic in self._values.items() if key != name})
 
     def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
         """Returns the topic of a send, creating it if it may be.
@@ -230,11 +232,14 @@ class TopicTable:
         Returns:
             None if the model does not allow it; a retry topic is always created, with one queue.
         """
-        with self._lock:
-            topic = self._topics.get(name)
+        topic = self._values.get(name)
+        if topic is not None:
+            return topic
+        with self._changing():
+            topic = self._values.get(name)
             if topic is not None:
                 return topic
-            model = self._topics.get(default_topic)
+            model = self._values.get(default_topic)
             may_inherit = model is not None and model.perm & PERM_INHERIT
             if default_topic == AUTO_CREATE_TOPIC and not self._config.auto_create_topics:
                 may_inherit = 0
@@ -246,37 +251,18 @@ class TopicTable:
                 topic = TopicConfig(name, 1, 1)
             else:
                 return None
-            self._save({**self._topics, name: topic})
+            self._save({**self._values, name: topic})
             return topic
 
-    def persist(self) -> None:
-        """Saves what :meth:`take_over` has found, if anything."""
-        with self._lock:
-            if self._is_dirty:
-                self._save(self._topics)
-
-    def to_config(self) -> Mapping[str | int, ConfigValue]:
-        """Returns the table as its file has it, or will have it."""
-        with self._lock:
-            return self._as_config(self._version, self._topics)
-
+    @override
     def _as_config(
-        self, version: DataVersion, topics: Mapping[str, TopicConfig]
+        self, version: DataVersion, values: Mapping[str, TopicConfig]
     ) -> Mapping[str | int, ConfigValue]:
         return {
             "dataVersion": version.to_config(),
-            TOPIC_TABLE: {name: topic.to_config() for name, topic in topics.items()},
+            TOPIC_TABLE: {name: topic.to_config() for name, topic in values.items()},
             **self._unknown,
         }
-
-    def _save(self, topics: dict[str, TopicConfig]) -> None:
-        """Saves first and uses then: a topic that was seen exists after a crash."""
-        version = self._version.next(self._clock.now_ms())
-        with explained():
-            self._file.save(self._as_config(version, topics))
-        self._topics = topics
-        self._version = version
-        self._is_dirty = False
 
 
 def system_topics(config: BrokerConfig) -> list[TopicConfig]:

@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files.files import Files
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
+from seglog.storage.threads.waiting import check_may_wait
 
 T = TypeVar("T")
 
@@ -92,7 +93,9 @@ class ConfigFile:
 
         Raises:
             FullError: There is no space; the file and its backup are as they were.
+            WouldWaitError: The calling thread may not wait for the disk.
         """
+        check_may_wait()
         data = encode_config(value).encode()
         folder = self.path.parent
         self._files.make_dirs(folder)

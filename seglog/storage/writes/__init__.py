@@ -11,6 +11,7 @@ Truth: the tail of the log in memory, under the append lock. A record is consuma
 
 from seglog.storage.writes.compaction_writer import CompactionWriter as CompactionWriter
 from seglog.storage.writes.flush import Durability as Durability
+from seglog.storage.writes.unsynced_appends import UnsyncedAppends as UnsyncedAppends
 from seglog.storage.writes.values import BatchResult as BatchResult
 from seglog.storage.writes.values import NewMessage as NewMessage
 from seglog.storage.writes.values import PutResult as PutResult

@@ -22,6 +22,7 @@ from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.recovery.recovery_points import LogEnd
 from seglog.storage.threads.waiters import Waiters
+from seglog.storage.threads.waiting import WouldWaitError
 from seglog.storage.writes.compaction_writer import CompactionWriter
 from seglog.storage.writes.deferred_records import Order
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
@@ -32,10 +33,6 @@ from seglog.storage.writes.writer_queues import WriterQueue, WriterQueues
 
 _ROOM = "making room for a message"
 """What failed when the latch closes."""
-
-
-class WouldWaitError(Exception):
-    """An append needs a file or space first, and may not wait for the disk."""
 
 
 class Written(NamedTuple):

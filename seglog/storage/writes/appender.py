@@ -49,6 +49,8 @@ class Appender:
         clock: Stamps the messages.
         ensure: Returns once the log below an offset is on the disk.
         durable: Returns what a task awaits for that; None if it is.
+        notify: Has a function called then; returns whether it will be, not if it is.
+        ask: Has the log brought to the disk for all of those.
     """
 
     def __init__(self, core: AppendCore, commit: GroupCommit, clock: Clock, settings: PutSettings) -> None:
@@ -60,6 +62,8 @@ class Appender:
         self._core = core
         self.durable = commit.future
         self.ensure = commit.ensure
+        self.notify = commit.notify
+        self.ask = commit.ask
 
     def put(
         self,

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from seglog.errors import ClosedError
 from seglog.storage.threads.on_demand import OnDemand
-from seglog.storage.writes.append_core import WouldWaitError
+from seglog.storage.threads.waiting import WouldWaitError
 from seglog.storage.writes.appender import Appends
 from seglog.storage.writes.appends import Appended
 from seglog.storage.writes.fast_path import FastPath

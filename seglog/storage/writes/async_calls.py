@@ -8,12 +8,15 @@ the calls; only where a file must be made it goes to a thread. See :mod:`seglog.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from seglog.arguments import as_int, refusal
+from seglog.errors import StoreFailedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.writes.appender import Appends
 from seglog.storage.writes.async_appends import AsyncAppends
 from seglog.storage.writes.flush import Durability
+from seglog.storage.writes.unsynced_appends import UnsyncedAppends
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 
 
@@ -94,6 +97,38 @@ class AsyncCalls:
                 may_wait,
             )
         )
+
+    def unsynced(self) -> UnsyncedAppends:
+        """Returns appends of one request that do not wait for the disk; see :meth:`when_durable`."""
+        return UnsyncedAppends(self._appends)
+
+    def when_durable(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
+        """Has a function called once the log below a place is on the disk.
+
+        Nothing syncs on its account before :meth:`sync_soon`, which is called once for many.
+
+        Args:
+            phy_offset: The place, as ``until`` of :meth:`unsynced` appends says it.
+            told: Called once, by any thread, given the error if the disk failed; it neither waits nor raises.
+
+        Returns:
+            Whether it will be called: not if the log is on the disk up to there already.
+
+        Raises:
+            StoreFailedError: The disk failed earlier.
+            ReadOnlyError: The store was opened for reading.
+        """
+        if not callable(told):
+            raise refusal("told", told, "a function")
+        return self._appends.notify(as_int("phy_offset", phy_offset, 0), told)
+
+    def sync_soon(self) -> None:
+        """Has what was put until now brought to the disk by a thread of the store; returns at once.
+
+        Raises:
+            ReadOnlyError: The store was opened for reading.
+        """
+        self._appends.ask()
 
     async def put_batch_async(
         self,

@@ -22,6 +22,7 @@ from seglog.storage.files.latch import Latch
 from seglog.storage.threads.on_demand import OnDemand
 
 _Task = tuple[int, "asyncio.Future[None]"]
+_Listener = tuple[int, Callable[[StoreFailedError | None], None]]
 
 
 class _Follower:
@@ -75,6 +76,7 @@ class GroupCommit:
         self._leading = False
         self._flushed = flushed
         self._followers: list[_Follower] = []
+        self._listeners: list[_Listener] = []
         self._tasks: dict[asyncio.AbstractEventLoop, list[_Task]] = {}
         self._asked: set[asyncio.AbstractEventLoop] = set()
         self._leader = OnDemand("seglog-commit", self._lead_for_tasks)
@@ -134,6 +136,32 @@ class GroupCommit:
         loop.call_soon(self._ask, loop)  # behind all tasks that can put now
         return future
 
+    def notify(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
+        """Has a function called once everything below ``phy_offset`` is on the disk.
+
+        Nothing syncs on its account before :meth:`ask`: one asks for many.
+
+        Args:
+            phy_offset: How far.
+            told: Called once, by any thread, given the error if the disk failed; it neither waits nor raises.
+
+        Returns:
+            Whether it will be called; not if everything is on the disk already.
+
+        Raises:
+            StoreFailedError: Something failed before.
+        """
+        with self._turn:
+            self._latch.check()
+            if self._flushed >= phy_offset:
+                return False
+            self._listeners.append((phy_offset, told))
+            return True
+
+    def ask(self) -> None:
+        """Has what is written now brought to the disk, by the thread for tasks."""
+        self._leader.ask()
+
     def close(self) -> None:
         """Ends the thread for tasks, after everything was synced or the latch closed."""
         self._leader.stop()
@@ -189,7 +217,9 @@ class GroupCommit:
         self._tell()
 
     def _tell(self) -> None:
-        """Tells each loop, in one call, which of its tasks wait no more."""
+        """Tells each loop, in one call, which of its tasks wait no more, and each listener."""
+        if self._listeners:
+            self._tell_listeners()
         if not self._tasks:
             return
         with self._turn:
@@ -208,6 +238,17 @@ class GroupCommit:
         for loop, futures in due.items():
             with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
                 loop.call_soon_threadsafe(self._resolve, futures)
+
+    def _tell_listeners(self) -> None:
+        with self._turn:
+            is_over, flushed = self._latch.is_closed, self._flushed
+            listeners = self._listeners
+            self._listeners = [] if is_over else [each for each in listeners if each[0] > flushed]
+        for end, told in listeners:
+            if end <= flushed:
+                told(None)
+            elif is_over:
+                told(self._latch.error())
 
     def _resolve(self, futures: Sequence[asyncio.Future[None]]) -> None:
         for future in futures:

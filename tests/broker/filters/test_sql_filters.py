@@ -122,12 +122,12 @@ def test_s4_25_a_held_pull_waits_for_a_message_that_its_expression_is_true_for(b
     header = PullMessageHeader(GROUP, "T", 0, 12, 32, flags, 0, 15_000, 0, EXPRESSION, "SQL92")
     held = broker.answer(Request(RequestCode.PULL_MESSAGE, header))
     woken = []
-    broker.park(held, lambda: woken.append(True))
+    held.then(lambda _: woken.append(True))
     send(broker, "T", properties=encode_properties({"a": "3", "b": "x"}))
     assert not woken
     send(broker, "T", b"wanted", properties=encode_properties({"a": "4", "b": "x"}))
     assert woken
-    assert bodies(broker.finish(held)) == [b"wanted"]
+    assert bodies(held.result()) == [b"wanted"]
 
 
 def test_filters_of_heartbeats_outlive_the_broker_and_die_with_their_group(tmp_path):

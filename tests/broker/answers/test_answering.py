@@ -1,0 +1,272 @@
+"""Requests of a loop: none of them waits for the disk, and none is acknowledged before it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from seglog import Durability
+from seglog.broker.answers.send_deadlines import FLUSH_TIMEOUT_MS, SendDeadlines
+from seglog.broker.broker import Broker
+from seglog.broker.settings.config import BrokerConfig
+from seglog.clock import VirtualClock
+from seglog.errors import FullError, StoreFailedError
+from seglog.remoting.bodies import LockBatchBody
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
+from seglog.remoting.command import Header, Request, Response
+from seglog.remoting.headers import (
+    CreateTopicHeader,
+    GetRouteInfoHeader,
+    PullMessageHeader,
+    SendMessageHeader,
+    SendMessageResponseHeader,
+)
+from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
+from seglog.remoting.later import Deferred
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.peer import Peer
+from seglog.storage.format.record import Host
+from tests.support.brokers import on_a_roomy_disk
+from tests.support.machine.held_files import HeldFiles
+from tests.support.machine.patience import patience_s
+
+WAIT_S = patience_s(20)
+OTHER = Peer("other", Host(b"\x7f\x00\x00\x01", 2), is_remote=True)
+REMOTE = Peer("c", Host(b"\x7f\x00\x00\x01", 1), is_remote=True)
+
+
+def send_request(topic, body=b"x", queue_id=0):
+    header = SendMessageHeader("pg", topic, "TBW102", 4, queue_id, 0, 1_234, 0, b"")
+    return Request(RequestCode.SEND_MESSAGE_V2, header, body)
+
+
+def pull_request(topic, offset=0, hold_ms=0):
+    flags = int(PullFlag.SUBSCRIPTION | PullFlag.SUSPEND)
+    return Request(
+        RequestCode.PULL_MESSAGE, PullMessageHeader("cg", topic, 0, offset, 32, flags, 0, hold_ms, 0, "*")
+    )
+
+
+def heartbeat(*groups):
+    return Request(
+        RequestCode.HEART_BEAT, Header(), HeartbeatBody("c", ("pg",), tuple(map(ConsumerData, groups)))
+    )
+
+
+def lock(*queue_ids, code=RequestCode.LOCK_BATCH_MQ):
+    queues = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in queue_ids)
+    return Request(code, Header(), LockBatchBody("cg", "c", queues))
+
+
+class Disk:
+    """A broker whose disk can be held back."""
+
+    def __init__(self, path, **settings):
+        self.files = HeldFiles(path)
+        settings = {"durability": Durability.SYNC, "background": True} | settings
+        config = on_a_roomy_disk(BrokerConfig())
+        self.broker = Broker.open(
+            path, config=config, files=self.files, segment_size_bytes=1 << 20, queue_file_size_bytes=20_000,
+            **settings,
+        )  # fmt: skip
+        self.broker.dispatch(send_request("T"))
+
+
+@pytest.fixture
+def disk(tmp_path):
+    made = Disk(tmp_path / "s")
+    yield made
+    with suppress(StoreFailedError):  # of the test that has the disk fail
+        made.broker.close()
+
+
+def waited(answer):
+    return answer if isinstance(answer, Response) else answer.wait(WAIT_S)
+
+
+def bodies(broker, topic, queue_id=0):
+    return [message.body for message in broker.store.get(topic, queue_id, 0, 1_000).messages]
+
+
+def test_a_send_is_stored_at_once_and_answered_when_it_is_on_the_disk(disk):
+    with disk.files.held():
+        answer = disk.broker.answer(send_request("T", b"later"))
+        assert isinstance(answer, Deferred)
+        assert bodies(disk.broker, "T") == [b"x", b"later"]
+        time.sleep(0.02)
+        assert not answer.is_done
+    assert waited(answer).code is ResponseCode.SUCCESS
+    assert waited(answer).header.queue_offset == 1
+
+
+def test_what_does_not_wait_is_answered_while_the_disk_is_held_back(disk):
+    broker = disk.broker
+    broker.dispatch(heartbeat("cg"), REMOTE)
+    broker.dispatch(lock(0), REMOTE)
+    with disk.files.held():
+        sends = [broker.answer(send_request("T")), broker.answer(send_request("New", b"a"))]
+        asked = [
+            heartbeat("cg"),
+            heartbeat("group that is new"),
+            heartbeat("new-group"),
+            pull_request("T"),
+            Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader("T")),
+            lock(0),
+        ]
+        answers = [broker.answer(request, REMOTE) for request in asked]
+        assert [answer.code for answer in answers] == [ResponseCode.SUCCESS] * len(asked)
+        pull = broker.answer(pull_request("T", 2, hold_ms=60_000))
+        sends.append(broker.answer(send_request("T", b"third"), OTHER))
+        assert waited(pull).code is ResponseCode.SUCCESS
+        assert not any(answer.is_done for answer in sends)
+    assert [waited(answer).code for answer in sends] == [ResponseCode.SUCCESS] * 3
+    assert broker.groups.get("new-group") is not None
+
+
+def test_sends_of_one_connection_keep_their_order_whatever_they_need(disk):
+    broker = disk.broker
+    answers = []
+    for number in range(300):  # a new topic, new files of queues and of the log
+        topic, big = f"T{number % 7}", b"%d " % number + b"x" * (20_000 if number % 5 == 0 else 1)
+        answers.append(broker.answer(send_request(topic, big)))
+    assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
+    for topic in range(7):
+        numbers = [int(body.split()[0]) for body in bodies(broker, f"T{topic}")]
+        assert numbers == list(range(topic, 300, 7))
+
+
+def test_a_hundred_sends_at_once_share_fewer_than_ten_syncs(disk):
+    async def scene():
+        broker = disk.broker
+        before = disk.files.log_syncs
+        answers = await asyncio.gather(*(broker.dispatch_async(send_request("T")) for _ in range(100)))
+        assert {answer.code for answer in answers} == {ResponseCode.SUCCESS}
+        return disk.files.log_syncs - before
+
+    assert 1 <= asyncio.run(scene()) < 10
+
+
+def test_topics_that_are_new_at_once_are_saved_at_once(disk):
+    with disk.files.held():
+        answers = [disk.broker.answer(send_request(f"new{number}")) for number in range(50)]
+        before = disk.files.saves.count("topics.json")
+        while not disk.files.saves[before:]:
+            time.sleep(0.001)  # the first holds the line
+    assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
+    assert disk.files.saves.count("topics.json") - before <= 2
+
+
+def test_a_send_to_a_new_topic_is_answered_when_topics_json_is_on_the_disk(disk):
+    with disk.files.held():
+        answer = disk.broker.answer(send_request("new"))
+        time.sleep(0.02)
+        assert not answer.is_done
+    assert waited(answer).code is ResponseCode.SUCCESS
+    assert '"new"' in (disk.broker.path / "config/topics.json").read_text()
+
+
+def test_a_topic_that_is_made_on_request_and_a_lock_go_aside(disk):
+    create = Request(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader("made", "TBW102", 2, 2, 6))
+    with disk.files.held():
+        answers = [disk.broker.answer(create), disk.broker.answer(lock(1, 2), REMOTE)]
+        assert not any(answer.is_done for answer in answers)
+    assert [waited(answer).code for answer in answers] == [ResponseCode.SUCCESS] * 2
+    assert waited(answers[1]).body.queues == lock(1, 2).body.queues
+    assert disk.broker.topics.get("made").read_queue_nums == 2
+
+
+def test_a_disk_that_takes_too_long_is_flush_disk_timeout_and_the_message_stays(disk, monkeypatch):
+    monkeypatch.setattr("seglog.broker.answers.send_deadlines.FLUSH_TIMEOUT_MS", 50)
+    with disk.files.held():
+        answer = disk.broker.answer(send_request("T", b"slow"))
+        late = waited(answer)
+    assert late.code is ResponseCode.FLUSH_DISK_TIMEOUT
+    assert isinstance(late.header, SendMessageResponseHeader)
+    assert (late.header.queue_offset, late.ext) == (1, disk.broker.dispatch(send_request("T")).ext)
+    assert bodies(disk.broker, "T")[:2] == [b"x", b"slow"]
+
+
+def test_sends_wait_five_seconds_and_each_from_its_own_moment():
+    clock = VirtualClock()
+    deadlines, answers = SendDeadlines(clock), [Deferred() for _ in range(3)]
+    assert (FLUSH_TIMEOUT_MS, deadlines.left_ms()) == (5_000, None)
+    for answer in answers:
+        deadlines.add(answer, Response(ResponseCode.SUCCESS))
+        clock.advance(1_000)
+    assert deadlines.left_ms() == 2_000
+    answers[0].resolve(Response(ResponseCode.SUCCESS))
+    assert deadlines.left_ms() == 3_000
+    clock.advance(3_500)
+    deadlines.run()
+    assert [answer.is_done for answer in answers] == [True, True, False]
+    assert answers[1].result().code is ResponseCode.FLUSH_DISK_TIMEOUT
+    assert deadlines.left_ms() == 500
+
+
+def test_after_a_sync_that_failed_all_that_wait_are_refused_and_nothing_more_is_acknowledged(disk):
+    with disk.files.held():
+        answers = [disk.broker.answer(send_request("T")) for _ in range(20)]
+        disk.files.fails = True
+    assert {waited(answer).code for answer in answers} == {ResponseCode.SERVICE_NOT_AVAILABLE}
+    assert waited(disk.broker.answer(send_request("T"))).code is ResponseCode.SERVICE_NOT_AVAILABLE
+    assert all(waited(answer).ext for answer in answers)
+
+
+def test_without_space_for_topics_json_sends_that_need_it_are_refused_together(disk, monkeypatch):
+    def no_space(path, data, *, sync=True):
+        raise FullError(f"no space for {path}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.files, "write_file", no_space)
+        answers = [disk.broker.answer(send_request(topic)) for topic in ("a", "b", "a")]
+        refused = [waited(answer) for answer in answers]
+    assert refused[0].code is refused[1].code is ResponseCode.SERVICE_NOT_AVAILABLE
+    assert disk.broker.topics.get("a") is disk.broker.topics.get("b") is None
+    assert waited(disk.broker.answer(send_request("a"))).code is ResponseCode.SUCCESS
+
+
+def test_closing_the_broker_makes_waiting_sends_durable_and_answers_them(tmp_path):
+    disk = Disk(tmp_path / "s")
+    with ExitStack() as held:
+        held.enter_context(disk.files.held())
+        answers = [disk.broker.answer(send_request(topic)) for topic in ("T", "U", "T")]
+        closing = threading.Thread(target=disk.broker.close)
+        closing.start()
+        time.sleep(0.02)
+    closing.join(WAIT_S)
+    codes = [waited(answer).code for answer in answers]
+    assert codes[0] is ResponseCode.SUCCESS
+    assert set(codes) <= {ResponseCode.SUCCESS, ResponseCode.SERVICE_NOT_AVAILABLE}
+    with Broker.open(tmp_path / "s", background=False) as broker:
+        stored = len(bodies(broker, "T")) + len(bodies(broker, "U"))
+    assert stored >= 1 + codes.count(ResponseCode.SUCCESS)
+
+
+def test_a_task_that_is_cancelled_takes_no_message_back(disk):
+    async def scene():
+        with disk.files.held():
+            task = asyncio.create_task(disk.broker.dispatch_async(send_request("T", b"stays")))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(scene())
+    assert bodies(disk.broker, "T") == [b"x", b"stays"]
+
+
+def test_on_virtual_time_a_send_is_on_the_disk_when_it_returns(tmp_path):
+    disk = Disk(tmp_path / "s", clock=VirtualClock(), background=False)
+    with disk.broker:
+        before = disk.files.log_syncs
+        assert disk.broker.answer(send_request("T")).code is ResponseCode.SUCCESS
+        assert disk.files.log_syncs > before
+
+
+def test_an_async_store_answers_at_once_but_for_new_files(tmp_path):
+    disk = Disk(tmp_path / "s", durability=Durability.ASYNC)
+    with disk.broker, disk.files.held():
+        assert disk.broker.answer(send_request("T")).code is ResponseCode.SUCCESS

@@ -1,0 +1,172 @@
+"""A result that comes later, for threads, loops and whatever steps a coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.later.deferred import CancelledError, Deferred
+from seglog.remoting.later.inbox import Inbox
+from seglog.remoting.later.loop_inbox import inbox_of
+
+
+def test_the_first_result_counts():
+    one = Deferred()
+    assert not one.is_done
+    assert one.resolve(1)
+    assert [one.resolve(2), one.fail(ValueError()), one.cancel(), one.resolve_by(print)] == [False] * 4
+    assert (one.is_done, one.result(), one.wait(0)) == (True, 1, 1)
+
+
+def test_followers_are_called_once_by_the_thread_that_resolves_or_at_once():
+    one, seen = Deferred(), []
+    one.then(lambda it: seen.append((it.result(), threading.current_thread().name)))
+    thread = threading.Thread(target=one.resolve, args=(7,), name="resolver")
+    thread.start()
+    thread.join()
+    one.then(lambda it: seen.append((it.result(), "at once")))
+    one.resolve(8)
+    assert seen == [(7, "resolver"), (7, "at once")]
+
+
+def test_a_result_without_a_value_has_none():
+    with pytest.raises(InvalidArgumentError, match="there is no result yet"):
+        Deferred().result()
+    with pytest.raises(TimeoutError):
+        Deferred().wait(0.001)
+
+
+def test_an_error_is_raised_wherever_the_result_is_asked_for():
+    one = Deferred()
+    one.fail(KeyError("k"))
+    for ask in (one.result, one.wait, lambda: asyncio.run(_awaited(one))):
+        with pytest.raises(KeyError):
+            ask()
+
+
+async def _awaited(one):
+    return await one
+
+
+def test_a_result_is_made_once_by_the_thread_that_asks():
+    one, makers = Deferred(), []
+
+    def make():
+        makers.append(threading.get_ident())
+        return "made"
+
+    thread = threading.Thread(target=one.resolve_by, args=(make,))
+    thread.start()
+    thread.join()
+    assert makers == []
+    assert [one.result(), one.wait()] == ["made", "made"]
+    assert makers == [threading.get_ident()]
+    failing = Deferred()
+    failing.resolve_by(lambda: 1 // 0)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            failing.result()
+
+
+def test_cancelling_takes_it_out_of_its_table_once():
+    forgotten = []
+
+    class Listed(Deferred):
+        def _forget(self):
+            forgotten.append(self)
+
+    one, done = Listed(), Listed()
+    done.resolve(1)
+    assert [one.cancel(), one.cancel(), done.cancel()] == [True, False, False]
+    assert forgotten == [one]
+    with pytest.raises(CancelledError):
+        one.result()
+
+
+def test_a_thread_waits_until_another_resolves():
+    one = Deferred()
+    threading.Timer(0.02, one.resolve, ("late",)).start()
+    assert one.wait(20) == "late"
+
+
+def test_a_loop_may_not_wait_for_itself():
+    async def scene():
+        one = Deferred()
+        with pytest.raises(InvalidArgumentError, match="await it"):
+            one.wait(1)
+        one.resolve(1)
+        assert one.wait() == 1
+
+    asyncio.run(scene())
+
+
+def test_a_task_awaits_it_and_cancels_it():
+    async def scene():
+        one, other = Deferred(), Deferred()
+        tasks = [asyncio.create_task(_awaited(each)) for each in (one, one, other)]
+        await asyncio.sleep(0)
+        threading.Thread(target=one.resolve, args=(3,)).start()
+        assert await asyncio.gather(*tasks[:2]) == [3, 3]
+        tasks[2].cancel()
+        await asyncio.gather(tasks[2], return_exceptions=True)
+        assert (other.is_done, other.resolve(1)) == (True, False)
+
+    asyncio.run(scene())
+
+
+def test_what_steps_a_coroutine_without_a_loop_gets_it():
+    one = Deferred()
+    stepped = _awaited(one)
+    assert stepped.send(None) is one
+    one.resolve(5)
+    with pytest.raises(StopIteration) as ended:
+        stepped.send(None)
+    assert ended.value.value == 5
+
+
+def test_it_brings_no_event_loop():
+    text = "import sys, seglog.remoting.later; sys.exit('asyncio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
+
+
+def test_an_inbox_wakes_its_thread_once_for_all_that_came():
+    woken, done = [], []
+    inbox = Inbox(woken.append)
+    for number in range(100):
+        inbox.post(lambda number=number: done.append(number))
+    assert (len(woken), done) == (1, [])
+    woken[0]()
+    assert done == list(range(100))
+    inbox.post(lambda: done.append("next"))
+    assert len(woken) == 2
+
+
+def test_a_loop_is_woken_once_for_a_thousand_results():
+    async def scene():
+        loop = asyncio.get_running_loop()
+        assert inbox_of(loop) is inbox_of(loop)
+        wakes, wake = [], loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *work, **more: (wakes.append(work), wake(*work, **more))
+        some = [Deferred() for _ in range(1000)]
+        tasks = [asyncio.create_task(_awaited(each)) for each in some]
+        await asyncio.sleep(0)
+        for number, each in enumerate(some):
+            each.resolve(number)
+        assert await asyncio.gather(*tasks) == list(range(1000))
+        assert len(wakes) == 1
+
+    asyncio.run(scene())
+
+
+def test_a_loop_that_was_closed_hears_nothing():
+    one = Deferred()
+    loop = asyncio.new_event_loop()
+    inbox_of(loop)
+    one.then(lambda _: inbox_of(loop).post(print))
+    loop.close()
+    assert one.resolve(1)
