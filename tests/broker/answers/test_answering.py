@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from seglog import Durability
 from seglog.broker.answers.send_deadlines import FLUSH_TIMEOUT_MS, SendDeadlines
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
-from seglog.clock import VirtualClock
+from seglog.clock import Clock, VirtualClock
 from seglog.errors import FullError, StoreFailedError
 from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
@@ -65,14 +66,20 @@ def lock(*queue_ids, code=RequestCode.LOCK_BATCH_MQ):
 class Disk:
     """A broker whose disk can be held back."""
 
-    def __init__(self, path, **settings):
+    def __init__(
+        self, path: Path, durability: Durability = Durability.SYNC, clock: Clock | None = None
+    ) -> None:
         self.files = HeldFiles(path)
-        settings = {"durability": Durability.SYNC, "background": True} | settings
-        config = on_a_roomy_disk(BrokerConfig())
         self.broker = Broker.open(
-            path, config=config, files=self.files, segment_size_bytes=1 << 20, queue_file_size_bytes=20_000,
-            **settings,
-        )  # fmt: skip
+            path,
+            clock=clock,
+            config=on_a_roomy_disk(BrokerConfig()),
+            background=clock is None,
+            durability=durability,
+            segment_size_bytes=1 << 20,
+            queue_file_size_bytes=20_000,
+            files=self.files,
+        )
         self.broker.dispatch(send_request("T"))
 
 
@@ -134,9 +141,9 @@ def test_sends_of_one_connection_keep_their_order_whatever_they_need(disk):
         topic, big = f"T{number % 7}", b"%d " % number + b"x" * (20_000 if number % 5 == 0 else 1)
         answers.append(broker.answer(send_request(topic, big)))
     assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
-    for topic in range(7):
-        numbers = [int(body.split()[0]) for body in bodies(broker, f"T{topic}")]
-        assert numbers == list(range(topic, 300, 7))
+    for first in range(7):
+        stored = [int(body.split()[0]) for body in bodies(broker, f"T{first}")]
+        assert stored == list(range(first, 300, 7))
 
 
 def test_a_hundred_sends_at_once_share_fewer_than_ten_syncs(disk):
@@ -259,14 +266,18 @@ def test_a_task_that_is_cancelled_takes_no_message_back(disk):
 
 
 def test_on_virtual_time_a_send_is_on_the_disk_when_it_returns(tmp_path):
-    disk = Disk(tmp_path / "s", clock=VirtualClock(), background=False)
+    disk = Disk(tmp_path / "s", clock=VirtualClock())
     with disk.broker:
         before = disk.files.log_syncs
-        assert disk.broker.answer(send_request("T")).code is ResponseCode.SUCCESS
+        answer = disk.broker.answer(send_request("T"))
+        assert isinstance(answer, Response)
+        assert answer.code is ResponseCode.SUCCESS
         assert disk.files.log_syncs > before
 
 
 def test_an_async_store_answers_at_once_but_for_new_files(tmp_path):
     disk = Disk(tmp_path / "s", durability=Durability.ASYNC)
     with disk.broker, disk.files.held():
-        assert disk.broker.answer(send_request("T")).code is ResponseCode.SUCCESS
+        answer = disk.broker.answer(send_request("T"))
+        assert isinstance(answer, Response)
+        assert answer.code is ResponseCode.SUCCESS

@@ -146,12 +146,12 @@ def test_an_inbox_wakes_its_thread_once_for_all_that_came():
     assert len(woken) == 2
 
 
-def test_a_loop_is_woken_once_for_a_thousand_results():
+def test_a_loop_is_woken_once_for_a_thousand_results(monkeypatch):
     async def scene():
         loop = asyncio.get_running_loop()
         assert inbox_of(loop) is inbox_of(loop)
         wakes, wake = [], loop.call_soon_threadsafe
-        loop.call_soon_threadsafe = lambda *work, **more: (wakes.append(work), wake(*work, **more))
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda work: (wakes.append(work), wake(work)))
         some = [Deferred() for _ in range(1000)]
         tasks = [asyncio.create_task(_awaited(each)) for each in some]
         await asyncio.sleep(0)

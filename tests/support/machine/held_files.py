@@ -49,11 +49,11 @@ class HeldFiles(RoomyFiles):
             raise OSError(errno.EIO, "the disk is gone")
 
     @override
-    def open(self, path: Path, *, writable: bool) -> OpenFile:
+    def open(self, path: Path, *, writable: bool) -> Any:
         return _HeldFile(super().open(path, writable=writable), self, of_log="commitlog" in path.parts)
 
     @override
-    def create(self, path: Path, size_bytes: int) -> OpenFile:
+    def create(self, path: Path, size_bytes: int) -> Any:
         return _HeldFile(super().create(path, size_bytes), self, of_log="commitlog" in path.parts)
 
     @override
