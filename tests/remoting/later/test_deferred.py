@@ -6,8 +6,10 @@ import asyncio
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
+from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.later.deferred import CancelledError, Deferred
@@ -76,7 +78,8 @@ def test_a_result_is_made_once_by_the_thread_that_asks():
 def test_cancelling_takes_it_out_of_its_table_once():
     forgotten = []
 
-    class Listed(Deferred):
+    class Listed(Deferred[int]):
+        @override
         def _forget(self):
             forgotten.append(self)
 
@@ -138,7 +141,7 @@ def test_an_inbox_wakes_its_thread_once_for_all_that_came():
     woken, done = [], []
     inbox = Inbox(woken.append)
     for number in range(100):
-        inbox.post(lambda number=number: done.append(number))
+        inbox.post(partial(done.append, number))
     assert (len(woken), done) == (1, [])
     woken[0]()
     assert done == list(range(100))
