@@ -50,7 +50,7 @@ class Deferred(Generic[R]):
         return self._end(None, make, None)
 
     def fail(self, error: BaseException) -> bool:
-        """Has whatever asks for the result get an error; returns whether that is the first result."""
+        """Has those that ask for the result get an error; returns whether that is the first result."""
         return self._end(None, None, error)
 
     def cancel(self) -> bool:
