@@ -198,6 +198,26 @@ def test_rows_come_in_order_and_batch_by_batch(ask, tmp_path):
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [*range(24999, -1, -1)]
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELEC 1", "Syntax error at or near 'SELEC'. (line 1, pos 0)"),
+        ("SELECT tpic FROM messages", "`tpic` cannot be resolved. Did you mean one of the following? ["),
+        ("SELECT 1 FROM nowhere", "The table or view `nowhere` cannot be found."),
+        ("SELECT noway(topic) FROM messages", "Cannot resolve routine `noway`"),
+    ],
+)
+def test_a_query_that_spark_does_not_take_is_wrong_usage(ask, tmp_path, query, said):
+    with MessageStore.open(tmp_path / "s") as store:
+        store.put("T", b"x")
+    ran = ask(tmp_path / "s", query)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "QUERY: " in ran.stderr
+    assert said in " ".join(ran.stderr.split())
+    assert "== SQL ==" not in ran.stderr
+    assert "Project" not in ran.stderr
+
+
 ENDS_JAVA_UNDER_A_JOB = """
 import contextlib, os, signal, threading, time
 from pyspark import SparkContext

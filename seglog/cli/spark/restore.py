@@ -65,6 +65,7 @@ def _fields(folder: Path, path: Path, done: Restored, *, applied: bool) -> dict[
         "archive": str(folder),
         "applied": applied,
         "new": done.is_new,
+        "finished": done.was_finished,
         "messages": done.messages,
         "placeholders": done.placeholders,
         "lost": done.lost,
@@ -80,11 +81,22 @@ def _fields(folder: Path, path: Path, done: Restored, *, applied: bool) -> dict[
 def _show(path: Path, done: Restored, *, applied: bool) -> None:
     word = "restored" if applied else "would be restored"
     queues = render.count_text(len(done.intervals), "queue")
-    named = {
-        "store": f"{render.printable(str(path))}, {'new' if done.is_new else 'as it was, and more'}",
-        word: f"{render.count_text(done.messages, 'message')} in {queues}",
-        "there already": render.count_text(done.skipped, "message"),
-    }
+    is_more = done.messages or done.placeholders or done.lost
+    how = "new" if done.is_new else "as it was, and more" if is_more else "as it was"
+    begun: dict[str, str] = {}
+    if done.was_finished:
+        how = "as an earlier run had made it" + (", and more" if is_more else "")
+        begun["finished"] = (
+            "an earlier restore or compaction, which was interrupted before its store took its place"
+        )
+    named = (
+        {"store": f"{render.printable(str(path))}, {how}"}
+        | begun
+        | {
+            word: f"{render.count_text(done.messages, 'message')} in {queues}",
+            "there already": render.count_text(done.skipped, "message"),
+        }
+    )
     if done.placeholders:
         named["besides"] = f"{render.count_text(done.placeholders, 'placeholder')}, not counted as messages"
     if done.lost:

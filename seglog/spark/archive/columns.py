@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.spark.archive.record_crc import record_crc_sql
-from seglog.storage.format.record import CRC32, FILLER_TOPIC, PLACEHOLDER_FLAG, PLACEHOLDER_PROPERTY
+from seglog.storage.format.record import CRC32, FILLER_TOPIC, HEADS, PLACEHOLDER_FLAG, PLACEHOLDER_PROPERTY
 from seglog.storage.format.system_names import HEARTBEAT_SYNC_TOPIC, SYSTEM_PREFIXES, TRANSIT_TOPICS
 
 READ: Final = (
@@ -56,6 +56,30 @@ MADE: Final = {
     "recordCrc": record_crc_sql("record"),
     "placeholder": IS_PLACEHOLDER,
 }
+_OF_HEAD: Final = {
+    "queue_id": ("queueId", 4),
+    "flag": ("flag", 4),
+    "queue_offset": ("queueOffset", 8),
+    "phy_offset": ("physicalOffset", 8),
+    "sys_flag": ("sysFlag", 4),
+    "born_timestamp_ms": ("bornTimestamp", 8),
+}
+"""Neighbours in the head of every record: column and length in bytes."""
+_HEAD_AT: Final = HEADS[0].offsets["queue_id"]
+_HEX: Final = ", ".join(
+    f"right(concat(repeat('0', {2 * size_bytes}), hex({column})), {2 * size_bytes})"
+    for column, size_bytes in _OF_HEAD.values()
+)
+_TOPIC_BYTES: Final = "cast(topic AS binary)"
+IS_OF_BYTES: Final = (
+    f"(substring(head, {_HEAD_AT + 1}, {sum(size for _column, size in _OF_HEAD.values())})"
+    f" <=> unhex(concat({_HEX}))"
+    " AND octet_length(head) + octet_length(body) + octet_length(tail) <=> size"
+    # Before the topic is its length, in one byte or in two.
+    f" AND coalesce(startswith(substring(tail, 2), {_TOPIC_BYTES})"
+    f" OR startswith(substring(tail, 3), {_TOPIC_BYTES}), false))"
+)
+"""Whether what a restore goes by beside the bytes of a record is what these say."""
 TAKES_SLOT: Final = "(sysFlag & 12) NOT IN (4, 12)"
 SLOTS: Final = (
     "CASE WHEN sysFlag & 128 <> 0 THEN coalesce(try_cast(properties['INNER_NUM'] AS int), 1) ELSE 1 END"

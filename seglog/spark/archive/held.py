@@ -6,12 +6,15 @@ damage of the archive: a store that is made of it would lack messages, or have o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from seglog.errors import ConfigError, DataLossError
-from seglog.spark.archive.columns import SLOTS
+from seglog.spark.archive.columns import IS_OF_BYTES, SLOTS
 from seglog.spark.archive.folder import DATA, ArchiveFolder, Held, archived
 from seglog.spark.archive.manifest import Interval, Run
 from seglog.spark.archive.measured import OF_RUN, PARTS
@@ -25,6 +28,9 @@ _WANTED: Final = """count_if(is_other) AS others, min(file) FILTER (WHERE is_oth
     count_if(is_wanted AND NOT placeholder) AS wantedMessages,
     count_if(is_wanted AND placeholder) AS wantedPlaceholders,
     coalesce(sum(size) FILTER (WHERE is_wanted), 0) AS wantedBytes"""
+_FILE_OF_ERROR: Final = re.compile(
+    r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (\S+?)\.\s"
+)
 _HELP: Final = "put the files of the archive back from a copy, or archive the store into another folder"
 
 
@@ -68,6 +74,29 @@ def check_files(archive: ArchiveFolder, runs: Sequence[Run]) -> None:
         )
 
 
+@contextmanager
+def damage_named() -> Iterator[None]:
+    """Names the file of the archive that Spark cannot read in the block.
+
+    Raises:
+        DataLossError: One is cut or garbled.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = _FILE_OF_ERROR.search(str(error))
+        if found is None:
+            raise
+        path = unquote(urlsplit(found.group(1)).path)
+        raise DataLossError(
+            f"{path} is damaged: it is cut or its bytes were changed, and cannot be read as Parquet",
+            help=_HELP,
+        ) from error
+
+
 def check_rows(
     spark: SparkSession,
     rows: DataFrame,
@@ -91,18 +120,22 @@ def check_rows(
     """
     wanted = frozenset(topics)
     every = [0, 0, 0, 0]
-    has_crc = "recordCrc" in rows.columns  # the first layout has none
-    other = f"recordCrc <> {record_crc_sql('concat(head, body, tail)')}" if has_crc else "false"
+    other = f"NOT {IS_OF_BYTES}"
+    if "recordCrc" in rows.columns:  # the first layout has none
+        other += f" OR recordCrc <> {record_crc_sql('concat(head, body, tail)')}"
     marked = rows.selectExpr("*", f"{SLOTS} AS slots", f"{other} AS is_other", f"{wanted_rows} AS is_wanted")
     marked = marked.selectExpr("*", "if(is_other, input_file_name(), NULL) AS file")
     found: dict[int, list[Interval]] = {run.number: [] for run in runs}
     counts: dict[int, tuple[int, int, int]] = dict.fromkeys(found, (0, 0, 0))
     text = PARTS.format(keys=OF_RUN, wanted=_WANTED)
-    for row in spark.sql(text, rows=marked).collect():
+    with damage_named():
+        parts = spark.sql(text, rows=marked).collect()
+    for row in parts:
         if row["others"]:
             raise DataLossError(
                 f"{row['file']}: {row['others']} records of {row['topic']}/{row['queueId']} at queue offsets"
-                f" {row['first']} to {row['end'] - 1} are not those that were archived (recordCrc)",
+                f" {row['first']} to {row['end'] - 1} are not those that were archived"
+                " (recordCrc, or a column that their bytes contradict)",
                 help=_HELP,
             )
         number = row["run"]

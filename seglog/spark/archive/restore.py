@@ -7,9 +7,11 @@ audit of all of it decides whether it takes its place.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +20,12 @@ from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, Store
 from seglog.spark.archive.columns import LAST_COLUMNS
 from seglog.spark.archive.continuity import is_still
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart
-from seglog.spark.archive.held import check_rows
+from seglog.spark.archive.held import check_rows, damage_named
 from seglog.spark.archive.manifest import Interval, LastRecord
 from seglog.spark.archive.names import choose_store
 from seglog.spark.archive.ordered_rows import ordered_rows
 from seglog.spark.archive.record_crc import record_crc_sql
-from seglog.spark.archive.restore_base import RestoreBase, Sizes, copied_base, new_base
+from seglog.spark.archive.restore_base import RestoreBase, Sizes, check_sizes, copied_base, new_base
 from seglog.spark.archive.restore_plan import RestorePlan, plan_restore
 from seglog.spark.archive.restored_files import finish_files, note_losses
 from seglog.spark.archive.restored_log import write_log
@@ -50,6 +52,7 @@ from seglog.storage.findings import Severity
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_log = logging.getLogger(__name__)
 _IS_BEHIND: Final = "queueOffset >= coalesce(storeEnd, 0)"
 _GAP_BYTES: Final = 150
 """About what a placeholder or a tombstone takes."""
@@ -68,6 +71,8 @@ class Restored:
         is_new: Whether the store is new.
         old: Where the store is as it was; None for a new one, or where nothing was done.
         lost: Tombstones that come into it, one for each queue offset whose message is lost.
+        was_finished: Whether an earlier restore or compaction had made the store and was interrupted before
+            that took its place, which it has now.
     """
 
     messages: int
@@ -77,6 +82,7 @@ class Restored:
     is_new: bool
     old: Path | None
     lost: int = 0
+    was_finished: bool = False
 
 
 def restore_store(
@@ -113,7 +119,8 @@ def restore_store(
         StoreMismatchError: The store has other messages than the archive where it ends.
         StoreLockedError: Somebody has the store open.
         InvalidArgumentError: What the store was before its last compaction or restore is still there; the
-            archive has several stores, and none was named; or store and archive lie in each other.
+            archive has several stores, and none was named; store and archive lie in each other; or ``sizes``
+            are not those of the store's files.
         UnsupportedStoreError: Something else is in the folder where a new store is made.
     """
     check_apart(root, folder)
@@ -128,11 +135,14 @@ def restore_store(
         sizes or Sizes(),
         clock or SystemClock(),
     )
-    if not restore.files.exists(restore.root) and not (apply and finish_swap(restore.files, restore.root)):
-        return restore.into_new(apply=apply)
+    was_finished = False
+    if not restore.files.exists(restore.root):
+        was_finished = apply and finish_swap(restore.files, restore.root)
+        if not was_finished:
+            return restore.into_new(apply=apply)
     lock = restore.files.lock(restore.root)
     try:
-        return restore.into_existing(apply=apply)
+        return restore.into_existing(apply=apply, was_finished=was_finished)
     finally:
         lock.release()
 
@@ -156,14 +166,23 @@ class _Restore:
         self._clock = clock
         self._size_bytes = 0
         runs = ArchiveFolder(folder).runs()
+        if not runs:
+            raise NotFoundError(
+                f"{folder} is no archive: it has no manifest (_manifest/*.json)",
+                help="name the folder that `seglog spark archive STORE ARCHIVE` wrote",
+            )
         name = choose_store(store, runs, folder)
         self._runs = [run for run in runs if run.name == name]
         self._topics = topics
         rows = read_archive(spark, folder, name)
-        if rows is None or not any(not topics or key[0] in topics for key in archived(self._runs)):
+        held = {topic for topic, _queue_id in archived(self._runs)}
+        if rows is None or (topics and not topics & held):
+            wanted = ", ".join(sorted(topics)) or "messages"
             raise NotFoundError(
-                f"{folder} holds nothing that is wanted", help="seglog spark archive makes one"
+                f"{folder} holds nothing that is wanted: no {wanted}",
+                help=f"it has {', '.join(sorted(held)) or 'no message'}",
             )
+        _warn_of_unknown(folder, topics, held | {one.topic for run in self._runs for one in run.missing})
         self._rows = rows if not topics else rows.where(rows.topic.isin(*topics))
         self._folder = folder
 
@@ -181,18 +200,21 @@ class _Restore:
         self.files.remove_dir(work_folder(self.root))
         return done
 
-    def into_existing(self, *, apply: bool) -> Restored:
+    def into_existing(self, *, apply: bool, was_finished: bool) -> Restored:
         files, root = self.files, self.root
         check_swappable(files, root)
         if apply:
-            finish_swap(files, root)
+            was_begun = files.exists(new_store(root))
+            was_finished |= finish_swap(files, root) and was_begun
             clear_rubbish(files, root)
+        check_sizes(files, root, self._sizes)
         queues = audit_store(root, spark=self._spark).queues
         ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in queues}
         self._check_is_same(ends)
         plan, done = self._plan(ends)
         if not apply or not (done.messages or done.placeholders or done.lost):
-            return done
+            is_kept = was_finished and files.exists(old_store(root))
+            return replace(done, was_finished=was_finished, old=old_store(root) if is_kept else None)
         if files.exists(old_store(root)):
             raise InvalidArgumentError(
                 f"{old_store(root)} is what the store was before", help="discard it first"
@@ -205,7 +227,7 @@ class _Restore:
             states = state_of_store(files, root), state_of_store(files, staged)
             write_manifest(files, root, Manifest(base.first, *states, self._clock.now_ms(), ()))
         finish_swap(files, root)
-        return replace(done, old=old_store(root))
+        return replace(done, old=old_store(root), was_finished=was_finished)
 
     def _plan(self, ends: Mapping[Key, int]) -> tuple[RestorePlan, Restored]:
         """Holds the archive against its manifests; returns what of it is wanted, and what that comes to.
@@ -242,7 +264,9 @@ class _Restore:
         found = self._rows.join(lasts, ["topic", "queueId", "queueOffset"]).selectExpr(
             *(f"{crc} AS crc" if name == "recordCrc" else name for name in LAST_COLUMNS)
         )
-        archived_lasts = {(one.topic, one.queue_id): one for one in (LastRecord(*r) for r in found.collect())}
+        with damage_named():
+            lasts_held = [LastRecord(*row) for row in found.collect()]
+        archived_lasts = {(one.topic, one.queue_id): one for one in lasts_held}
         with StoreFacts(self.root) as facts:
             own = {key: facts.record_of(*key, one.queue_offset) for key, one in archived_lasts.items()}
         unknown = [archived_lasts[key] for key, record in own.items() if record is None]
@@ -251,7 +275,8 @@ class _Restore:
             own |= {key: one.found for key, one in logged.items()}
         for key, one in archived_lasts.items():
             record = own[key]
-            if record is not None and not is_still(one, record):
+            # A tombstone stands for a message that was lost then and that a later run has archived.
+            if record is not None and not record.message.is_tombstone and not is_still(one, record):
                 raise StoreMismatchError(
                     f"{self.root} is not what was archived: {one.topic}/{one.queue_id} at queue offset"
                     f" {one.queue_offset}: expected the archived record of CRC {one.crc:08x}, found one of"
@@ -311,6 +336,14 @@ class _Restore:
         except BaseException:
             clear_rubbish(self.files, self.root)
             raise
+
+
+def _warn_of_unknown(folder: Path, topics: frozenset[str], known: set[str]) -> None:
+    by_lower = {topic.lower(): topic for topic in known}
+    for topic in sorted(topics - known):
+        close = get_close_matches(topic.lower(), by_lower, 1)
+        meant = f"; did you mean {by_lower[close[0]]}?" if close else ""
+        _log.warning("%s has no topic %s, so nothing of it is restored%s", folder, topic, meant)
 
 
 def _begins_at_0(plan: RestorePlan) -> bool:

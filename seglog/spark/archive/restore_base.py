@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from seglog.doctor.copies import make_backup
-from seglog.errors import LengthUnknownError
+from seglog.errors import InvalidArgumentError, LengthUnknownError
 from seglog.storage.directory import (
     DEFAULT_SEGMENT_BYTES,
     FileSizes,
@@ -77,6 +77,27 @@ class RestoreBase(NamedTuple):
     tags: bool = True
     has_others: bool = False
     index_full_ms: int = 0
+
+
+def check_sizes(files: StoreRoot, root: Path, sizes: Sizes) -> None:
+    """Does nothing if a store has files of the lengths that are asked for, or none yet.
+
+    Raises:
+        InvalidArgumentError: It has others.
+    """
+    listing = list_store(files, root)
+    geometry = listing.geometry
+    pairs = [("log files", "--segment-size", sizes.segment_bytes, geometry.segment_size_bytes)]
+    if geometry.is_queue_file_known or not listing.queue_files:
+        length = geometry.queue_file_size_bytes
+        pairs.append(("queue files", "--queue-file-size", sizes.queue_file_bytes, length))
+    for what, option, asked, found in pairs if listing.log_files else ():
+        if asked is not None and asked != found:
+            raise InvalidArgumentError(
+                f"{root} has {what} of {found} bytes, and {option} asks for {asked}:"
+                " a store keeps their length",
+                help=f"leave {option} out, or restore into a new store; nothing was changed",
+            )
 
 
 def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:

@@ -36,6 +36,8 @@ def read_archive(spark: SparkSession, folder: Path, name: str | None) -> DataFra
             path = archive.file(run, file)
             places.setdefault(path.parents[file.count("/")], []).append(str(path))
     reader = spark.read.schema(COLUMNS if name is not None else FIRST_LAYOUT)
+    # Pages have checksums of their own, which readers of Parquet do not look at unless they are told to.
+    reader = reader.option("parquet.page.verify-checksum.enabled", "true")
     parts = [reader.option("basePath", str(base)).parquet(*files) for base, files in places.items()]
     if not parts:
         return None

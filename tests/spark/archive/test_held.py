@@ -42,7 +42,26 @@ def with_another_run(table):
     return table.set_column(at, "run", pa.repeat(pa.scalar(7, pa.int32()), table.num_rows))
 
 
-CHANGES = [without_first, with_two_twice, with_another_record, with_another_offset, with_another_run]
+def with_other_numbers(name):
+    def change(table):
+        at = table.schema.get_field_index(name)
+        other = pc.add(table[name], 1).cast(table.schema.field(name).type)
+        return table.set_column(at, table.schema.field(name), other)
+
+    change.__name__ = f"with_other_{name}"
+    return change
+
+
+def with_topics_swapped(table):
+    at = table.schema.get_field_index("topic")
+    return table.set_column(at, "topic", pa.repeat(pa.scalar("U"), table.num_rows))
+
+
+BESIDE = ("queueId", "physicalOffset", "size", "flag", "sysFlag", "bornTimestamp")
+CHANGES = [
+    *(without_first, with_two_twice, with_another_record, with_another_offset, with_another_run),
+    *(with_topics_swapped, *map(with_other_numbers, BESIDE)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +107,43 @@ def test_a_record_that_is_another_is_named(spark: SparkSession, copied, tmp_path
     pq.write_table(with_another_record(pq.read_table(file, partitioning=None)), file)
     said = rf"{file.name}: \d+ records of T/\d at queue offsets \d+ to \d+ are not those that were archived"
     refused(spark, copied, DataLossError, said, tmp_path)
+
+
+def cut(data):
+    return data[:-300]
+
+
+def without_end(data):
+    return data[: len(data) // 2]
+
+
+def garbled(data):
+    return data[:40] + bytes(byte ^ 0xA5 for byte in data[40:-2000]) + data[-2000:]
+
+
+def with_one_bit_flipped(data):
+    # In the first page of the bodies, whose statistics and offsets are elsewhere.
+    bodies = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0)
+    at = next(c for c in map(bodies.column, range(bodies.num_columns)) if c.path_in_schema == "body")
+    place = at.data_page_offset + at.total_compressed_size - 20
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize("change", [cut, without_end, garbled, with_one_bit_flipped])
+def test_a_file_that_is_no_whole_parquet_is_damage_and_named(spark: SparkSession, copied, tmp_path, change):
+    file = min((copied / "data").rglob("*.parquet"))
+    file.write_bytes(change(file.read_bytes()))
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    said = rf"data/store=b/.*{file.name} is damaged: it is cut or its bytes were changed"
+    refused(spark, copied, DataLossError, said, tmp_path)
+
+
+def test_a_damaged_file_is_named_to_a_store_that_is_there_too(spark: SparkSession, archive, copied, tmp_path):
+    file = min((copied / "data").rglob("*.parquet"))
+    file.write_bytes(without_end(file.read_bytes()))
+    shutil.copytree(archive / "store", tmp_path / "store")
+    with pytest.raises(DataLossError, match=rf"{file.name} is damaged"):
+        restore_store(copied, tmp_path / "store", spark)
 
 
 def test_a_file_that_is_empty_or_gone(spark: SparkSession, archive, copied, tmp_path):
