@@ -8,6 +8,9 @@ Java is refused too.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,6 +29,30 @@ _RUNNING: Final = {
     "ScriptTransformation": "TRANSFORM … USING, which runs a command",
     "CallMethodViaReflection": "reflect or java_method, which runs a method of Java",
 }
+_SAID_BY_SPARK: Final = re.compile(
+    r"\[[\w.]+\] (.+?) SQLSTATE: \w+(?:[;\s]*\(?(line \d+,? pos \d+))?", re.DOTALL
+)
+_OF_PYTHON: Final = "Traceback (most recent call last)"
+"""In what Spark says when a data source of Python fails: that is no fault of the query."""
+
+
+@contextmanager
+def refused_as(refusal: Callable[[str], Exception]) -> Iterator[None]:
+    """Within it, what Spark's parser or its look-up of names refuses is an error without Spark's plans.
+
+    Args:
+        refusal: Makes the error of its text.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        said = _SAID_BY_SPARK.search(str(error))
+        if said is None or _OF_PYTHON in str(error):
+            raise
+        text, place = said.group(1), said.group(2)
+        raise refusal(f"QUERY: {text.strip()}{f' ({place})' if place else ''}") from error
 
 
 def doing_of(spark: SparkSession, text: str) -> str | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,7 @@ from seglog.cli.ui import render
 from seglog.errors import DataLossError, NotFoundError
 from seglog.spark.audit import Unread, unread_into
 from seglog.spark.json_rows import json_frame, json_lines
-from seglog.spark.questions import doing_of, running_of
+from seglog.spark.questions import doing_of, refused_as, running_of
 from seglog.spark.save import save_table
 from seglog.spark.session import Session
 from seglog.spark.views import make_views
@@ -30,11 +29,6 @@ from seglog.storage.findings import Finding, Severity
 SHOWN_ROWS: Final = 1000
 _ASKS_MESSAGES: Final = re.compile(r"\b(messages|kafka)\b", re.IGNORECASE)
 _SHOWN_LOSSES: Final = 20
-_SAID_BY_SPARK: Final = re.compile(
-    r"\[[\w.]+\] (.+?) SQLSTATE: \w+(?:[;\s]*\(?(line \d+,? pos \d+))?", re.DOTALL
-)
-_OF_PYTHON: Final = "Traceback (most recent call last)"
-"""In what Spark says when a data source of Python fails: that is no fault of the query."""
 
 
 @click.command
@@ -61,7 +55,7 @@ def command(
 
     stores = [path if is_address(path) else str(Path(path).absolute()) for path in paths]
     with job_session(cluster, "asking", paths) as session:
-        with _wrong_query():
+        with refused_as(click.UsageError):
             doing = doing_of(session, query)
         if doing is not None:
             raise click.UsageError(
@@ -70,7 +64,7 @@ def command(
             )
         _demand_stores(stores)
         make_views(session, stores)
-        with _wrong_query():
+        with refused_as(click.UsageError):
             frame = session.sql(query)
         running = running_of(frame)
         if running is not None:
@@ -87,21 +81,6 @@ def command(
             _show(frame.columns, [list(json.loads(row[0]).values()) for row in rows])
         if not allow_loss and _ASKS_MESSAGES.search(query):
             _check_whole(session, stores)
-
-
-@contextmanager
-def _wrong_query() -> Iterator[None]:
-    """Makes wrong usage of what Spark's parser or its look-up of names refuses, without Spark's plans."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        yield
-    except AnalysisException as error:
-        said = _SAID_BY_SPARK.search(str(error))
-        if said is None or _OF_PYTHON in str(error):
-            raise
-        text, place = said.group(1), said.group(2)
-        raise click.UsageError(f"QUERY: {text.strip()}{f' ({place})' if place else ''}") from error
 
 
 def _demand_stores(stores: Sequence[str]) -> None:
