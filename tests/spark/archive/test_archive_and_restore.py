@@ -108,7 +108,7 @@ def test_stores_of_rocketmq_come_back(spark: SparkSession, tmp_path):
 def test_gaps_are_refused(spark: SparkSession, tmp_path):
     filled = fill_random(tmp_path / "s", 43, 40)
     folder = tmp_path / "archive"
-    with pytest.raises(NotFoundError, match="holds nothing"):
+    with pytest.raises(NotFoundError, match="is no archive"):
         restore_store(folder, tmp_path / "new", spark)
     archive_store(filled.root, folder, spark, topics=["Events"])
     with MessageStore.open(tmp_path / "other") as store:
