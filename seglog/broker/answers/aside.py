@@ -7,7 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from seglog.remoting.command import Request, Response
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import Peer
 from seglog.storage.threads import OnDemand
@@ -33,6 +34,7 @@ class Aside:
         self._lock = threading.Lock()
         self._line: deque[AsideRequest] = deque()
         self._waiting: Counter[Hashable] = Counter()
+        self._is_closed = False
         self._worker = OnDemand("seglog-requests", self._work)
 
     def has(self, peer: Peer) -> bool:
@@ -40,9 +42,12 @@ class Aside:
         return bool(self._line) and peer.key() in self._waiting
 
     def put(self, request: Request, peer: Peer) -> Deferred[Response]:
-        """Puts a request at the end of the line."""
+        """Puts a request at the end of the line; after :meth:`close` it is refused."""
         answer: Deferred[Response] = Deferred()
         with self._lock:
+            if self._is_closed:
+                answer.resolve(refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker was closed"))
+                return answer
             self._line.append(AsideRequest(request, peer, answer))
             self._waiting[peer.key()] += 1
         self._worker.ask()
@@ -51,6 +56,8 @@ class Aside:
     def close(self) -> None:
         """Ends the thread, and does what still waits."""
         self._worker.stop()
+        with self._lock:
+            self._is_closed = True
         self._work()
 
     def _work(self) -> None:

@@ -1,7 +1,8 @@
 """Consumer groups of a broker, kept in ``config/subscriptionGroup.json``: who may consume, how often again.
 
 Truth: the file, which is saved before a new group can be used. A group that does not exist is created by its
-first use, unless the broker is set otherwise. The system's groups are always there.
+first use, unless the broker is set otherwise; where that thread may not wait, it is saved with the tables of
+the next seconds, and its clients name it again if that is lost. The system's groups are always there.
 
 Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``.
 """
