@@ -3,6 +3,7 @@
 Spark gives stderr of its workers to its Java, so warnings of a read come that way. A thread reads the pipe
 for as long as Java lives. What comes before the session is there is Java's own, and is only kept for the
 error of a Java that does not start; what comes later goes to ``sys.stderr`` of that moment, line by line.
+Stacks of workers are left out: a job that failed raises them here, and workers that are stopped have no news.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _KEPT_LINES: Final = 100
 _DRAIN_S: Final = 1.0
 _NAP_S: Final = 0.001
 _CLOSED: Final = -1
+_STACK: Final = "Traceback (most recent call last)"
+_OF_STACKS: Final = ("Exception ignored in", "During handling of the above", "The above exception was the")
 
 
 class JavaStderr:
@@ -38,6 +41,7 @@ class JavaStderr:
         self._reader = os.fdopen(reader, "rb", buffering=0)
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
         self._is_handed_on = threading.Event()
+        self._open_stacks = 0
         self._thread = threading.Thread(target=self._follow, name="seglog-java-stderr", daemon=True)
         self._thread.start()
         os.register_at_fork(after_in_child=self._reader.close)
@@ -75,10 +79,22 @@ class JavaStderr:
     def _take(self, lines: list[str]) -> None:
         if not self._is_handed_on.is_set():
             self._kept.extend(lines)
-        elif lines and sys.stderr is not None:  # which a program without a terminal may be
+        elif (lines := self._without_stacks(lines)) and sys.stderr is not None:  # which it may be
             with suppress(OSError, ValueError):  # stderr is closed; Java must be able to go on all the same
                 sys.stderr.write("".join(f"{line}\n" for line in lines))
                 sys.stderr.flush()
+
+    def _without_stacks(self, lines: list[str]) -> list[str]:
+        """Leaves out stacks with the line of their exception; those of several workers may come mixed."""
+        kept: list[str] = []
+        for line in lines:
+            if line.startswith(_STACK):
+                self._open_stacks += 1
+            elif self._open_stacks and line[:1] not in ("", " "):
+                self._open_stacks -= 1
+            elif not self._open_stacks and not line.startswith(_OF_STACKS):
+                kept.append(line)
+        return kept
 
     def _drain(self) -> None:
         """Waits until the thread has taken what Java has written, for its process ends now."""

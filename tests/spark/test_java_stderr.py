@@ -117,3 +117,22 @@ def test_warnings_of_a_read_come_on_the_stderr_of_its_session(spark: SparkSessio
         return "no store has the topic Nope" in "".join(said) and "data loss: commitlog/" in "".join(said)
 
     until(is_said)
+
+
+def test_stacks_of_workers_are_left_out_even_if_they_come_mixed():
+    printed = JavaStderr()
+    printed.close_writer()
+    lines = """warned: 3 messages
+Traceback (most recent call last):
+  File "worker.py", line 1, in main
+Traceback (most recent call last):
+    serve()
+  File "worker.py", line 1, in main
+
+EOFError
+BrokenPipeError: [Errno 32] Broken pipe
+
+During handling of the above exception, another exception occurred:
+Exception ignored in: <_io.BufferedWriter>
+said at last""".splitlines()
+    assert [line for line in printed._without_stacks(lines) if line] == ["warned: 3 messages", "said at last"]
