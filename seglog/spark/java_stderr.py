@@ -24,6 +24,9 @@ _KEPT_LINES: Final = 100
 _DRAIN_S: Final = 1.0
 _NAP_S: Final = 0.001
 _CLOSED: Final = -1
+_LOSS: Final = ": data loss: "
+_AGAIN_S: Final = 60.0
+_KEPT_LOSSES: Final = 10_000
 _STACK: Final = "Traceback (most recent call last)"
 _OF_STACKS: Final = ("Exception ignored in", "During handling of the above", "The above exception was the")
 
@@ -42,6 +45,7 @@ class JavaStderr:
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
         self._is_handed_on = threading.Event()
         self._open_stacks = 0
+        self._said_losses: dict[str, float] = {}
         self._thread = threading.Thread(target=self._follow, name="seglog-java-stderr", daemon=True)
         self._thread.start()
         os.register_at_fork(after_in_child=self._reader.close)
@@ -92,9 +96,20 @@ class JavaStderr:
                 self._open_stacks += 1
             elif self._open_stacks and line[:1] not in ("", " "):
                 self._open_stacks -= 1
-            elif not self._open_stacks and not line.startswith(_OF_STACKS):
+            elif not self._open_stacks and not line.startswith(_OF_STACKS) and self._is_news(line):
                 kept.append(line)
         return kept
+
+    def _is_news(self, line: str) -> bool:
+        """Returns whether a line is no loss that was said just now: commands read stores in several jobs."""
+        if _LOSS not in line:
+            return True
+        now = time.monotonic()
+        said = self._said_losses.get(line)
+        if len(self._said_losses) >= _KEPT_LOSSES:
+            self._said_losses.clear()
+        self._said_losses[line] = now
+        return said is None or now - said > _AGAIN_S
 
     def _drain(self) -> None:
         """Waits until the thread has taken what Java has written, for its process ends now."""
