@@ -25,6 +25,7 @@ _DRAIN_S: Final = 1.0
 _NAP_S: Final = 0.001
 _CLOSED: Final = -1
 _LOSS: Final = ": data loss: "
+_STACK_S: Final = 2.0
 _AGAIN_S: Final = 60.0
 _KEPT_LOSSES: Final = 10_000
 _STACK: Final = "Traceback (most recent call last)"
@@ -45,6 +46,7 @@ class JavaStderr:
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
         self._is_handed_on = threading.Event()
         self._open_stacks = 0
+        self._taken_s = 0.0
         self._said_losses: dict[str, float] = {}
         self._thread = threading.Thread(target=self._follow, name="seglog-java-stderr", daemon=True)
         self._thread.start()
@@ -91,19 +93,23 @@ class JavaStderr:
     def _without_stacks(self, lines: list[str]) -> list[str]:
         """Leaves out stacks with the line of their exception; those of several workers may come mixed."""
         kept: list[str] = []
+        now = time.monotonic()
+        if now - self._taken_s > _STACK_S:
+            self._open_stacks = 0  # of a worker that was killed while it printed
+        self._taken_s = now
         for line in lines:
-            if line.startswith(_STACK):
+            if _LOSS in line:
+                kept += [line] if self._is_news(line) else []
+            elif line.startswith(_STACK):
                 self._open_stacks += 1
             elif self._open_stacks and line[:1] not in ("", " "):
                 self._open_stacks -= 1
-            elif not self._open_stacks and not line.startswith(_OF_STACKS) and self._is_news(line):
+            elif not self._open_stacks and not line.startswith(_OF_STACKS):
                 kept.append(line)
         return kept
 
     def _is_news(self, line: str) -> bool:
         """Returns whether a line is no loss that was said just now: commands read stores in several jobs."""
-        if _LOSS not in line:
-            return True
         now = time.monotonic()
         said = self._said_losses.get(line)
         if len(self._said_losses) >= _KEPT_LOSSES:

@@ -134,5 +134,12 @@ BrokenPipeError: [Errno 32] Broken pipe
 
 During handling of the above exception, another exception occurred:
 Exception ignored in: <_io.BufferedWriter>
-said at last""".splitlines()
-    assert [line for line in printed._without_stacks(lines) if line] == ["warned: 3 messages", "said at last"]
+said at last
+Traceback (most recent call last):
+  File "worker.py", line 1, in a worker that is killed
+/store: data loss: commitlog/0 +3: magic
+/store: data loss: commitlog/0 +3: magic""".splitlines()
+    said = ["warned: 3 messages", "said at last", "/store: data loss: commitlog/0 +3: magic"]
+    assert [line for line in printed._without_stacks(lines) if line] == said
+    printed._taken_s -= 3
+    assert printed._without_stacks(["said later"]) == ["said later"]
