@@ -28,7 +28,6 @@ from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.assembly import assemble
 from seglog.broker.filters.consumer_filters import ConsumerFilters
-from seglog.broker.handlers.handler import AnyAppends
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.offsets.broadcast_offsets import BroadcastScan
 from seglog.broker.offsets.history_tidying import HistoryTidying
@@ -39,6 +38,7 @@ from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.settings.duration import duration_ms
+from seglog.broker.state.state import AnyAppends
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
 from seglog.broker.tables.queue_locks import QueueLocks

@@ -18,8 +18,8 @@ from typing import Final
 from seglog.broker.answers.aside import Aside, AsideRequest
 from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.answers.send_deadlines import SendDeadlines
-from seglog.broker.handlers.handler import AnyAppends
 from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.state.state import AnyAppends
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.errors import SeglogError, StoreFailedError
 from seglog.remoting.codes import RequestCode, ResponseCode

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from seglog.broker.pulls.pull import HeldPull
-from seglog.broker.state.state import BrokerState
+from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response, expect_header
 from seglog.remoting.peer import Peer
-from seglog.storage.store import MessageStore
-from seglog.storage.writes import UnsyncedAppends
 
 H = TypeVar("H", bound=Header)
-
-
-AnyAppends: TypeAlias = MessageStore | UnsyncedAppends
-"""What a handler appends with: a store, whose calls wait for the disk, or what does not."""
 
 
 class Call(NamedTuple, Generic[H]):

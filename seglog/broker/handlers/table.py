@@ -18,9 +18,8 @@ from seglog.broker.handlers import (
     tables,
     topics,
 )
-from seglog.broker.handlers.handler import AnyAppends
 from seglog.broker.pulls.pull import HeldPull
-from seglog.broker.state.state import BrokerState
+from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response
 from seglog.remoting.peer import Peer

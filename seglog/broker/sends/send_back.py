@@ -17,7 +17,7 @@ from typing import Final
 from seglog.broker.delay.delay_levels import hold
 from seglog.broker.sends.group_topics import dlq_topic, retry_topic
 from seglog.broker.sends.send import is_writable, may_wait, no_sends
-from seglog.broker.state.state import BrokerState
+from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.errors import NotFoundError, SeglogError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
@@ -26,15 +26,11 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import PERM_WRITE
 from seglog.storage.format.record import Message, tags_code
 from seglog.storage.format.record import properties as props
-from seglog.storage.store import MessageStore
-from seglog.storage.writes import UnsyncedAppends
 
 FIRST_LEVEL: Final = 3
 
 
-def send_back(
-    state: BrokerState, header: SendBackHeader, appends: MessageStore | UnsyncedAppends
-) -> Response:
+def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -> Response:
     """Stores a message for another attempt or as a dead letter, or says why not."""
     group = state.groups.find(header.group)
     if group is None:
@@ -85,7 +81,7 @@ def _level(group: SubscriptionGroup, header: SendBackHeader, message: Message) -
 
 def _store(
     state: BrokerState,
-    appends: MessageStore | UnsyncedAppends,
+    appends: AnyAppends,
     message: Message,
     topic: str,
     queue_id: int,

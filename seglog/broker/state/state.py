@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from seglog.broker.delay.delivery import Delivery
 from seglog.broker.filters.consumer_filters import ConsumerFilters
@@ -21,6 +21,10 @@ from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
+from seglog.storage.writes import UnsyncedAppends
+
+AnyAppends: TypeAlias = MessageStore | UnsyncedAppends
+"""What a handler appends with: a store, whose calls wait for the disk, or what does not."""
 
 
 class SavedTable(Protocol):

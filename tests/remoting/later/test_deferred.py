@@ -1,4 +1,4 @@
-"""A result that comes later, for threads, loops and whatever steps a coroutine."""
+"""A result that comes later, for threads, for loops, and for code that steps a coroutine itself."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_reconcile_says_what_became_of_each_message_and_ends_with_1(run, tmp_pat
     ran = run("reconcile", one.root, "--messages", "--json")
     assert (ran.exit_code, not_of_loss(ran.stderr)) == (1, [])
     assert len(set(ran.stderr.splitlines())) == len(ran.stderr.splitlines()), (
-        "each once, whatever jobs read it"
+        "each once, though several jobs read the store"
     )
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     expected = Oracle([one]).rows()
