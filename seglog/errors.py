@@ -15,6 +15,7 @@ from typing_extensions import override
 _SYSTEM_ERROR = 1
 _MESSAGE_ILLEGAL = 13
 _SERVICE_NOT_AVAILABLE = 14
+_NO_PERMISSION = 16
 _INVALID_PARAMETER = 29
 _QUERY_NOT_FOUND = 22
 _PULL_OFFSET_MOVED = 21
@@ -343,6 +344,14 @@ class RemoteProtocolError(ProtocolError):
         super().__init__(f"the broker answered {code}: {remark or 'no remark'}")
         self.code = code
         self.remark = remark
+
+
+class NoPermissionError(SeglogError):
+    """Who asks may not do that; what a broker calls before each request raises it."""
+
+    exit_code = 39
+    response_code = _NO_PERMISSION
+    help = "ask who runs the broker for the permission that the message names"
 
 
 class ConsumerError(SeglogError):

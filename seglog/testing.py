@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from typing_extensions import override
 
+from seglog.broker.access import Before
 from seglog.broker.broker import Broker
 from seglog.broker.settings import BrokerConfig
 from seglog.client.local_link import LocalLink
@@ -62,6 +63,7 @@ class VirtualBroker(Broker):
         *,
         clock: VirtualClock | None = None,
         config: BrokerConfig | None = None,
+        before: Before | None = None,
     ) -> Self:
         """Opens the store at ``path``, which is created if it is not there, and a broker over it.
 
@@ -71,6 +73,7 @@ class VirtualBroker(Broker):
             path: The store directory.
             clock: Its time; from 2023-11-14 on by default.
             config: Names and settings.
+            before: As for ``Broker.open``.
 
         Raises:
             StoreError: As ``MessageStore.open`` raises it.
@@ -85,7 +88,7 @@ class VirtualBroker(Broker):
             clock=clock,
             files=RoomyFiles(path),
         )
-        return cls(store, clock=clock, config=config)
+        return cls(store, clock=clock, config=config, before=before)
 
     def link(self) -> LocalLink:
         """Returns a link for one more client."""

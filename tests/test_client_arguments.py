@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Callable
@@ -62,6 +63,7 @@ BROKER = {
     "follow": NO_FOLDERS,
     "clock": NO_CLOCKS,
     "liveness_clock": NO_CLOCKS,
+    "before": (5, "refuse", Broker, asyncio.sleep),
     "files": NO_FILES,
 }
 PRODUCER = {

@@ -23,11 +23,13 @@ from types import TracebackType
 from typing import Self
 
 from seglog.arguments import as_doing, as_flag, as_int, as_kind
+from seglog.broker.access import Before, as_before
 from seglog.broker.answers.answering import Answering, Soon
 from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.assembly import assemble
 from seglog.broker.filters.consumer_filters import ConsumerFilters
+from seglog.broker.handlers.gate import Gate
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.offsets.broadcast_offsets import BroadcastScan
 from seglog.broker.offsets.history_tidying import HistoryTidying
@@ -82,6 +84,7 @@ class Broker:
         config: BrokerConfig | None = None,
         background: bool | None = None,
         forget_locks: bool = False,
+        before: Before | None = None,
     ) -> None:
         """Serves an open store, which from now on is the broker's to close; see :meth:`open`.
 
@@ -99,6 +102,7 @@ class Broker:
         self.clamped_offsets: tuple[ClampedOffset, ...] = state.offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
+        self._gate = None if before is None else Gate(as_before(before), state)
         self._held = HeldPulls(store, self._liveness_clock)
         self._is_inline = isinstance(self._clock, VirtualClock)
         deadlines = SendDeadlines(self._clock)
@@ -138,6 +142,7 @@ class Broker:
         config: BrokerConfig | None = None,
         background: bool | None = None,
         forget_locks: bool = False,
+        before: Before | None = None,
         create: bool = True,
         durability: Durability = Durability.ASYNC,
         segment_size_bytes: int | None = None,
@@ -157,6 +162,9 @@ class Broker:
             background: Whether threads do what is to be done by time; by default unless the clock is a
                 virtual one. Without them :meth:`advance` or :meth:`run_due` does it.
             forget_locks: Whether queues are free at once that clients of other processes had locked before.
+            before: Called before each handler with who asks and what the request touches; it raises to
+                refuse. With a :class:`~seglog.errors.SeglogError` it chooses the code of the refusal; any
+                other exception is logged, and refuses with SYSTEM_ERROR.
             create: As for ``MessageStore.open``.
             durability: What sends wait for; a message with ``WAIT=false`` never waits for the disk.
             segment_size_bytes: As for ``MessageStore.open``.
@@ -175,6 +183,8 @@ class Broker:
         if liveness_clock is not None:
             as_doing("liveness_clock", liveness_clock, CLOCK_CALLS, "a clock")
         as_flag("forget_locks", forget_locks)
+        if before is not None:
+            as_before(before)
         store = MessageStore.open(
             path,
             create=create,
@@ -197,6 +207,7 @@ class Broker:
                 config=config,
                 background=background,
                 forget_locks=forget_locks,
+                before=before,
             )
             is_open = True
         finally:
@@ -274,6 +285,10 @@ class Broker:
         as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
         for it to send or to advance.
         """
+        if self._gate is not None and not self._is_closed:
+            refused = self._gate.refusal(request, peer)
+            if refused is not None:
+                return refused
         answer = self._handle(request, peer, self.store)
         return self._wait(answer) if isinstance(answer, HeldPull) else answer
 
@@ -306,6 +321,10 @@ class Broker:
             soon: Called with a function that begins the sync that a send waits for: a loop calls it when it
                 has made all sends that it has. At once by default.
         """
+        if self._gate is not None and not self._is_closed:
+            refused = self._gate.refusal(request, peer)
+            if refused is not None:
+                return refused
         if self._is_inline:
             made = self._handle(request, peer, self.store)
             return self._hold(made) if isinstance(made, HeldPull) else made

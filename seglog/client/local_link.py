@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from seglog.arguments import as_text
 from seglog.client.link import new_client_id
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
@@ -19,6 +20,7 @@ class LocalLink:
         client_id: Made up if it is not given.
         on_notice: Called with what the broker sends the client unasked, such as
             NOTIFY_CONSUMER_IDS_CHANGED, in the thread that was the cause; it returns at once.
+        principal: Who asks, for what a broker calls before each request.
     """
 
     def __init__(
@@ -26,10 +28,13 @@ class LocalLink:
         broker: Dispatcher,
         client_id: str | None = None,
         on_notice: Callable[[Request], None] | None = None,
+        *,
+        principal: str | None = None,
     ) -> None:
         self._broker = broker
         self._on_notice = on_notice
-        self._peer = Peer(client_id or new_client_id(), LOCAL_PEER.host, self)
+        proven = None if principal is None else as_text("principal", principal)
+        self._peer = Peer(client_id or new_client_id(), LOCAL_PEER.host, self, principal=proven)
 
     @property
     def client_id(self) -> str:

@@ -32,6 +32,7 @@ class Peer:
         language: Name of RocketMQ's ``LanguageCode``.
         version: Ordinal of RocketMQ's ``MQVersion``.
         is_remote: Whether it is another process, at the end of a connection, which may outlive this one.
+        principal: Who the connection has been proven to be; None where nothing was proven.
     """
 
     client_id: str
@@ -40,6 +41,7 @@ class Peer:
     language: str = OUR_SENDER.language
     version: int = OUR_SENDER.version
     is_remote: bool = False
+    principal: str | None = None
 
     def key(self, client_id: str | None = None) -> Hashable:
         """Returns what distinguishes clients: their connection, or else how they call themselves.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from seglog.broker.access import Before
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import Clock, VirtualClock
@@ -25,13 +26,19 @@ SEGMENT_BYTES = 1 << 20
 QUEUE_FILE_BYTES = 20 * 1000
 
 
-def open_broker(path: Path, clock: Clock | None = None, config: BrokerConfig | None = None) -> Broker:
+def open_broker(
+    path: Path,
+    clock: Clock | None = None,
+    config: BrokerConfig | None = None,
+    before: Before | None = None,
+) -> Broker:
     """Opens a broker over a store of small files."""
     return Broker.open(
         path,
         clock=clock or VirtualClock(),
         config=on_a_roomy_disk(config or BrokerConfig()),
         background=False,
+        before=before,
         segment_size_bytes=SEGMENT_BYTES,
         queue_file_size_bytes=QUEUE_FILE_BYTES,
         files=RoomyFiles(path),

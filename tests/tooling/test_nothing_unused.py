@@ -37,6 +37,7 @@ ALLOWED = {
     "begun_bytes": "of the same: how much of a frame a connection keeps",
     "encode_batch": "with its other half, the form of a batch",
     "_missing_": "enum calls it",
+    "NoPermissionError": "what a hook that users write raises; README shows one",
     "queue_batch": "README names its module: a queue as Arrow",
     "COMPRESSION_ZLIB": "with its like, the values of COMPRESSION_MASK",
     "EXT_END": "a table of docs/FORMAT.md",

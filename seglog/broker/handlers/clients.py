@@ -6,11 +6,13 @@ Source: ``ClientManageProcessor.java``, ``ConsumerManageProcessor.java getConsum
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.filters.subscription_filter import expression_filter
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named, of_consumer_group
 from seglog.broker.pulls.pull_checks import no_such_language
 from seglog.broker.sends.group_topics import find_group, retry_topic
 from seglog.broker.state.state import BrokerState
@@ -18,7 +20,7 @@ from seglog.broker.tables.clients import Client
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.client_headers import ConsumerGroupHeader, ProducerGroupHeader, UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Header, Response, expect_body, refuse
+from seglog.remoting.command import Header, Request, Response, expect_body, refuse
 from seglog.remoting.heartbeat import (
     CheckClientBody,
     Connection,
@@ -129,11 +131,75 @@ def _connections(clients: Iterable[Client]) -> frozenset[Connection]:
     )
 
 
+def _groups_of(_header: Header, request: Request, _state: BrokerState) -> list[str]:
+    return [consumer.group for consumer in expect_body(request, HeartbeatBody).consumers]
+
+
+def _topics_of(_header: Header, request: Request, _state: BrokerState) -> Iterator[str]:
+    for consumer in expect_body(request, HeartbeatBody).consumers:
+        yield from (subscription.topic for subscription in consumer.subscriptions)
+
+
+def _producers_of(_header: Header, request: Request, _state: BrokerState) -> tuple[str, ...]:
+    return expect_body(request, HeartbeatBody).producer_groups
+
+
+def _left(header: UnregisterClientHeader, _request: Request, _state: BrokerState) -> tuple[str, ...]:
+    return () if header.consumer_group is None else (header.consumer_group,)
+
+
+def _left_by_producer(
+    header: UnregisterClientHeader, _request: Request, _state: BrokerState
+) -> tuple[str, ...]:
+    return () if header.producer_group is None else (header.producer_group,)
+
+
+def _checked(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, CheckClientBody).group,)
+
+
+def _checked_topic(_header: Header, request: Request, _state: BrokerState) -> tuple[str, ...]:
+    subscription = expect_body(request, CheckClientBody).subscription
+    return () if subscription is None else (subscription.topic,)
+
+
+def _producer_group(header: ProducerGroupHeader, _request: Request, _state: BrokerState) -> tuple[str]:
+    return (header.producer_group,)
+
+
+_HEARD: Final = (
+    named(Resource.GROUP, _groups_of, Action.SUB),
+    named(Resource.TOPIC, _topics_of, Action.SUB),
+    named(Resource.PRODUCER_GROUP, _producers_of, Action.PUB),
+)
+_LEFT: Final = (
+    named(Resource.GROUP, _left, Action.SUB),
+    named(Resource.PRODUCER_GROUP, _left_by_producer, Action.PUB),
+)
+_CHECKED: Final = (
+    named(Resource.GROUP, _checked, Action.SUB),
+    named(Resource.TOPIC, _checked_topic, Action.SUB),
+)
 HANDLERS: Final = (
-    Handler(RequestCode.HEART_BEAT, Header, heart_beat),
-    Handler(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader, unregister_client),
-    Handler(RequestCode.CHECK_CLIENT_CONFIG, Header, check_client),
-    Handler(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader, list_consumers),
-    Handler(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupHeader, consumer_connections),
-    Handler(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupHeader, producer_connections),
+    Handler(RequestCode.HEART_BEAT, Header, heart_beat, _HEARD),
+    Handler(RequestCode.UNREGISTER_CLIENT, UnregisterClientHeader, unregister_client, _LEFT),
+    Handler(RequestCode.CHECK_CLIENT_CONFIG, Header, check_client, _CHECKED),
+    Handler(
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        ConsumerGroupHeader,
+        list_consumers,
+        (of_consumer_group(Action.SUB, Action.GET),),
+    ),
+    Handler(
+        RequestCode.GET_CONSUMER_CONNECTION_LIST,
+        ConsumerGroupHeader,
+        consumer_connections,
+        (of_consumer_group(Action.GET),),
+    ),
+    Handler(
+        RequestCode.GET_PRODUCER_CONNECTION_LIST,
+        ProducerGroupHeader,
+        producer_connections,
+        (named(Resource.PRODUCER_GROUP, _producer_group, Action.GET),),
+    ),
 )

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named, of_group, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.attributes import alter_group_attributes
 from seglog.broker.tables.groups import group_name_problem
@@ -18,7 +20,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.admin_bodies import GroupListBody
 from seglog.remoting.client_headers import GroupForbiddenHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Header, Response, expect_body, refuse
+from seglog.remoting.command import Header, Request, Response, expect_body, refuse
 from seglog.remoting.headers import DeleteGroupHeader
 from seglog.remoting.heartbeat import GroupForbiddenBody
 from seglog.remoting.subscription_group import SubscriptionGroup
@@ -72,9 +74,41 @@ def _create(state: BrokerState, groups: Iterable[SubscriptionGroup]) -> Response
     return Response(ResponseCode.SUCCESS)
 
 
+def _created(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, SubscriptionGroup).name,)
+
+
+def _all_created(_header: Header, request: Request, _state: BrokerState) -> list[str]:
+    return [group.name for group in expect_body(request, GroupListBody).groups]
+
+
+def _deleted(header: DeleteGroupHeader, _request: Request, _state: BrokerState) -> tuple[str]:
+    return (header.group_name,)
+
+
 HANDLERS: Final = (
-    Handler(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Header, create_group),
-    Handler(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Header, create_groups),
-    Handler(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader, delete_group),
-    Handler(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, GroupForbiddenHeader, forbid_group),
+    Handler(
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+        Header,
+        create_group,
+        (named(Resource.GROUP, _created, Action.CREATE),),
+    ),
+    Handler(
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+        Header,
+        create_groups,
+        (named(Resource.GROUP, _all_created, Action.CREATE),),
+    ),
+    Handler(
+        RequestCode.DELETE_SUBSCRIPTIONGROUP,
+        DeleteGroupHeader,
+        delete_group,
+        (named(Resource.GROUP, _deleted, Action.DELETE),),
+    ),
+    Handler(
+        RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN,
+        GroupForbiddenHeader,
+        forbid_group,
+        (of_group(Action.UPDATE), of_topic(Action.UPDATE)),
+    ),
 )

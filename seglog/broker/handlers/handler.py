@@ -1,4 +1,4 @@
-"""The form of a handler: a request code, the class of its header, and the function that answers."""
+"""The form of a handler: a request code, its header, the function that answers, and what it touches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+from seglog.broker.access import Touch
+from seglog.broker.handlers.touching import Rule
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.remoting.codes import RequestCode
@@ -31,11 +33,25 @@ class Handler(Generic[H]):
     Attributes:
         header_type: What the request's header is, as the table of exchanges says.
         function: Answers; what it raises becomes a refusal.
+        rules: Find what its requests touch.
     """
 
     code: RequestCode
     header_type: type[H]
     function: Callable[[BrokerState, Call[H]], Response | HeldPull]
+    rules: tuple[Rule[H], *tuple[Rule[H], ...]]
+
+    def touches(self, state: BrokerState, request: Request) -> tuple[Touch, ...]:
+        """Returns what a request touches, each once.
+
+        Raises:
+            ProtocolError: The request's header or body is of another class.
+            SeglogError: What the request refers to cannot be read.
+        """
+        header = expect_header(request, self.header_type)
+        return tuple(
+            dict.fromkeys(touch for rule in self.rules for touch in rule.find(header, request, state))
+        )
 
     def answer(
         self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends

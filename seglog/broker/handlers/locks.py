@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Header, Response, expect_body
+from seglog.remoting.command import Header, Request, Response, expect_body
 
 
 def lock_queues(state: BrokerState, call: Call[Header]) -> Response:
@@ -35,7 +37,19 @@ def unlock_queues(state: BrokerState, call: Call[Header]) -> Response:
     return Response(ResponseCode.SUCCESS)
 
 
+def _group(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, LockBatchBody).consumer_group,)
+
+
+def _topics(_header: Header, request: Request, _state: BrokerState) -> list[str]:
+    return sorted({queue.topic for queue in expect_body(request, LockBatchBody).queues})
+
+
+_RULES: Final = (
+    named(Resource.GROUP, _group, Action.SUB),
+    named(Resource.TOPIC, _topics, Action.SUB),
+)
 HANDLERS: Final = (
-    Handler(RequestCode.LOCK_BATCH_MQ, Header, lock_queues),
-    Handler(RequestCode.UNLOCK_BATCH_MQ, Header, unlock_queues),
+    Handler(RequestCode.LOCK_BATCH_MQ, Header, lock_queues, _RULES),
+    Handler(RequestCode.UNLOCK_BATCH_MQ, Header, unlock_queues, _RULES),
 )

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named, of_consumer_group, of_group, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.state.young_queue import is_young
 from seglog.remoting.bodies import ResetOffsetsBody
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Response, refuse
+from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.headers import (
     CloneGroupOffsetHeader,
     GetMaxOffsetHeader,
@@ -147,12 +149,48 @@ def offset_of_time(store: MessageStore, topic: str, queue_id: int, timestamp_ms:
     return store.offset_by_time(topic, queue_id, timestamp_ms, "lower")
 
 
+def _source(header: CloneGroupOffsetHeader, _request: Request, _state: BrokerState) -> tuple[str]:
+    return (header.source_group,)
+
+
+def _target(header: CloneGroupOffsetHeader, _request: Request, _state: BrokerState) -> tuple[str]:
+    return (header.target_group,)
+
+
+def _cloned(header: CloneGroupOffsetHeader, _request: Request, _state: BrokerState) -> tuple[str | None]:
+    return (header.topic or None,)
+
+
+_QUERY: Final = (Action.SUB, Action.GET)
+_COMMIT: Final = (Action.SUB, Action.UPDATE)
+_CLONE: Final = (
+    named(Resource.GROUP, _source, Action.GET),
+    named(Resource.GROUP, _target, Action.UPDATE),
+    named(Resource.TOPIC, _cloned, Action.UPDATE),
+)
 HANDLERS: Final = (
-    Handler(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader, query_consumer_offset),
-    Handler(RequestCode.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetHeader, update_consumer_offset),
-    Handler(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader, get_max_offset),
-    Handler(RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader, get_min_offset),
-    Handler(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader, search_offset),
-    Handler(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetHeader, reset_offset),
-    Handler(RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader, clone_offsets),
+    Handler(
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        QueryConsumerOffsetHeader,
+        query_consumer_offset,
+        (of_topic(*_QUERY), of_consumer_group(*_QUERY)),
+    ),
+    Handler(
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        UpdateConsumerOffsetHeader,
+        update_consumer_offset,
+        (of_topic(*_COMMIT), of_consumer_group(*_COMMIT)),
+    ),
+    Handler(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader, get_max_offset, (of_topic(Action.GET),)),
+    Handler(RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader, get_min_offset, (of_topic(Action.GET),)),
+    Handler(
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetHeader, search_offset, (of_topic(Action.GET),)
+    ),
+    Handler(
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        ResetOffsetHeader,
+        reset_offset,
+        (of_topic(Action.UPDATE), of_group(Action.UPDATE)),
+    ),
+    Handler(RequestCode.CLONE_GROUP_OFFSET, CloneGroupOffsetHeader, clone_offsets, _CLONE),
 )

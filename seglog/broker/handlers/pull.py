@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.access import Action
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import of_consumer_group, of_topic
 from seglog.broker.pulls.pull import HeldPull, pull
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.codes import RequestCode
@@ -22,7 +24,8 @@ def lite_pull_message(state: BrokerState, call: Call[PullMessageHeader]) -> Resp
     return pull(state, call.header, call.peer, is_lite=True)
 
 
+_RULES: Final = (of_topic(Action.SUB), of_consumer_group(Action.SUB))
 HANDLERS: Final = (
-    Handler(RequestCode.PULL_MESSAGE, PullMessageHeader, pull_message),
-    Handler(RequestCode.LITE_PULL_MESSAGE, PullMessageHeader, lite_pull_message),
+    Handler(RequestCode.PULL_MESSAGE, PullMessageHeader, pull_message, _RULES),
+    Handler(RequestCode.LITE_PULL_MESSAGE, PullMessageHeader, lite_pull_message, _RULES),
 )

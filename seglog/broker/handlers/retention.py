@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.access import Action
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import of_cluster
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import is_system_topic
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -40,8 +42,9 @@ def clean_unused_topics(state: BrokerState, _call: Call[Header]) -> Response:
     return Response(ResponseCode.SUCCESS)
 
 
+_RULES: Final = (of_cluster(Action.UPDATE),)
 HANDLERS: Final = (
-    Handler(RequestCode.DELETE_EXPIRED_COMMITLOG, Header, delete_expired_log),
-    Handler(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, Header, clean_expired_queues),
-    Handler(RequestCode.CLEAN_UNUSED_TOPIC, Header, clean_unused_topics),
+    Handler(RequestCode.DELETE_EXPIRED_COMMITLOG, Header, delete_expired_log, _RULES),
+    Handler(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, Header, clean_expired_queues, _RULES),
+    Handler(RequestCode.CLEAN_UNUSED_TOPIC, Header, clean_unused_topics, _RULES),
 )

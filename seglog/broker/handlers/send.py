@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Final
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.delay.delay_levels import hold
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named, of_topic
 from seglog.broker.sends.dead_letters import dead_letter_topic, without_delay
 from seglog.broker.sends.send import choose_queue, complete_properties, find_batch_topic, find_topic
 from seglog.broker.state.state import BrokerState
@@ -16,9 +18,10 @@ from seglog.errors import ProtocolError, SeglogError
 from seglog.remoting.batch import decode_batch, encoded_size
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Body, Response, refuse
+from seglog.remoting.command import Body, Request, Response, refuse
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.queue import lmq_names, topic_allows_lmq
 from seglog.storage.format.record import MULTI_TAGS, TRANSACTION_MASK, stored_tags_code
 from seglog.storage.format.record import properties as props
 from seglog.storage.writes import Durability, RawMessage
@@ -87,7 +90,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     if level > 0 or header.sys_flag & TRANSACTION_MASK:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, "a batch is neither delayed nor in a transaction")
     body = call.request.body
-    batch = body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
+    batch = _batch_of(body)
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")
@@ -133,6 +136,10 @@ def _raw_message(message: BatchMessage) -> RawMessage:
     return RawMessage(message.body, raw, stored_tags_code(props.find_property(raw, b"TAGS")), message.flag)
 
 
+def _batch_of(body: Body) -> MessageBatch:
+    return body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
+
+
 def _bytes_of(body: Body) -> bytes | memoryview:
     if body is None:
         return b""
@@ -145,13 +152,28 @@ def _batch_durability(properties: bytes) -> Durability | None:
     return Durability.ASYNC if props.find_property(properties, b"WAIT") == b"false" else None
 
 
+def _further_queues(header: SendMessageHeader, _request: Request, _state: BrokerState) -> list[str]:
+    """Returns the queues that a message asks to appear in besides that of its topic."""
+    return lmq_names(header.properties) if topic_allows_lmq(header.topic) else []
+
+
+def _further_queues_of_batch(
+    header: SendMessageHeader, request: Request, _state: BrokerState
+) -> Iterator[str]:
+    if topic_allows_lmq(header.topic):
+        for message in _batch_of(request.body).messages:
+            yield from lmq_names(message.properties)
+
+
 _Send = Callable[[BrokerState, Call[SendMessageHeader]], Response]
 MULTI_TAG: Final = "MULTI_TAG"
 """Filter type of a topic whose messages may have several tags; no client makes such topics any more."""
 _SYNC: Final = Durability.SYNC.value
 _ASYNC: Final = Durability.ASYNC.value
+_OF_ONE: Final = (of_topic(Action.PUB), named(Resource.TOPIC, _further_queues, Action.PUB))
+_OF_BATCH: Final = (of_topic(Action.PUB), named(Resource.TOPIC, _further_queues_of_batch, Action.PUB))
 HANDLERS: Final = (
-    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, _completed(send_message)),
-    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, _completed(send_message)),
-    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, _completed(send_batch)),
+    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, _completed(send_message), _OF_ONE),
+    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, _completed(send_message), _OF_ONE),
+    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, _completed(send_batch), _OF_BATCH),
 )

@@ -6,9 +6,12 @@ getEarliestMsgStoretime, queryCorrectionOffset, queryTopicConsumeByWho, queryTop
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named, of_consumer_group, of_every, of_group, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.admin_bodies import (
     ConsumeStatsBody,
@@ -30,7 +33,7 @@ from seglog.remoting.admin_headers import (
     TopicHeader,
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Response, refuse
+from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.store import MessageStore
 
@@ -116,7 +119,7 @@ def get_correction_offsets(state: BrokerState, call: Call[CorrectionOffsetHeader
     out; here they only do not count.
     """
     header, store = call.header, state.store
-    left_out = set((header.filter_groups or "").split(","))
+    left_out = _left_out(header)
     least: dict[int, int] = {}
     compared: dict[int, int] = {}
     for (group, topic, queue_id), offset in state.offsets.all().items():
@@ -156,7 +159,7 @@ def stored_ms(store: MessageStore, topic: str, queue_id: int, queue_offset: int)
 
 def _topics_of(state: BrokerState, header: ConsumeStatsHeader) -> set[str]:
     if header.topic_list:
-        return set(header.topic_list.split(";"))
+        return set(_listed(header.topic_list))
     topics = {header.topic} if header.topic else state.offsets.topics_of(header.consumer_group)
     return {topic for topic in topics if state.takes_part(header.consumer_group, topic)}
 
@@ -165,12 +168,63 @@ def _no_topic(name: str) -> Response:
     return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
 
 
+def _listed(topic_list: str) -> list[str]:
+    return topic_list.split(";")
+
+
+def _left_out(header: CorrectionOffsetHeader) -> set[str]:
+    return set((header.filter_groups or "").split(","))
+
+
+def _counted(header: ConsumeStatsHeader, _request: Request, _state: BrokerState) -> Sequence[str | None]:
+    return _listed(header.topic_list) if header.topic_list else (header.topic or None,)
+
+
+def _compared(header: CorrectionOffsetHeader, _request: Request, _state: BrokerState) -> tuple[str]:
+    return (header.compare_group,)
+
+
+def _not_counted(header: CorrectionOffsetHeader, _request: Request, _state: BrokerState) -> list[str]:
+    return sorted(_left_out(header) - {""})
+
+
+_CORRECTION: Final = (
+    of_topic(Action.GET),
+    named(Resource.GROUP, _compared, Action.GET),
+    named(Resource.GROUP, _not_counted, Action.GET),
+    of_every(Resource.GROUP, Action.GET),
+)
 HANDLERS: Final = (
-    Handler(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader, get_topic_stats),
-    Handler(RequestCode.GET_CONSUME_STATS, ConsumeStatsHeader, get_consume_stats),
-    Handler(RequestCode.QUERY_CONSUME_TIME_SPAN, TimeSpanHeader, get_time_span),
-    Handler(RequestCode.GET_EARLIEST_MSG_STORETIME, EarliestTimeHeader, get_earliest_time),
-    Handler(RequestCode.QUERY_CORRECTION_OFFSET, CorrectionOffsetHeader, get_correction_offsets),
-    Handler(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader, get_groups_of_topic),
-    Handler(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupHeader, get_topics_of_group),
+    Handler(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader, get_topic_stats, (of_topic(Action.GET),)),
+    Handler(
+        RequestCode.GET_CONSUME_STATS,
+        ConsumeStatsHeader,
+        get_consume_stats,
+        (of_consumer_group(Action.GET), named(Resource.TOPIC, _counted, Action.GET)),
+    ),
+    Handler(
+        RequestCode.QUERY_CONSUME_TIME_SPAN,
+        TimeSpanHeader,
+        get_time_span,
+        (of_topic(Action.GET), of_group(Action.GET)),
+    ),
+    Handler(
+        RequestCode.GET_EARLIEST_MSG_STORETIME,
+        EarliestTimeHeader,
+        get_earliest_time,
+        (of_topic(Action.GET),),
+    ),
+    Handler(RequestCode.QUERY_CORRECTION_OFFSET, CorrectionOffsetHeader, get_correction_offsets, _CORRECTION),
+    Handler(
+        RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
+        TopicHeader,
+        get_groups_of_topic,
+        (of_topic(Action.GET), of_every(Resource.GROUP, Action.LIST)),
+    ),
+    Handler(
+        RequestCode.QUERY_TOPICS_BY_CONSUMER,
+        GroupHeader,
+        get_topics_of_group,
+        (of_group(Action.GET), of_every(Resource.TOPIC, Action.LIST)),
+    ),
 )

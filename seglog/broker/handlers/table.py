@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Never, Protocol
 
+from seglog.broker.access import Touch
 from seglog.broker.handlers import (
     clients,
     groups,
@@ -18,6 +19,7 @@ from seglog.broker.handlers import (
     tables,
     topics,
 )
+from seglog.broker.handlers.touching import Rule
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.remoting.codes import RequestCode
@@ -39,6 +41,13 @@ class AnyHandler(Protocol):
     @property
     def function(self) -> Callable[[BrokerState, Never], Response | HeldPull]:
         """What answers."""
+
+    @property
+    def rules(self) -> tuple[Rule[Never], ...]:
+        """What finds what its requests touch."""
+
+    def touches(self, state: BrokerState, request: Request) -> tuple[Touch, ...]:
+        """Returns what a request touches."""
 
     def answer(
         self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends

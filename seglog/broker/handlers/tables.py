@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import of_cluster, of_every, of_group, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import DataVersion, as_object
 from seglog.broker.tables.groups import FORBIDDEN_TABLE, GROUP_TABLE, group_to_config
@@ -101,12 +103,14 @@ def _page(
     return {**table, name: dict(entries[first : first + most])}
 
 
+_ALL_TOPICS: Final = (of_every(Resource.TOPIC, Action.LIST),)
+_ALL_GROUPS: Final = (of_every(Resource.GROUP, Action.LIST),)
 HANDLERS: Final = (
-    Handler(RequestCode.GET_ALL_TOPIC_CONFIG, PageHeader, get_all_topics),
-    Handler(RequestCode.GET_TOPIC_CONFIG, TopicHeader, get_topic),
-    Handler(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, Header, get_system_topics),
-    Handler(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, PageHeader, get_all_groups),
-    Handler(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader, get_group),
-    Handler(RequestCode.GET_ALL_CONSUMER_OFFSET, Header, get_all_offsets),
-    Handler(RequestCode.GET_ALL_DELAY_OFFSET, Header, get_delay_offsets),
+    Handler(RequestCode.GET_ALL_TOPIC_CONFIG, PageHeader, get_all_topics, _ALL_TOPICS),
+    Handler(RequestCode.GET_TOPIC_CONFIG, TopicHeader, get_topic, (of_topic(Action.GET),)),
+    Handler(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, Header, get_system_topics, _ALL_TOPICS),
+    Handler(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, PageHeader, get_all_groups, _ALL_GROUPS),
+    Handler(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupHeader, get_group, (of_group(Action.GET),)),
+    Handler(RequestCode.GET_ALL_CONSUMER_OFFSET, Header, get_all_offsets, (*_ALL_GROUPS, *_ALL_TOPICS)),
+    Handler(RequestCode.GET_ALL_DELAY_OFFSET, Header, get_delay_offsets, (of_cluster(Action.GET),)),
 )

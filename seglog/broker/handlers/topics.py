@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.broker.access import Action
 from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
 from seglog.errors import InvalidArgumentError, SeglogError
@@ -98,7 +100,12 @@ def delete_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
 
 
 HANDLERS: Final = (
-    Handler(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader, get_route),
-    Handler(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, create_topic),
-    Handler(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader, delete_topic),
+    Handler(
+        RequestCode.GET_ROUTEINFO_BY_TOPIC,
+        GetRouteInfoHeader,
+        get_route,
+        (of_topic(Action.PUB, Action.SUB, Action.GET),),
+    ),
+    Handler(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, create_topic, (of_topic(Action.CREATE),)),
+    Handler(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader, delete_topic, (of_topic(Action.DELETE),)),
 )

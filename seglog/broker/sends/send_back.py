@@ -45,7 +45,7 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
     topic = retry_topic(state, group, is_order=False, is_unit=header.is_unit_mode)
     if not topic.perm & PERM_WRITE:
         return refuse(ResponseCode.NO_PERMISSION, f"the topic[{topic.name}] sending message is forbidden")
-    message = _find(state, header)
+    message = find_message(state, header)
     if message is None:
         return refuse(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.phy_offset}")
     level = _level(group, header, message)
@@ -57,7 +57,7 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
     return _store(state, appends, message, topic.name, state.random.randrange(queue_nums), level)
 
 
-def _find(state: BrokerState, header: SendBackHeader) -> Message | None:
+def find_message(state: BrokerState, header: SendBackHeader) -> Message | None:
     """Returns the message that the client means, None if it no longer exists."""
     origin = None if header.origin_topic is None else state.topics.get(header.origin_topic)
     if origin is not None and origin.attributes.get("cleanup.policy") == "COMPACTION":

@@ -29,4 +29,6 @@ from seglog.storage.format.queue.consume_queue import in_use as in_use
 from seglog.storage.format.queue.consume_queue import pre_blanks as pre_blanks
 from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS as MAX_EXT_ADDRESS
 from seglog.storage.format.queue.consume_queue_ext import is_ext_address as is_ext_address
+from seglog.storage.format.queue.lmq import lmq_names as lmq_names
 from seglog.storage.format.queue.lmq import plain_queue_kind as plain_queue_kind
+from seglog.storage.format.queue.lmq import topic_allows_lmq as topic_allows_lmq
