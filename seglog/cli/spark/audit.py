@@ -111,6 +111,7 @@ def _show(report: CheckReport, path: str) -> None:
             ("topic", "queue", "kind", "min", "max", "records", "size", "gaps", "last stored"),
             [_cells(queue) for queue in report.queues],
             numbers=("queue", "min", "max", "records", "size", "gaps"),
+            is_whole=True,
         )
         render.say()
     show_check(report, path)

@@ -194,11 +194,12 @@ def _show(plan: CompactionPlan) -> None:
         ("topic", "kept", "dropped", "size", "size then", "reasons"),
         [_cells(topic) for topic in plan.topics],
         numbers=("kept", "dropped", "size", "size then"),
+        is_whole=True,
     )
     if plan.undelivered:
         render.say()
-        word = "dropped although" if plan.allows_undelivered else "held because"
-        render.say(f"{word} a group has not read them:")
+        fate = "dropped, though" if plan.allows_undelivered else "kept, because"
+        render.say(f"{fate} groups have still to read them:")
         render.table(
             ("group", "topic", "queue", "at", "messages"),
             [(one.group, one.topic, one.queue_id, one.offset, one.messages) for one in plan.undelivered],

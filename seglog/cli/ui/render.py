@@ -100,22 +100,31 @@ def _shown(part: str | Styled) -> str:
     return printable(part)
 
 
-def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, numbers: Sequence[str] = ()) -> None:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Iterable[Cell]],
+    *,
+    numbers: Sequence[str] = (),
+    is_whole: bool = False,
+) -> None:
     """Prints a table without frames; on a terminal the last column gives way, in a pipe nothing is cut.
 
     Where a terminal has no room for the heading of the last column, each row is a block, a line for a cell.
+    So it is where there is no room for all of a last column that has to be whole.
     rich's own table lets the first columns go where the last one is long, so only its measures are used.
 
     Args:
         columns: Headings.
         rows: Cells, as many as headings.
         numbers: The headings whose cells are set flush right.
+        is_whole: Whether no cell of the last column may be cut; numbers never are.
     """
     from rich.cells import cell_len
 
     shown = [columns, *([_cell_text(cell) for cell in row] for row in rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)]
-    if _is_too_wide([*widths[:-1], cell_len(columns[-1])]):
+    keeps_last = is_whole or columns[-1] in numbers
+    if _is_too_wide(widths if keeps_last else [*widths[:-1], cell_len(columns[-1])]):
         _blocks(columns, shown[1:])
         return
     for row in shown:

@@ -91,6 +91,19 @@ def test_rows_that_a_terminal_cannot_hold_side_by_side_are_blocks(monkeypatch, c
     assert shown == (as_blocks if is_block else as_table)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "is_whole"), [(("messages",), False), ((), True)], ids=["a number", "said to be whole"]
+)
+def test_a_last_column_that_may_not_be_cut_makes_blocks(monkeypatch, numbers, is_whole):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    columns, rows = ("topic", "messages"), [("T" * 10, 1234567890)]
+    render.table(columns, rows, numbers=numbers, is_whole=is_whole)
+    shown = [unstyle(line) for line in terminal.getvalue().splitlines()]
+    assert shown == ["topic     TTTTTTTTTT", "messages  1234567890"]
+
+
 def test_only_the_last_column_gives_way_on_a_narrow_terminal(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)

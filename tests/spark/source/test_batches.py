@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog import MessageStore
-from seglog.spark.source.read.batches import BATCH_BYTES, Constants, Messages
+from seglog.spark.source.read.batches import Constants, Messages
 from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.read.split_rows import Window
 from seglog.spark.source.values.columns import COLUMNS, Wanted, named_columns
@@ -101,7 +101,7 @@ def compare(batch, log, position):
     return position
 
 
-def test_a_batch_of_whole_messages_is_of_a_few_megabytes_of_the_log(tmp_path):
+def test_a_batch_of_whole_messages_is_of_one_window_of_the_log(tmp_path):
     count = 2_000
     with MessageStore.open(tmp_path) as store:
         for _number in range(count):
@@ -116,18 +116,4 @@ def test_a_batch_of_whole_messages_is_of_a_few_megabytes_of_the_log(tmp_path):
         assert offsets == list(range(count))
         rows[name] = [batch.num_rows for batch in batches]
     assert rows["body"] == rows["record"]
-    assert max(rows["body"]) <= BATCH_BYTES // 10_000 < max(rows["size"])
-
-
-def test_a_message_that_is_longer_than_a_batch_is_one_by_itself(tmp_path):
-    with MessageStore.open(tmp_path) as store:
-        for number in range(5):
-            store.put("T", bytes(BATCH_BYTES - 1_000 * number - 200))
-    options = Options((str(tmp_path),), max_partition_bytes=1 << 30)
-    batches = [
-        batch
-        for piece in plan_pieces(options)
-        for batch in read_piece(piece, options, options.selection, named_columns(["body"]))
-    ]
-    assert sum(batch.num_rows for batch in batches) == 5
-    assert max(batch.num_rows for batch in batches) == 1
+    assert max(rows["body"]) <= (8 << 20) // 10_000 < max(rows["size"])

@@ -49,9 +49,6 @@ from seglog.storage.kernels.gather import (
 from seglog.storage.kernels.walk import Rows, are_dispatched
 from seglog.storage.overlay import UNIT, LostMessages
 
-BATCH_BYTES: Final = 4 << 20
-"""Of the log in a batch that holds all of it, about. Worker and Java ask the system for the memory of longer
-ones each time, and those are out of the processor's caches before they are read."""
 _MS: Final = 1000
 _MAX_TIMESTAMP_MS: Final = (1 << 63) // _MS - 1
 _OF_ROWS: Final = {
@@ -304,16 +301,10 @@ def iter_batches(
     has_placeholders: bool = False,
     unwraps: Chooser | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the messages of windows, at most ``batch_rows`` records at a time, and of whole ones fewer."""
-    wide = is_wide(wanted)
+    """Yields the messages of windows, at most ``batch_rows`` records at a time."""
     for window in windows:
         count = len(window.rows)
-        parts = -(-count // batch_rows)
-        if wide:
-            parts = max(
-                parts, min(count, -(-int(window.rows["size_bytes"].sum(dtype=np.int64)) // BATCH_BYTES))
-            )
-        for start, end in _even(count, parts):
+        for start, end in _even(count, -(-count // batch_rows)):
             part = Window(window.memory, window.phy_offset, window.rows[start:end])
             messages = Messages(
                 part, queues, inflates=inflates, has_placeholders=has_placeholders, unwraps=unwraps

@@ -99,7 +99,7 @@ def read_piece(
     if piece.spans is not None:
         selection = piece.spans.of(selection)
     files, _root = locate(path)
-    # Batches of whole messages are shorter than any window: a longer one would hold no longer ones.
+    # A window grows until it holds a batch of narrow rows; of whole messages the first one is long enough.
     window_rows = 1 if is_wide(wanted) else options.batch_rows
     rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=window_rows)
     names = rows.queues.names

@@ -34,7 +34,8 @@ class Options:
         paths: Store directories, or their addresses: `path` is one, or several with commas between them;
             `paths` is a JSON list, and the way to several stores in a stream, whose `load` takes no list. A
             store that is named twice is refused; one that globs find twice is read once.
-        topics: Topics that are wanted, with commas between them; None for all.
+        topics: Topics that are wanted, with commas between them; None for all. Of a write `topic` is the
+            topic of all rows, in place of their own.
         topic_pattern: A regular expression of Python that the whole name of a topic must be like.
         queues: Queues that are wanted, as ``{"topic": [0, 1]}``; of ``topic``, ``subscribe``,
             ``subscribePattern`` and ``assign`` one can be given.
