@@ -320,10 +320,10 @@ def encode_header(header: Header, names: WireNames | None = None) -> dict[str, s
         names: Other names than the class's ``WIRE``, such as ``SendMessageHeader.WIRE_V2``.
     """
     found: dict[str, str] = {}
-    for field in fields_of(type(header)):
+    for field in fields_of(type(header), names):
         value = getattr(header, field.name)
         if value is not None:
-            found[names[field.name] if names else field.wire_name] = field.encode(value)
+            found[field.wire_name] = field.encode(value)
     return found
 
 
@@ -334,16 +334,15 @@ def decode_header(kind: type[H], ext: Mapping[str, str], names: WireNames | None
         ProtocolError: A required field is missing, or a value is not of its type.
     """
     values: dict[str, object] = {}
-    for field in fields_of(kind):
-        wire_name = names[field.name] if names else field.wire_name
-        text = ext.get(wire_name)
+    for field in fields_of(kind, names):
+        text = ext.get(field.wire_name)
         if text is not None:
             try:
                 values[field.name] = field.decode(text)
             except ValueError as error:
-                raise ProtocolError(f"the field {wire_name} holds {text[:40]!r}: {error}") from error
+                raise ProtocolError(f"the field {field.wire_name} holds {text[:40]!r}: {error}") from error
         elif field.is_required:
-            raise ProtocolError(f"the custom field <{wire_name}> is null")
+            raise ProtocolError(f"the custom field <{field.wire_name}> is null")
     return kind(**values)
 
 
@@ -372,14 +371,29 @@ class WireField(typing.NamedTuple):
 
 
 def fields_of(kind: type[Header], names: WireNames | None = None) -> tuple[WireField, ...]:
-    """Returns the fields of a class of headers, with other names than its own if there are any."""
-    fields = _FIELDS.get(kind)
-    if fields is None:
-        fields = _FIELDS[kind] = tuple(_iter_fields(kind))
-    return fields if names is None else tuple(f._replace(wire_name=names[f.name]) for f in fields)
+    """Returns the fields of a class of headers, with other names than its own if there are any.
+
+    Args:
+        kind: The class.
+        names: A table that lives as long as the module that states it, such as ``SendMessageHeader.WIRE_V2``:
+            what follows from it is kept.
+    """
+    known = _FIELDS.get((kind, id(names)))
+    if known is None:
+        # The table is kept with what was made of it, so that no other one can have its id.
+        known = _FIELDS[kind, id(names)] = names, tuple(_iter_fields(kind, names or kind.WIRE))
+    return known[1]
 
 
-def _whole(bits: int) -> Callable[[str], int]:
+class _Codec(typing.NamedTuple):
+    """How values of one type travel: the last three fields of :class:`WireField`."""
+
+    bits: int | None
+    encode: Callable[[typing.Any], str]
+    decode: Callable[[str], object]
+
+
+def _whole(bits: int) -> _Codec:
     end = 1 << (bits - 1)
 
     def decode(text: str) -> int:
@@ -390,32 +404,32 @@ def _whole(bits: int) -> Callable[[str], int]:
             raise ValueError(f"{bits} bits are too few for it")
         return number
 
-    return decode
+    return _Codec(bits, str, decode)
 
 
 # As Java's Long.parseLong, but for digits of other scripts.
 _WHOLE: typing.Final = re.compile(r"[+-]?[0-9]{1,20}")
-_CODECS: dict[object, tuple[Callable[[typing.Any], str], Callable[[str], object]]] = {
-    str: (str, str),
-    int: (str, _whole(64)),
-    Int32: (str, _whole(32)),
+_CODECS: typing.Final[Mapping[object, _Codec]] = {
+    str: _Codec(None, str, str),
+    int: _whole(64),
+    Int32: _whole(32),
     # As Java's Boolean.parseBoolean: everything but "true" is false.
-    bool: (lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
-    bytes: (lambda value: value.decode("utf-8", "replace"), lambda text: text.encode("utf-8", "replace")),
+    bool: _Codec(None, lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
+    bytes: _Codec(
+        None,
+        lambda value: value.decode("utf-8", "replace"),
+        lambda text: text.encode("utf-8", "replace"),
+    ),
 }
+_FIELDS: typing.Final[dict[tuple[type[Header], int], tuple[WireNames | None, tuple[WireField, ...]]]] = {}
 
 
-_BITS: dict[object, int] = {int: 64, Int32: 32}
-_FIELDS: dict[type[Header], tuple[WireField, ...]] = {}
-
-
-def _iter_fields(kind: type[Header]) -> Iterator[WireField]:
+def _iter_fields(kind: type[Header], names: WireNames) -> Iterator[WireField]:
     types = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         found = types[field.name]
         # One that may be None is a union of that and its type; Int32 itself has arguments too.
         if found not in _CODECS:
             (found,) = (option for option in typing.get_args(found) if option is not type(None))
-        encode, decode = _CODECS[found]
         is_required = field.default is dataclasses.MISSING
-        yield WireField(field.name, kind.WIRE[field.name], is_required, _BITS.get(found), encode, decode)
+        yield WireField(field.name, names[field.name], is_required, *_CODECS[found])

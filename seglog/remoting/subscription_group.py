@@ -1,12 +1,17 @@
 """Settings of a consumer group, as clients and brokers hand them to each other.
 
+:data:`GROUP_FIELDS` is the one place that states what their members are called in JSON and what they hold. By
+it go bodies and the file ``subscriptionGroup.json``, each read as leniently as its other side needs.
+
 Source: ``SubscriptionGroupConfig.java``.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from seglog.remoting.command import TypedBody
 from seglog.storage.format.config import ConfigValue
@@ -50,3 +55,42 @@ class SubscriptionGroup(TypedBody):
     consume_timeout_minutes: int = 15
     attributes: Mapping[str | int, ConfigValue] = field(default_factory=dict)
     unknown: Mapping[str | int, ConfigValue] = field(default_factory=dict)
+
+
+class GroupFieldKind(enum.Enum):
+    """What a member of a group's settings holds."""
+
+    TEXT = enum.auto()
+    FLAG = enum.auto()
+    INT32 = enum.auto()
+    INT64 = enum.auto()
+    ANY = enum.auto()
+    OBJECT = enum.auto()
+
+
+class GroupField(NamedTuple):
+    """A member of a group's settings: its name in JSON, the attribute here, and what it holds."""
+
+    name: str
+    attribute: str
+    kind: GroupFieldKind
+
+
+GROUP_FIELDS: Final = (
+    GroupField("attributes", "attributes", GroupFieldKind.OBJECT),
+    GroupField("brokerId", "broker_id", GroupFieldKind.INT64),
+    GroupField("consumeBroadcastEnable", "is_broadcast_enabled", GroupFieldKind.FLAG),
+    GroupField("consumeEnable", "is_consume_enabled", GroupFieldKind.FLAG),
+    GroupField("consumeFromMinEnable", "is_from_min_enabled", GroupFieldKind.FLAG),
+    GroupField("consumeMessageOrderly", "is_orderly", GroupFieldKind.FLAG),
+    GroupField("consumeTimeoutMinute", "consume_timeout_minutes", GroupFieldKind.INT32),
+    GroupField("groupName", "name", GroupFieldKind.TEXT),
+    GroupField("groupRetryPolicy", "retry_policy", GroupFieldKind.ANY),
+    GroupField("groupSysFlag", "sys_flag", GroupFieldKind.INT32),
+    GroupField("notifyConsumerIdsChangedEnable", "is_notified", GroupFieldKind.FLAG),
+    GroupField("retryMaxTimes", "retry_max_times", GroupFieldKind.INT32),
+    GroupField("retryQueueNums", "retry_queue_nums", GroupFieldKind.INT32),
+    GroupField("whichBrokerWhenConsumeSlowly", "slow_broker_id", GroupFieldKind.INT64),
+)
+"""By name, as they are written; ``unknown`` holds all others."""
+GROUP_FIELD_NAMES: Final = frozenset(field.name for field in GROUP_FIELDS)

@@ -17,6 +17,7 @@ from seglog.remoting.headers import (
     SendMessageHeader,
     decode_header,
     encode_header,
+    fields_of,
 )
 
 KINDS = [
@@ -154,3 +155,18 @@ def test_none_is_left_out():
 def test_bad_fields_are_refused_by_name(ext, says):
     with pytest.raises(ProtocolError, match=says):
         decode_header(GetMaxOffsetHeader, ext)
+
+
+def test_the_names_of_a_table_are_looked_up_once_and_tables_do_not_mix():
+    kind, wire = GetMaxOffsetHeader, GetMaxOffsetHeader.WIRE
+    tables = [{name: f"{first}{name}" for name in wire} for first in "ab"]
+    for first, table in zip("ab", tables, strict=True):
+        fields = fields_of(kind, table)
+        assert [field.wire_name for field in fields] == [f"{first}{name}" for name in wire]
+        assert fields_of(kind, table) is fields
+        ext = encode_header(GetMaxOffsetHeader("T", 3), table)
+        assert ext == {f"{first}topic": "T", f"{first}queue_id": "3", f"{first}is_committed": "true"}
+        assert decode_header(kind, ext, table) == GetMaxOffsetHeader("T", 3)
+    assert [field.wire_name for field in fields_of(kind)] == list(wire.values())
+    for number in range(100):  # tables that end make place for others, which may have their addresses
+        assert fields_of(kind, {name: f"{number}{name}" for name in wire})[0].wire_name == f"{number}topic"

@@ -10,8 +10,8 @@ Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -21,7 +21,12 @@ from seglog.broker.tables.data_version import DataVersion
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.subscription_group import (
+    GROUP_FIELD_NAMES,
+    GROUP_FIELDS,
+    GroupFieldKind,
+    SubscriptionGroup,
+)
 from seglog.remoting.topics import PERM_READ
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
@@ -35,6 +40,17 @@ _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 GROUP_TABLE: Final = "subscriptionGroupTable"
 FORBIDDEN_TABLE: Final = "forbiddenTable"
 """Permissions that a group does not have, by topic: bits as those of a topic's ``perm``."""
+_READ: Final[Mapping[GroupFieldKind, Callable[[ConfigValue, str], object]]] = {
+    GroupFieldKind.TEXT: as_text,
+    GroupFieldKind.FLAG: as_bool,
+    GroupFieldKind.INT32: as_int,
+    GroupFieldKind.INT64: as_int,
+    GroupFieldKind.ANY: lambda value, _name: value,
+    GroupFieldKind.OBJECT: as_object,
+}
+_NUMBERS: Final = tuple(
+    field.attribute for field in GROUP_FIELDS if field.kind in (GroupFieldKind.INT32, GroupFieldKind.INT64)
+)
 
 
 class GroupTable(NamedTable[SubscriptionGroup]):
@@ -106,11 +122,8 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         """
         groups = tuple(groups)
         for group in groups:
-            for number in (
-                *(group.retry_queue_nums, group.retry_max_times, group.broker_id, group.slow_broker_id),
-                *(group.sys_flag, group.consume_timeout_minutes),
-            ):
-                check_int32(number, group.name)
+            for attribute in _NUMBERS:
+                check_int32(getattr(group, attribute), group.name)
         with self._changing():
             changed = {**self._values, **{group.name: group for group in groups}}
             if changed != self._values:
@@ -212,54 +225,17 @@ def parse_group(name: str, value: ConfigValue) -> SubscriptionGroup:
     """
     fields = as_object(value, name)
     like = SubscriptionGroup(name)
-
-    def flag(field: str, default: bool) -> bool:
-        return as_bool(fields.get(field, default), field)
-
-    def number(field: str, default: int) -> int:
-        return as_int(fields.get(field, default), field)
-
-    return SubscriptionGroup(
-        as_text(fields.get("groupName", name), "groupName"),
-        flag("consumeEnable", like.is_consume_enabled),
-        flag("consumeFromMinEnable", like.is_from_min_enabled),
-        flag("consumeBroadcastEnable", like.is_broadcast_enabled),
-        flag("consumeMessageOrderly", like.is_orderly),
-        number("retryQueueNums", like.retry_queue_nums),
-        number("retryMaxTimes", like.retry_max_times),
-        fields.get("groupRetryPolicy", like.retry_policy),
-        number("brokerId", like.broker_id),
-        number("whichBrokerWhenConsumeSlowly", like.slow_broker_id),
-        flag("notifyConsumerIdsChangedEnable", like.is_notified),
-        number("groupSysFlag", like.sys_flag),
-        number("consumeTimeoutMinute", like.consume_timeout_minutes),
-        as_object(fields.get("attributes", {}), "attributes"),
-        {key: item for key, item in fields.items() if key not in _KNOWN},
-    )
+    known: dict[str, Any] = {
+        field.attribute: _READ[field.kind](fields.get(field.name, getattr(like, field.attribute)), field.name)
+        for field in GROUP_FIELDS
+    }
+    unknown = {key: item for key, item in fields.items() if key not in GROUP_FIELD_NAMES}
+    return SubscriptionGroup(**known, unknown=unknown)
 
 
 def group_to_config(group: SubscriptionGroup) -> Mapping[str | int, ConfigValue]:
     """Returns what a file holds."""
-    return {
-        "attributes": group.attributes,
-        "brokerId": group.broker_id,
-        "consumeBroadcastEnable": group.is_broadcast_enabled,
-        "consumeEnable": group.is_consume_enabled,
-        "consumeFromMinEnable": group.is_from_min_enabled,
-        "consumeMessageOrderly": group.is_orderly,
-        "consumeTimeoutMinute": group.consume_timeout_minutes,
-        "groupName": group.name,
-        "groupRetryPolicy": group.retry_policy,
-        "groupSysFlag": group.sys_flag,
-        "notifyConsumerIdsChangedEnable": group.is_notified,
-        "retryMaxTimes": group.retry_max_times,
-        "retryQueueNums": group.retry_queue_nums,
-        "whichBrokerWhenConsumeSlowly": group.slow_broker_id,
-        **group.unknown,
-    }
-
-
-_KNOWN: Final = frozenset(group_to_config(SubscriptionGroup("")))
+    return {**{field.name: getattr(group, field.attribute) for field in GROUP_FIELDS}, **group.unknown}
 
 
 def _to_config(forbidden: Mapping[str, Mapping[str, int]]) -> Mapping[str | int, ConfigValue]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from seglog.remoting.body_json.dialects import Dialect, read_json, write_json
-from seglog.remoting.body_json.fields import Form
+from seglog.remoting.body_json.fields import Form, JsonField, object_of
 from seglog.remoting.command import TypedBody
 from seglog.remoting.frames.limits import Limits
+from seglog.storage.format.config import ConfigValue
 
 B = TypeVar("B", bound=TypedBody)
 
@@ -37,3 +38,10 @@ def json_body(kind: type[B], form: Form[B]) -> BodyCodec[B]:
         return form.decode(read_json(data, limits), kind.__name__)
 
     return BodyCodec(kind, encode, decode)
+
+
+def object_body(
+    kind: type[B], derived: Callable[[B], Mapping[str, ConfigValue]] | None = None, **fields: JsonField
+) -> BodyCodec[B]:
+    """Returns the codec of a body that is an object; arguments as for :func:`object_of`."""
+    return json_body(kind, object_of(kind, derived, **fields))

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from seglog.errors import InvalidArgumentError
-from seglog.remoting.body_json.body_codec import json_body
+from seglog.remoting.body_json.body_codec import object_body
 from seglog.remoting.body_json.fields import (
     BOOL,
     INT32,
@@ -80,29 +80,22 @@ def _decode_producer(found: ConfigValue, name: str) -> str:
 
 
 _PRODUCER: Final = Form[str](lambda group: {"groupName": group}, _decode_producer)
-HEARTBEAT: Final = json_body(
+HEARTBEAT: Final = object_body(
     HeartbeatBody,
-    object_of(
-        HeartbeatBody,
-        client_id=JsonField("clientID", TEXT),
-        producer_groups=JsonField("producerDataSet", items_of(_PRODUCER, tuple)),
-        consumers=JsonField("consumerDataSet", items_of(CONSUMER, tuple)),
-        fingerprint=JsonField("heartbeatFingerprint", INT32),
-        is_without_subscriptions=JsonField("withoutSub", BOOL),
-    ),
+    client_id=JsonField("clientID", TEXT),
+    producer_groups=JsonField("producerDataSet", items_of(_PRODUCER, tuple)),
+    consumers=JsonField("consumerDataSet", items_of(CONSUMER, tuple)),
+    fingerprint=JsonField("heartbeatFingerprint", INT32),
+    is_without_subscriptions=JsonField("withoutSub", BOOL),
 )
-CHECK_CLIENT: Final = json_body(
+CHECK_CLIENT: Final = object_body(
     CheckClientBody,
-    object_of(
-        CheckClientBody,
-        client_id=JsonField("clientId", TEXT),
-        group=JsonField("group", TEXT),
-        subscription=JsonField("subscriptionData", SUBSCRIPTION),
-    ),
+    client_id=JsonField("clientId", TEXT),
+    group=JsonField("group", TEXT),
+    subscription=JsonField("subscriptionData", SUBSCRIPTION),
 )
-CONSUMER_LIST: Final = json_body(
-    ConsumerListBody,
-    object_of(ConsumerListBody, client_ids=JsonField("consumerIdList", items_of(TEXT, tuple))),
+CONSUMER_LIST: Final = object_body(
+    ConsumerListBody, client_ids=JsonField("consumerIdList", items_of(TEXT, tuple))
 )
 _CONNECTIONS: Final = items_of(
     object_of(
@@ -115,27 +108,20 @@ _CONNECTIONS: Final = items_of(
     frozenset,
     order=attrgetter("client_id", "address"),
 )
-CONSUMER_CONNECTIONS: Final = json_body(
+CONSUMER_CONNECTIONS: Final = object_body(
     ConsumerConnectionsBody,
-    object_of(
-        ConsumerConnectionsBody,
-        connections=JsonField("connectionSet", _CONNECTIONS),
-        subscriptions=JsonField("subscriptionTable", entries_of(TEXT, SUBSCRIPTION)),
-        consume_type=JsonField("consumeType", member_of(ConsumeType)),
-        message_model=JsonField("messageModel", member_of(MessageModel)),
-        consume_from=JsonField("consumeFromWhere", TEXT),
-    ),
+    connections=JsonField("connectionSet", _CONNECTIONS),
+    subscriptions=JsonField("subscriptionTable", entries_of(TEXT, SUBSCRIPTION)),
+    consume_type=JsonField("consumeType", member_of(ConsumeType)),
+    message_model=JsonField("messageModel", member_of(MessageModel)),
+    consume_from=JsonField("consumeFromWhere", TEXT),
 )
-PRODUCER_CONNECTIONS: Final = json_body(
-    ProducerConnectionsBody,
-    object_of(ProducerConnectionsBody, connections=JsonField("connectionSet", _CONNECTIONS)),
+PRODUCER_CONNECTIONS: Final = object_body(
+    ProducerConnectionsBody, connections=JsonField("connectionSet", _CONNECTIONS)
 )
-GROUP_FORBIDDEN: Final = json_body(
+GROUP_FORBIDDEN: Final = object_body(
     GroupForbiddenBody,
-    object_of(
-        GroupForbiddenBody,
-        group=JsonField("group", TEXT),
-        topic=JsonField("topic", TEXT),
-        is_readable=JsonField("readable", BOOL),
-    ),
+    group=JsonField("group", TEXT),
+    topic=JsonField("topic", TEXT),
+    is_readable=JsonField("readable", BOOL),
 )

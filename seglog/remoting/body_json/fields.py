@@ -55,6 +55,12 @@ def _decode_float(found: ConfigValue, name: str) -> float:
         raise refusal(name, "a number", found) from error
 
 
+def _decode_object(found: ConfigValue, name: str) -> Mapping[str | int, ConfigValue]:
+    if isinstance(found, Mapping):
+        return found
+    raise refusal(name, "an object", found)
+
+
 def whole(bits: int) -> Form[int]:
     """Returns the form of a whole number of so many bits."""
     end = 1 << (bits - 1)
@@ -75,6 +81,7 @@ FLOAT: Final = Form[float](float, _decode_float)
 INT32: Final = whole(32)
 INT64: Final = whole(64)
 ANY: Final = Form[ConfigValue](lambda value: value, lambda found, _name: found)
+OBJECT: Final = Form[Mapping[str | int, ConfigValue]](lambda value: value, _decode_object)
 
 
 def member_of(kind: type[enum.Enum]) -> Form[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from seglog.remoting.admin_bodies import (
     ConsumeStatsBody,
@@ -29,7 +29,7 @@ from seglog.remoting.bodies import (
     ResetOffsetsBody,
     TopicRouteBody,
 )
-from seglog.remoting.body_json.body_codec import json_body
+from seglog.remoting.body_json.body_codec import object_body
 from seglog.remoting.body_json.fields import (
     BOOL,
     FLOAT,
@@ -53,23 +53,22 @@ QUEUE: Final = object_of(
 )
 _QUEUES: Final = items_of(QUEUE, frozenset, order=attrgetter("topic", "broker_name", "queue_id"))
 
-LOCK_BATCH: Final = json_body(
+LOCK_BATCH: Final = object_body(
     LockBatchBody,
-    object_of(
-        LockBatchBody,
-        consumer_group=JsonField("consumerGroup", TEXT),
-        client_id=JsonField("clientId", TEXT),
-        queues=JsonField("mqSet", _QUEUES),
-        is_only_this_broker=JsonField("onlyThisBroker", BOOL),
-    ),
+    consumer_group=JsonField("consumerGroup", TEXT),
+    client_id=JsonField("clientId", TEXT),
+    queues=JsonField("mqSet", _QUEUES),
+    is_only_this_broker=JsonField("onlyThisBroker", BOOL),
 )
-LOCKED_QUEUES: Final = json_body(
-    LockedQueuesBody, object_of(LockedQueuesBody, queues=JsonField("lockOKMQSet", _QUEUES))
-)
-RESET_OFFSETS: Final = json_body(
-    ResetOffsetsBody,
-    object_of(ResetOffsetsBody, offsets=JsonField("offsetTable", entries_of(QUEUE, INT64))),
-)
+LOCKED_QUEUES: Final = object_body(LockedQueuesBody, queues=JsonField("lockOKMQSet", _QUEUES))
+
+
+def _by_queue(form: Form[Any]) -> JsonField:
+    """Returns the member that has something of each queue."""
+    return JsonField("offsetTable", entries_of(QUEUE, form))
+
+
+RESET_OFFSETS: Final = object_body(ResetOffsetsBody, offsets=_by_queue(INT64))
 
 _QUEUE_DATA: Final = object_of(
     QueueData,
@@ -86,54 +85,37 @@ _BROKER_DATA: Final = object_of(
     broker_name=JsonField("brokerName", TEXT),
     broker_addresses=JsonField("brokerAddrs", entries_of(INT64, TEXT)),
 )
-TOPIC_ROUTE: Final = json_body(
+TOPIC_ROUTE: Final = object_body(
     TopicRouteBody,
-    object_of(
-        TopicRouteBody,
-        derived=lambda _route: {"filterServerTable": {}},
-        queues=JsonField("queueDatas", items_of(_QUEUE_DATA, tuple)),
-        brokers=JsonField("brokerDatas", items_of(_BROKER_DATA, tuple)),
-    ),
+    derived=lambda _route: {"filterServerTable": {}},
+    queues=JsonField("queueDatas", items_of(_QUEUE_DATA, tuple)),
+    brokers=JsonField("brokerDatas", items_of(_BROKER_DATA, tuple)),
 )
 
-TOPIC_STATS: Final = json_body(
+TOPIC_STATS: Final = object_body(
     TopicStatsBody,
-    object_of(
-        TopicStatsBody,
-        offsets=JsonField(
-            "offsetTable",
-            entries_of(
-                QUEUE,
-                object_of(
-                    TopicOffsets,
-                    min_offset=JsonField("minOffset", INT64),
-                    max_offset=JsonField("maxOffset", INT64),
-                    last_update_ms=JsonField("lastUpdateTimestamp", INT64),
-                ),
-            ),
+    offsets=_by_queue(
+        object_of(
+            TopicOffsets,
+            min_offset=JsonField("minOffset", INT64),
+            max_offset=JsonField("maxOffset", INT64),
+            last_update_ms=JsonField("lastUpdateTimestamp", INT64),
         ),
-        put_tps=JsonField("topicPutTps", FLOAT),
     ),
+    put_tps=JsonField("topicPutTps", FLOAT),
 )
-CONSUME_STATS: Final = json_body(
+CONSUME_STATS: Final = object_body(
     ConsumeStatsBody,
-    object_of(
-        ConsumeStatsBody,
-        offsets=JsonField(
-            "offsetTable",
-            entries_of(
-                QUEUE,
-                object_of(
-                    GroupOffsets,
-                    broker_offset=JsonField("brokerOffset", INT64),
-                    consumer_offset=JsonField("consumerOffset", INT64),
-                    pull_offset=JsonField("pullOffset", INT64),
-                    last_timestamp_ms=JsonField("lastTimestamp", INT64),
-                ),
-            ),
+    offsets=_by_queue(
+        object_of(
+            GroupOffsets,
+            broker_offset=JsonField("brokerOffset", INT64),
+            consumer_offset=JsonField("consumerOffset", INT64),
+            pull_offset=JsonField("pullOffset", INT64),
+            last_timestamp_ms=JsonField("lastTimestamp", INT64),
         ),
-        consume_tps=JsonField("consumeTps", FLOAT),
     ),
+    consume_tps=JsonField("consumeTps", FLOAT),
 )
 
 
@@ -174,11 +156,9 @@ def _decode_spans(found: ConfigValue, name: str) -> Mapping[MessageQueue, QueueT
     }
 
 
-TIME_SPANS: Final = json_body(
-    TimeSpansBody,
-    object_of(TimeSpansBody, spans=JsonField("consumeTimeSpanSet", Form(_encode_spans, _decode_spans))),
+TIME_SPANS: Final = object_body(
+    TimeSpansBody, spans=JsonField("consumeTimeSpanSet", Form(_encode_spans, _decode_spans))
 )
-CORRECTION_OFFSETS: Final = json_body(
-    CorrectionOffsetsBody,
-    object_of(CorrectionOffsetsBody, offsets=JsonField("correctionOffsets", entries_of(INT32, INT64))),
+CORRECTION_OFFSETS: Final = object_body(
+    CorrectionOffsetsBody, offsets=JsonField("correctionOffsets", entries_of(INT32, INT64))
 )

@@ -8,65 +8,59 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from seglog.remoting.admin_bodies import ConfigBody, GroupListBody, NamesBody
-from seglog.remoting.body_json.body_codec import json_body
+from seglog.remoting.body_json.body_codec import json_body, object_body
 from seglog.remoting.body_json.fields import (
     ANY,
     BOOL,
     INT32,
     INT64,
+    OBJECT,
     TEXT,
     Form,
     JsonField,
     items_of,
     object_of,
-    refusal,
 )
-from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.subscription_group import (
+    GROUP_FIELD_NAMES,
+    GROUP_FIELDS,
+    GroupFieldKind,
+    SubscriptionGroup,
+)
 from seglog.storage.format.config import ConfigValue
 
-_KNOWN: Final = {
-    "name": JsonField("groupName", TEXT),
-    "is_consume_enabled": JsonField("consumeEnable", BOOL),
-    "is_from_min_enabled": JsonField("consumeFromMinEnable", BOOL),
-    "is_broadcast_enabled": JsonField("consumeBroadcastEnable", BOOL),
-    "is_orderly": JsonField("consumeMessageOrderly", BOOL),
-    "retry_queue_nums": JsonField("retryQueueNums", INT32),
-    "retry_max_times": JsonField("retryMaxTimes", INT32),
-    "retry_policy": JsonField("groupRetryPolicy", ANY),
-    "broker_id": JsonField("brokerId", INT64),
-    "slow_broker_id": JsonField("whichBrokerWhenConsumeSlowly", INT64),
-    "is_notified": JsonField("notifyConsumerIdsChangedEnable", BOOL),
-    "sys_flag": JsonField("groupSysFlag", INT32),
-    "consume_timeout_minutes": JsonField("consumeTimeoutMinute", INT32),
-    "attributes": JsonField("attributes", ANY),
+_FORMS: Final[Mapping[GroupFieldKind, Form[Any]]] = {
+    GroupFieldKind.TEXT: TEXT,
+    GroupFieldKind.FLAG: BOOL,
+    GroupFieldKind.INT32: INT32,
+    GroupFieldKind.INT64: INT64,
+    GroupFieldKind.ANY: ANY,
+    GroupFieldKind.OBJECT: OBJECT,
 }
-_KNOWN_NAMES: Final = frozenset(field.name for field in _KNOWN.values())
 _GROUP_FIELDS: Final = object_of(
     SubscriptionGroup,
     derived=lambda group: {str(name): value for name, value in group.unknown.items()},
-    **_KNOWN,
+    **{field.attribute: JsonField(field.name, _FORMS[field.kind]) for field in GROUP_FIELDS},
 )
 
 
 def _decode_group(found: ConfigValue, name: str) -> SubscriptionGroup:
     group = _GROUP_FIELDS.decode(found, name)
-    if not isinstance(group.attributes, Mapping):
-        raise refusal("attributes", "an object", group.attributes)
     entries = found.items() if isinstance(found, Mapping) else ()
-    return replace(group, unknown={key: value for key, value in entries if key not in _KNOWN_NAMES})
+    return replace(group, unknown={key: value for key, value in entries if key not in GROUP_FIELD_NAMES})
 
 
 GROUP_FORM: Final = Form[SubscriptionGroup](_GROUP_FIELDS.encode, _decode_group)
 GROUP: Final = json_body(SubscriptionGroup, GROUP_FORM)
-GROUP_LIST: Final = json_body(
-    GroupListBody, object_of(GroupListBody, groups=JsonField("groupConfigList", items_of(GROUP_FORM, tuple)))
+GROUP_LIST: Final = object_body(
+    GroupListBody, groups=JsonField("groupConfigList", items_of(GROUP_FORM, tuple))
 )
 _NAMES: Final = items_of(TEXT, frozenset, order=str)
-TOPIC_NAMES: Final = json_body(NamesBody, object_of(NamesBody, names=JsonField("topicList", _NAMES)))
-GROUP_NAMES: Final = json_body(NamesBody, object_of(NamesBody, names=JsonField("groupList", _NAMES)))
+TOPIC_NAMES: Final = object_body(NamesBody, names=JsonField("topicList", _NAMES))
+GROUP_NAMES: Final = object_body(NamesBody, names=JsonField("groupList", _NAMES))
 
 
 def _decode_table(found: ConfigValue, _name: str) -> ConfigBody:
