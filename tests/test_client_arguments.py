@@ -41,6 +41,7 @@ from tests.support.wrong_arguments import (
 )
 
 CONFIG = {
+    "compatible_with": ("5.4", "", "4.9.8", 5, None),
     "retention_policy": ("REFUSE", "", 5, None, GuardPolicy.PARK),
     "broker_name": NO_TEXTS,
     "address": NO_TEXTS,

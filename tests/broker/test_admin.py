@@ -218,6 +218,15 @@ def test_finding_4_of_the_broker_what_is_forbidden_goes_with_its_group(broker):
     assert table["forbiddenTable"] == {"other": {"T": 4}}
 
 
+def test_what_is_forbidden_to_a_group_that_is_not_there_goes_when_it_is_deleted(broker):
+    broker.groups.forbid("g", "T", True)
+    broker.groups.forbid("other", "T", True)
+    header = DeleteGroupHeader("g", False)
+    assert ask(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, header).code is ResponseCode.SUCCESS
+    assert not broker.groups.is_forbidden("g", "T")
+    assert broker.groups.is_forbidden("other", "T")
+
+
 def test_groups_come_with_what_is_forbidden_to_them(broker):
     broker.groups.put(SubscriptionGroup("g", retry_max_times=3))
     broker.groups.forbid("g", "T", True)

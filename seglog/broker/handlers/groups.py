@@ -42,8 +42,12 @@ def delete_group(state: BrokerState, call: Call[DeleteGroupHeader]) -> Response:
     header = call.header
     if state.groups.get(header.group_name) is not None:
         state.groups.delete(header.group_name)
+    else:
+        state.groups.permit(header.group_name)
     if header.cleans_offsets:
         state.offsets.delete(header.group_name, client_id=call.peer.client_id)
+    elif state.config.release.revives_deleted_groups:
+        state.groups.find(header.group_name)
     return Response(ResponseCode.SUCCESS)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Final
 
-from seglog.arguments import as_enum, as_flag, as_int, as_text, refusal
+from seglog.arguments import as_choice, as_enum, as_flag, as_int, as_text, refusal
+from seglog.broker.settings.releases import NEWEST_RELEASE, RELEASES, ReleaseRules
 from seglog.remoting.topics import PERM_READ_WRITE
 
 _LAST_HOUR: Final = 23
@@ -69,6 +70,7 @@ class BrokerConfig:
             them: what no group reads counts as needed until it is old.
         disk_refuse_percent: On a disk that is fuller, sends are refused, until ``disk_force_percent`` is
             reached again.
+        compatible_with: Release of RocketMQ that the broker does as, where they differ.
     """
 
     cluster_name: str = "DefaultCluster"
@@ -103,6 +105,7 @@ class BrokerConfig:
     disk_clean_percent: int = 75
     disk_force_percent: int = 85
     disk_refuse_percent: int = 90
+    compatible_with: str = NEWEST_RELEASE
 
     def __post_init__(self) -> None:
         """Checks the settings.
@@ -129,3 +132,9 @@ class BrokerConfig:
         for hour in self.retention_delete_hours:
             as_int("retention_delete_hours", hour, 0, _LAST_HOUR)
         as_enum("retention_policy", GuardPolicy, self.retention_policy)
+        as_choice("compatible_with", RELEASES, self.compatible_with)
+
+    @property
+    def release(self) -> ReleaseRules:
+        """What the release does that the broker is compatible with."""
+        return RELEASES[self.compatible_with]

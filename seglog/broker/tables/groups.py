@@ -177,6 +177,17 @@ class GroupTable(NamedTable[SubscriptionGroup]):
                 forbidden[name] = topics
             self._save_with(self._values, forbidden)
 
+    def permit(self, name: str) -> None:
+        """Forgets what is forbidden to a group, which need not exist, and saves the table.
+
+        Raises:
+            FullError: There is no space; nothing has changed.
+        """
+        with self._changing():
+            if name in self._forbidden:
+                forbidden = {key: perms for key, perms in self._forbidden.items() if key != name}
+                self._save_with(self._values, forbidden)
+
     def _may_create(self, name: str) -> bool:
         if not self._config.auto_create_groups and not name.startswith(SYSTEM_GROUP_PREFIX):
             return False

@@ -1,0 +1,39 @@
+"""What the releases of RocketMQ do differently: one table, with a row for each that ours was held against.
+
+A broker does as one of them (``BrokerConfig.compatible_with``); what all do alike is in the handlers. The
+differential test asks the real ones (``tests/interop/brokers/test_broker_alike.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRules:
+    """What one release does where others do something else.
+
+    Attributes:
+        revives_deleted_groups: Whether a group whose deletion keeps its offsets (DELETE_SUBSCRIPTIONGROUP with
+            cleanOffset=false) is there again at once with usual settings, if groups are created by their
+            first use. Then commits and resets of it are taken, which are refused with 26 otherwise.
+    """
+
+    # LiteMetadataUtil.isLiteGroupType looks the group up, and that creates it: after the deletion in 5.5.0,
+    # before it in 5.5.1, not at all in 5.4.0.
+    revives_deleted_groups: bool = False
+
+
+RELEASES: Final[Mapping[str, ReleaseRules]] = MappingProxyType(
+    {
+        "5.4.0": ReleaseRules(),
+        "5.5.0": ReleaseRules(revives_deleted_groups=True),
+        "5.5.1": ReleaseRules(),
+    }
+)
+"""By version, the oldest first."""
+
+NEWEST_RELEASE: Final = "5.5.1"
