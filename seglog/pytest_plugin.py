@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def seglog_broker(tmp_path: Path) -> Iterator[VirtualBroker]:
-    """A RocketMQ-compatible broker without sockets or threads, whose time the test moves."""
+    """A RocketMQ-compatible broker without sockets, whose time the test moves.
+
+    What it does by time it does in the thread of the test. Its store has threads as every store that is open
+    for writing: they flush, index, seal and make files ahead, and end with the broker.
+    """
     from seglog.testing import VirtualBroker  # loads the engine
 
     with VirtualBroker.at(tmp_path / "seglog-broker") as broker:

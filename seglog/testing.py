@@ -5,8 +5,10 @@
         broker.advance("2h")
         assert [message.body for message in broker.messages("orders")] == [b"42 apples"]
 
-With pytest the fixture ``seglog_broker`` is one of these. Nothing runs beside the test: what a broker does by
-time it does in :meth:`advance`, at its moment.
+With pytest the fixture ``seglog_broker`` is one of these. What a broker does by time it does in
+:meth:`advance`, at its moment and in the thread of the test. Beside the test run the threads that every store
+has which is open for writing; no answer and no byte depends on when they have their turns, and they end with
+the broker.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
         link = LocalLink(broker)
 
 It has no sockets. What it does by time has a thread for each duty, which ends with :meth:`Broker.close`. On
-a virtual clock there are none, and :meth:`Broker.advance` does what falls into the time that passes:
+a virtual clock duties have none (the store has its own), and :meth:`Broker.advance` does what falls into the
+time that passes:
 
     with Broker.open(path, clock=VirtualClock()) as broker:
         broker.advance("2h")

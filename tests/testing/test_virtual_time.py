@@ -190,3 +190,19 @@ def test_clients_of_a_link_go_by_the_time_of_its_broker(seglog_broker):
         consumer.run_until_idle()
     assert seen == [b"1", b"2", b"2", b"3"]
     assert {message.born_timestamp_ms for message in seglog_broker.messages("orders")} == {START_MS}
+
+
+def test_under_virtual_time_only_the_store_has_threads_and_they_end_with_the_broker(tmp_path):
+    before = set(threading.enumerate())
+
+    def names():
+        return {thread.name for thread in set(threading.enumerate()) - before}
+
+    with VirtualBroker.at(tmp_path) as broker:
+        retry_ladder(broker)
+        idle_days(broker)
+        held_pull = pull(broker, "orders", 99, flags=HOLD, suspend_timeout_ms=1_000)
+        assert held_pull.code is not ResponseCode.SUCCESS
+        of_the_store = {"seglog-flush", "seglog-index", "seglog-point", "seglog-seal"}
+        assert names() - {"seglog-ahead"} == of_the_store
+    assert names() == set()

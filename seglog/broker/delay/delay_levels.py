@@ -22,6 +22,8 @@ _LEVEL: Final = re.compile(r"([0-9]{1,9})([smhd])")
 _INT: Final = re.compile(r"[+-]?[0-9]{1,19}")
 MAX_LEVELS: Final = 99
 """A store reads levels of two digits."""
+TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+"""Properties that say when a message is due by RocketMQ's other way; a level goes before them."""
 
 
 class DelayLevels:
@@ -84,7 +86,7 @@ class Held(NamedTuple):
 
 
 def hold(raw: bytes, topic: str, queue_id: int, level: int) -> Held:
-    """Returns how the delay topic holds a message.
+    """Returns how the delay topic holds a message; what it says of timers is taken away.
 
     Args:
         raw: Its properties, stored form.
@@ -93,7 +95,7 @@ def hold(raw: bytes, topic: str, queue_id: int, level: int) -> Held:
         level: How long it waits, from 1 on.
     """
     properties = {
-        **props.decode_properties(raw),
+        **{name: value for name, value in props.decode_properties(raw).items() if name not in TIMERS},
         props.DELAY: str(level),
         props.REAL_TOPIC: topic,
         props.REAL_QUEUE_ID: str(queue_id),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from seglog.broker.delay.delay_levels import TIMERS
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS, TopicConfig, topic_name_problem
@@ -41,7 +42,6 @@ _KNOWN: Final = re.compile(
 """The properties that a broker looks at; the others need not be decoded."""
 _PLAIN: Final = frozenset((b"UNIQ_KEY", b"TAGS", b"WAIT"))
 _STAMPED: Final = (CLUSTER, MSG_REGION, TRACE_ON)
-_TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 
 
 class StoredProperties(NamedTuple):
@@ -141,13 +141,22 @@ def complete_properties(
     level = 0
     if not known.keys() <= _PLAIN:
         found = props.decode_properties(raw)
-        level = state.delivery.levels.level_of(found.get(props.DELAY))
-        refusal = _refuse_unserved(
-            state.config, found, is_delayed_retry=level > 0 and reconsume_times > 0, level=level
-        )
-        if refusal is not None:
-            return refusal
-        for name in (*_STAMPED, POP_CK, *(_TIMERS if level > 0 else ())):
+        is_transaction = found.get("TRAN_MSG", "").lower() == "true"
+        # Elsewhere RocketMQ does not look at the level, not even whether it is a number.
+        if (reconsume_times > 0) if is_transaction else may_wait(sys_flag):
+            level = state.delivery.levels.level_of(found.get(props.DELAY))
+        # A message of a transaction that is tried again was committed before.
+        if is_transaction and level <= 0:
+            host = state.config.address.rpartition(":")[0]
+            return refuse(
+                ResponseCode.NO_PERMISSION, f"the broker[{host}] sending transaction message is forbidden"
+            )
+        if level <= 0 and any(name in found for name in TIMERS):
+            return refuse(
+                ResponseCode.SYSTEM_ERROR,
+                "accurate timer message is not enabled, timerWheelEnable is false",
+            )
+        for name in (*_STAMPED, POP_CK):
             found.pop(name, None)
         raw = props.encode_properties(found)
     elif raw and raw[-1] != props.ENTRY_END:
@@ -168,20 +177,3 @@ def complete_properties(
 def may_wait(sys_flag: int) -> bool:
     """Returns whether a delay level counts: it does not for what opens or undoes a transaction."""
     return flags.takes_queue_offset(sys_flag)
-
-
-def _refuse_unserved(
-    config: BrokerConfig, found: dict[str, str], *, is_delayed_retry: bool, level: int
-) -> Response | None:
-    # A message of a transaction that is tried again was committed before.
-    if found.get("TRAN_MSG", "").lower() == "true" and not is_delayed_retry:
-        return refuse(
-            ResponseCode.NO_PERMISSION,
-            f"the broker[{config.address.rpartition(':')[0]}] sending transaction message is forbidden",
-        )
-    if level <= 0 and any(name in found for name in _TIMERS):
-        return refuse(
-            ResponseCode.SYSTEM_ERROR,
-            "accurate timer message is not enabled, timerWheelEnable is false",
-        )
-    return None

@@ -17,9 +17,9 @@ class ReleaseRules:
     """What one release does where others do something else.
 
     Attributes:
-        revives_deleted_groups: Whether a group whose deletion keeps its offsets (DELETE_SUBSCRIPTIONGROUP with
-            cleanOffset=false) is there again at once with usual settings, if groups are created by their
-            first use. Then commits and resets of it are taken, which are refused with 26 otherwise.
+        revives_deleted_groups: Whether a group whose deletion keeps its offsets (DELETE_SUBSCRIPTIONGROUP
+            with cleanOffset=false) is there again at once with usual settings, if groups are created by
+            their first use. Then commits and resets of it are taken, which are refused with 26 otherwise.
     """
 
     # LiteMetadataUtil.isLiteGroupType looks the group up, and that creates it: after the deletion in 5.5.0,

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from seglog.arguments import MAX_I64
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.config import ConfigValue
 
@@ -24,11 +25,13 @@ class Attribute:
     Attributes:
         values: What it may be; empty if it is a whole number.
         least: The least number.
+        most: The greatest number.
         is_changeable: Whether it can be set or changed once the topic is made.
     """
 
     values: frozenset[str] = frozenset()
     least: int = 0
+    most: int = MAX_I64
     is_changeable: bool = True
 
     def problem(self, value: str) -> str | None:
@@ -37,9 +40,9 @@ class Attribute:
             return (
                 None if value in self.values else f"value is not in set: [{', '.join(sorted(self.values))}]"
             )
-        if value.removeprefix("-").isdecimal() and self.least <= int(value) < 1 << 63:
+        if value.removeprefix("-").isdecimal() and self.least <= int(value) <= self.most:
             return None
-        return f"value is not in range({self.least}, {(1 << 63) - 1})"
+        return f"value is not in range({self.least}, {self.most})"
 
 
 Attributes = Mapping[str | int, ConfigValue]
@@ -52,7 +55,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     ),
     "reserve.time": Attribute(least=-1),
 }
-GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {"priority.factor": Attribute()}
+GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {"priority.factor": Attribute(most=100)}
 
 
 def alter_attributes(

@@ -159,7 +159,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
     def forbid(self, name: str, topic: str, is_forbidden: bool) -> None:
         """Sets whether a group may not read a topic, and saves the table.
 
-        RocketMQ forgets what is forbidden in all other topics of the group when one is permitted again.
+        What is forbidden in other topics stays; RocketMQ forgets it when one is permitted.
 
         Raises:
             FullError: There is no space; nothing has changed.

@@ -12,7 +12,7 @@ from typing_extensions import override
 from seglog.broker.broker import Broker
 from seglog.broker.delay.delay_levels import DelayLevels
 from seglog.broker.settings.config import BrokerConfig
-from seglog.clock import VirtualClock
+from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError, InvalidArgumentError
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -340,3 +340,83 @@ def test_the_log_says_nothing_when_all_is_well(broker: Broker, caplog):
         send_delayed(broker, 1)
         broker.advance("1h")
     assert caplog.text == ""
+
+
+class SetBackClock(VirtualClock):
+    """A clock whose wall can be set back; what is monotonic goes on."""
+
+    back_ms = 0
+
+    @override
+    def now_ms(self) -> int:
+        """Returns the wall's time."""
+        return super().now_ms() - self.back_ms
+
+
+@pytest.fixture
+def set_back(tmp_path):
+    clock = SetBackClock(START_MS)
+    with open_broker(tmp_path / "set back", clock) as broker:
+        yield clock, broker
+
+
+HOUR_MS = 3_600_000
+TWO_HOURS = 18
+"""Delay level."""
+
+
+def test_after_the_wall_clock_went_back_an_hour_what_waited_for_less_comes_at_once(set_back):
+    clock, broker = set_back
+    send_delayed(broker, TWO_HOURS, b"young")
+    broker.advance("59m")
+    assert bodies(broker) == []
+    clock.back_ms = HOUR_MS
+    broker.run_due()
+    assert bodies(broker) == [b"young"]
+
+
+def test_after_the_wall_clock_went_back_an_hour_what_waited_for_longer_comes_an_hour_late(set_back):
+    clock, broker = set_back
+    send_delayed(broker, TWO_HOURS, b"old")
+    broker.advance("61m")
+    clock.back_ms = HOUR_MS
+    broker.advance(2 * HOUR_MS - 60_000 - 1)
+    assert bodies(broker) == []
+    broker.advance(1)
+    assert bodies(broker) == [b"old"]
+
+
+def test_after_the_wall_clock_went_back_a_level_keeps_its_order(set_back):
+    clock, broker = set_back
+    send_delayed(broker, TWO_HOURS, b"old")
+    broker.advance("90m")
+    send_delayed(broker, TWO_HOURS, b"young")
+    clock.back_ms = HOUR_MS
+    broker.advance("1h")
+    assert bodies(broker) == []
+    broker.advance("30m")
+    assert bodies(broker) == [b"old"]
+    broker.advance("90m")
+    assert bodies(broker) == [b"old", b"young"]
+
+
+def test_after_the_wall_clock_went_back_threads_on_real_time_see_it_within_a_second(tmp_path):
+    clock = SetBackSystemClock()
+    with Broker.open(tmp_path, clock=clock) as broker:
+        send_delayed(broker, TWO_HOURS, b"young")
+        clock.back_ms = HOUR_MS
+        until = time.monotonic() + patience_s(10)
+        while not bodies(broker) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert bodies(broker) == [b"young"]
+
+
+class SetBackSystemClock(SystemClock):
+    """The machine's clock, whose wall can be set back."""
+
+    back_ms = 0
+
+    @override
+    def now_ms(self) -> int:
+        """Returns the wall's time."""
+        return super().now_ms() - self.back_ms

@@ -21,6 +21,7 @@ from seglog.remoting.peer import Peer
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.properties import decode_properties, encode_properties
+from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.writes.flush import Durability
 from tests.support.brokers import open_broker, send, send_header
 from tests.support.narrow import not_none
@@ -144,6 +145,18 @@ def test_what_is_refused_is_not_stored(
 def test_what_would_never_come_out_again_is_refused(broker: Broker, properties, code):
     assert send(broker, "T", properties=encode_properties(properties)).code is code
     assert broker.store.queues() == []
+
+
+@pytest.mark.parametrize("sys_flag", [TRANSACTION_PREPARED, TRANSACTION_ROLLBACK])
+def test_the_level_of_what_opens_or_undoes_a_transaction_is_not_looked_at(broker: Broker, sys_flag):
+    header = SendMessageHeader("pg", "T", "TBW102", 4, 0, sys_flag, 1_234, 0, b"DELAY\x01three\x02")
+    answer = broker.dispatch(Request(RequestCode.SEND_MESSAGE_V2, header, b"x"))
+    assert answer.code is ResponseCode.SUCCESS
+
+
+def test_a_transaction_is_refused_before_its_level_is_looked_at(broker: Broker):
+    raw = encode_properties({"DELAY": "three", "TRAN_MSG": "true"})
+    assert send(broker, "T", properties=raw).code is ResponseCode.NO_PERMISSION
 
 
 @pytest.mark.parametrize("properties", [{"DELAY": "0"}, {"DELAY": "-1"}, {"TRAN_MSG": "false"}], ids=str)

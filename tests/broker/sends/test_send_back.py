@@ -13,6 +13,7 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
 from seglog.errors import FullError
+from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendMessageHeader
@@ -306,6 +307,16 @@ def test_a_delayed_message_that_fails_is_tried_again_like_any_other(broker: Brok
     again = last(broker, "%RETRY%cg")
     assert (again.properties["DELAY"], again.properties["REAL_TOPIC"]) == ("3", "%RETRY%cg")
     assert again.properties["RETRY_TOPIC"] == "T"
+
+
+def test_what_a_message_of_a_batch_says_of_timers_goes_when_it_is_tried_again(broker: Broker):
+    raw = encode_properties({"TIMER_DELAY_SEC": "5", "KEYS": "k"})
+    send(broker, "T", MessageBatch([BatchMessage(b"x", raw)]), code=RequestCode.SEND_BATCH_MESSAGE)
+    send_back(broker, last(broker, "T").phy_offset)
+    broker.advance("10s")
+    again = last(broker, "%RETRY%cg").properties
+    assert again["KEYS"] == "k"
+    assert "TIMER_DELAY_SEC" not in again
 
 
 def test_a_broker_that_takes_no_messages_takes_none_back(tmp_path):

@@ -1,4 +1,4 @@
-"""A broker does as the release of RocketMQ that it is compatible with; what the real ones do is asked in interop."""
+"""A broker does as the release of RocketMQ that it is compatible with; interop asks the real ones."""
 
 from __future__ import annotations
 

@@ -24,6 +24,12 @@ def test_attribute_changes_of_another_form_are_refused(changes):
         alter_attributes({}, changes)
 
 
+def test_a_priority_factor_is_a_percentage():
+    assert alter_attributes({}, "+priority.factor=100", GROUP_ATTRIBUTES) == {"priority.factor": "100"}
+    with pytest.raises(InvalidArgumentError, match=r"^value is not in range\(0, 100\)\n"):
+        alter_attributes({}, "+priority.factor=101", GROUP_ATTRIBUTES)
+
+
 @pytest.mark.parametrize(
     ("before", "changes", "says"),
     [

@@ -1,200 +1,134 @@
-"""The same random requests to our broker and to the real one: the same codes, offsets and messages.
+"""The same random requests to our broker and to the real ones: the same codes, offsets and messages.
 
-A difference names the seed, the step and what was asked. What differs on purpose and is met on the way
-stands in :data:`ON_PURPOSE`; what would lead the two apart is never asked, see ``sequences.py``.
+What differs on purpose is in ``differences.py``; each row shows here. A failure names the seed, the step and
+what was asked, and ends with the line that repeats it. ``--full`` asks as much as
+``tools/broker-campaign --full``.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from seglog.broker.broker import Broker
-from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.tables.groups import group_to_config
-from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request
-from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
-from seglog.remoting.peer import Peer
-from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.message import decode_message_id
-from tests.interop.judging.alike import Essence, essence
-from tests.interop.judging.java_broker import JavaBroker
+from tests.interop.judging import toolchain
+from tests.interop.judging.differences import DIFFERENCES, is_left_out
+from tests.interop.judging.differential import (
+    FULL_SEQUENCES,
+    FULL_STEPS,
+    DifferenceError,
+    Differential,
+    command_of,
+    differing_fields,
+    seed_of,
+)
 from tests.interop.judging.judge import Judge
-from tests.interop.judging.questions import Geometry
-from tests.interop.judging.sequences import CLIENTS, DELAY_LEVELS, Sequence
-from tests.interop.judging.wire import encode_answer
-from tests.support.scale import repeatable, scaled, seed_of_the_day
+from tests.interop.judging.requests import clone, commit, make_group, pull, query, reset, send
+from tests.interop.judging.sequences import Step
+from tests.support.machine.patience import patience_s
+from tests.support.scale import scaled, seed_of_the_day
 
 pytestmark = pytest.mark.interop
 
-SEQUENCES = scaled(12, 1_500)
-JUDGED = (49, 62, 67, 74)
-"""Seeds that showed differences once."""
-OF_THE_DAY = scaled(6, 300)
-STEPS = 200
-GEOMETRY = Geometry(16 << 20, 20_000, 500, 20_000)
-SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+ROOT = Path(__file__).parents[3]
+RELEASES = (toolchain.DEFAULT_VERSION, toolchain.NEWEST_VERSION)
+FIXED_SEEDS = range(1, 13)
+OF_THE_DAY = scaled(6, FULL_SEQUENCES)
+STEPS = scaled(200, FULL_STEPS)
 
 
-class Silent:
-    """A connection that tells its client nothing; each is equal only to itself."""
-
-    def notify(self, request: Request) -> None:
-        """Drops it."""
-
-
-PEERS = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), Silent()) for name in CLIENTS}
-
-
-@dataclass(frozen=True)
-class OnPurpose:
-    """One difference that is meant.
-
-    Attributes:
-        field: What differs.
-        why: The reason.
-        holds: Whether this is such a case: of the request, our answer and theirs.
-    """
-
-    field: str
-    why: str
-    holds: Callable[[Request, Essence, Essence], bool]
+@pytest.fixture(scope="module", params=RELEASES)
+def differential(request, judge: Judge, tmp_path_factory):
+    """Both brokers of one release after the other."""
+    with Judge(request.param) as of_release:
+        of_release.build()
+        with Differential(request.param, tmp_path_factory.mktemp("alike"), of_release) as both:
+            yield both
 
 
-ON_PURPOSE = (
-    OnPurpose(
-        "remark",
-        "what is too long, and how long it may be, is said; RocketMQ has one sentence for all",
-        lambda request, ours, _theirs: request.code in SENDS and ours["code"] == ResponseCode.MESSAGE_ILLEGAL,
-    ),
-    OnPurpose(
-        "remark",
-        "a pull of a queue that is not there names the group where RocketMQ has the client's address",
-        lambda request, ours, _theirs: (
-            request.code == RequestCode.PULL_MESSAGE and ours["code"] == ResponseCode.INVALID_PARAMETER
-        ),
-    ),
-    OnPurpose(
-        "nextBeginOffset",
-        "a full answer also steps over what does not match behind its last message",
-        lambda request, ours, theirs: (
-            isinstance(request.header, PullMessageHeader)
-            and request.header.subscription not in (None, "", "*")
-            and ours["code"] == ResponseCode.SUCCESS
-            and len(ours["messages"]) == request.header.max_msg_nums
-            and int(ours["nextBeginOffset"]) > int(theirs["nextBeginOffset"])
-        ),
-    ),
-)
-
-
-@pytest.fixture(scope="module")
-def brokers(judge: Judge, tmp_path_factory):
-    """Ours and the real one, each on its own empty directory."""
-    folder = tmp_path_factory.mktemp("alike")
-    settings = {"brokerName": "broker-a", "rejectTransactionMessage": True, "enablePropertyFilter": True}
-    config: dict[str, Any] = {"timerWheelEnable": False, "messageDelayLevel": DELAY_LEVELS}
-    # Ours writes no __CRC32# here, as the real one by default: physical offsets are then the same.
-    with (
-        judge.broker(folder / "theirs", GEOMETRY, settings=settings, **config) as theirs,
-        Broker.open(
-            folder / "ours",
-            segment_size_bytes=GEOMETRY.segment_size_bytes,
-            queue_file_size_bytes=GEOMETRY.queue_file_size_bytes,
-            record_crc=False,
-            config=BrokerConfig(delay_levels=DELAY_LEVELS),
-        ) as ours,
-    ):
-        yield ours, theirs
-
-
-def _of_the_day(number):
-    return int.from_bytes(hashlib.sha256(f"{seed_of_the_day()} {number}".encode()).digest()[:4], "big")
-
-
-@pytest.mark.parametrize("seed", [*range(1, SEQUENCES + 1), *JUDGED])
-def test_random_requests_are_answered_alike(brokers, seed):
-    ours, theirs = brokers
-    _compare(ours, theirs, seed)
+@pytest.mark.parametrize("seed", FIXED_SEEDS)
+def test_random_requests_are_answered_alike(differential, seed):
+    differential.run(seed, STEPS)
 
 
 @pytest.mark.parametrize("number", range(OF_THE_DAY))
-def test_random_requests_of_the_day_are_answered_alike(brokers, number):
-    ours, theirs = brokers
-    with repeatable(seed_of_the_day()):
-        _compare(ours, theirs, _of_the_day(number))
+def test_random_requests_of_the_day_are_answered_alike(differential, number):
+    differential.run(seed_of(seed_of_the_day(), number), STEPS)
 
 
-def _compare(ours, theirs, seed):
-    sequence = Sequence(seed, ours)
-    base, their_base = (
-        _end_of_log(ask, seed) for ask in (lambda r: encode_answer(r, ours.dispatch(r)), theirs.ask)
+def test_what_differs_on_purpose_differs_as_its_row_says_and_nothing_else_does(differential):
+    try:
+        for number, row in enumerate(DIFFERENCES):
+            _show(row, differential, differential.pair.bases(number))
+    finally:
+        differential.begin_anew()  # the two hold different things by now
+
+
+def _show(row, differential, bases):
+    *before, last = row.shown_by
+    for request in before:
+        is_apart = is_left_out(request, differential.pair.ours) is row
+        ours, theirs = differential.pair.ask(Step("c1", request), bases)
+        assert is_apart or not differing_fields(request, ours, theirs), row.name
+    ours, theirs = differential.pair.ask(Step("c1", last), bases)
+    there = row.there if row.is_in(differential.release) else row.here
+    assert (row.looks_at(ours), row.looks_at(theirs)) == (row.here, there), row.name
+    if row.leads_apart is None:
+        assert differing_fields(last, ours, theirs) == [], row.name
+        for field in ours.keys() - set(row.fields):
+            assert differing_fields(last, {**ours, field: "another"}, theirs), (row.name, field)
+
+
+def test_offsets_that_are_cloned_while_a_reset_is_pending_count_once_it_was_sent(differential):
+    pair, topic, source, target = differential.pair, "cloned", "clone-source", "clone-target"
+    asked = [
+        *(make_group(group) for group in (source, target)),
+        *(send(topic) for _ in range(9)),
+        commit(source, topic, 5),
+        reset(target, topic, 8),
+        clone(source, target, topic),
+        query(target, topic),
+        pull(target, topic, 2),
+        query(target, topic),
+    ]
+    bases = pair.bases(0)
+    answers = [pair.ask(Step("c1", request), bases) for request in asked]
+    for request, (ours, theirs) in zip(asked, answers, strict=True):
+        assert not differing_fields(request, ours, theirs)
+    *_, first, told, second = (ours for ours, _theirs in answers)
+    assert (first["offset"], told["remark"], told["nextBeginOffset"]) == ("8", "OFFSET_RESET", "8")
+    assert second["offset"] == "5"
+
+
+def test_a_difference_is_seen_and_said_with_the_line_that_repeats_it(judge: Judge, tmp_path):
+    # One of the two has deleted groups back, the other has not.
+    another = "5.4.0" if judge.version == "5.5.0" else "5.5.0"
+    with Differential(another, tmp_path, judge) as both:
+        failures = ((seed, error) for seed in FIXED_SEEDS if (error := _failure(both, seed)) is not None)
+        seed, error = next(failures)
+        assert error.__notes__ == [f"to repeat: {command_of(another, seed, STEPS)}"]
+        assert str(_failure(both, seed)) == str(error), "the brokers began anew"
+
+
+def _failure(both, seed):
+    try:
+        both.run(seed, STEPS)
+    except DifferenceError as error:
+        return error
+    return None
+
+
+def test_the_line_that_repeats_a_sequence_runs(judge: Judge):
+    _python, *command = command_of(judge.version, 1, 50).split()
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience_s(120),
     )
-    assert base == their_base, "what went before took the same room"
-    for step in range(STEPS):
-        client, request = sequence.next()
-        answer = essence(request, encode_answer(request, ours.dispatch(request, PEERS[client])), base)
-        expected = essence(request, theirs.ask(request, client), their_base)
-        differing = [
-            name
-            for name in sorted(answer.keys() | expected.keys())
-            if answer.get(name) != expected.get(name) and not _is_on_purpose(name, request, answer, expected)
-        ]
-        assert not differing, f"seed {seed}, step {step}, {request.code}: {request.header}\n" + "\n".join(
-            f"{name}: {answer.get(name)!r} <> {expected.get(name)!r}" for name in differing
-        )
-    assert _state_here(ours, sequence) == _state_there(theirs, sequence)
-
-
-def _is_on_purpose(name: str, request: Request, answer: Essence, expected: Essence) -> bool:
-    if answer.keys() != expected.keys():
-        return False
-    return any(each.field == name and each.holds(request, answer, expected) for each in ON_PURPOSE)
-
-
-def _end_of_log(ask, seed):
-    """Sends a message, and returns where it lies: what follows is counted from there."""
-    header = SendMessageHeader("pg", f"base{seed}", "TBW102", 1, 0, 0, 1, 0, b"UNIQ_KEY\x01base\x02")
-    return decode_message_id(ask(Request(RequestCode.SEND_MESSAGE_V2, header, b"x")).ext["msgId"])[1]
-
-
-def _state_here(broker: Broker, sequence: Sequence) -> dict[str, Any]:
-    """Returns the topics, groups and offsets of a sequence, as the config files would hold them."""
-    offsets: dict[str, dict[int, int]] = {}
-    for (group, topic, queue_id), offset in broker.offsets.all().items():
-        if group in sequence.groups:
-            offsets.setdefault(f"{topic}@{group}", {})[queue_id] = offset
-    return {
-        "topics": {
-            name: dict(made.to_config())
-            for name in sequence.own_topics()
-            if (made := broker.topics.get(name)) is not None
-        },
-        "groups": {
-            name: dict(group_to_config(settings))
-            for name in sequence.groups
-            if (settings := broker.groups.get(name)) is not None
-        },
-        "offsets": offsets,
-    }
-
-
-def _state_there(broker: JavaBroker, sequence: Sequence) -> dict[str, Any]:
-    return {
-        "topics": _of(broker.topics(), sequence.own_topics()),
-        "groups": _of(broker.groups(), sequence.groups),
-        "offsets": {
-            key: queues
-            for key, queues in broker.offsets().items()
-            if key.rpartition("@")[2] in sequence.groups
-        },
-    }
-
-
-def _of(table: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    return {name: table[name] for name in names if name in table}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{judge.version}: 1 sequences, 0 failed, ")

@@ -21,7 +21,8 @@ from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import decode_message
-from tests.interop.judging.alike import ONE_SIDED, plain_remark
+from tests.interop.judging.alike import plain_remark
+from tests.interop.judging.difference_cases import EXPLAINED
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import Geometry
 from tests.interop.judging.wire import encode_answer
@@ -107,8 +108,8 @@ def bodies(records):
 
 
 def essence(answer):
-    ext = {name: value for name, value in answer.ext.items() if name not in ONE_SIDED}
-    remark = plain_remark(answer.remark)
+    ext = {name: value for name, value in answer.ext.items() if name != "seglogDurability"}
+    remark = plain_remark(answer.remark).partition(EXPLAINED)[0].rstrip(" ,")
     if answer.code == ResponseCode.INVALID_PARAMETER:
         remark = remark.partition("consumer:")[0]  # theirs goes on with the client's address
     if remark == "not set any response code":

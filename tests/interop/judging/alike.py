@@ -18,12 +18,11 @@ from tests.interop.judging.wire import WireAnswer, queues_of, resets_of
 
 Essence = dict[str, Any]
 
-ONE_SIDED: Final = frozenset({"seglogDurability"})
-"""Fields that only one of the two gives."""
-
 _OF_CONNECTIONS: Final = frozenset({"clientAddr", "language", "version", "filterClassSource"})
-_PLACES: Final = re.compile(r"[ ,]*\nSee https://.*|(?<=not in set: ).*|/?127\.0\.0\.1:\d+")
-"""Of remarks: where RocketMQ explains itself, what it prints in the order of a hash table, and who asked."""
+_PLACES: Final = re.compile(r"/?127\.0\.0\.1:\d+")
+"""Of remarks: who asked."""
+_UNORDERED: Final = re.compile(r"(?<=not in set: \[)[^]]*(?=])|(?<=attributes=\{)[^}]*(?=})")
+"""Of remarks: what RocketMQ prints in the order of a hash table."""
 
 
 def essence(request: Request, answer: WireAnswer, base_bytes: int = 0) -> Essence:
@@ -34,8 +33,7 @@ def essence(request: Request, answer: WireAnswer, base_bytes: int = 0) -> Essenc
         answer: What was answered.
         base_bytes: Physical offset that others are counted from.
     """
-    found: Essence = {name: value for name, value in answer.ext.items() if name not in ONE_SIDED}
-    found |= {"code": answer.code}
+    found: Essence = {**answer.ext, "code": answer.code}
     if answer.code or request.code == RequestCode.PULL_MESSAGE:
         found["remark"] = plain_remark(answer.remark)
     if "msgId" in found:
@@ -63,7 +61,8 @@ def essence(request: Request, answer: WireAnswer, base_bytes: int = 0) -> Essenc
 
 def plain_remark(remark: str | None) -> str:
     """Returns a remark without what differs between two processes."""
-    return _PLACES.sub("", remark or "").rstrip(" ,")
+    sorted_text = _UNORDERED.sub(lambda found: ", ".join(sorted(found[0].split(", "))), remark or "")
+    return _PLACES.sub("", sorted_text).rstrip(" ,")
 
 
 def _plain(value: Any) -> Any:

@@ -2,25 +2,16 @@
 
 Names carry the seed, so one Java broker serves many sequences, each with topics and groups of its own.
 
-Never asked for is what the two answer differently on purpose, with consequences for all that follows:
-
-| request | RocketMQ | here | why |
-|---|---|---|---|
-| send of an empty body | fails: NullPointerException, code 1 | is stored | nothing is wrong with it |
-| property without a name, or without a value | is dropped | is kept; readers skip it | no scan of each send |
-| TIMER_* in a half message | is not looked at | is refused as elsewhere | no client does it |
-| subscription of blanks only | matches nothing | 23 | a consumer that waits for nothing is an error |
-| pull of 0 or fewer messages | gives one | gives one, ends where one would | no client does it |
-| commit in a pull that is told of a reset | is done | is ignored | it is older than the reset |
-| reset to one message beyond the end | is done | goes to the end | the group would miss a message |
-| leaving a group that is not there | creates it | does nothing | RocketMQ's slip |
-| clone of all topics | clones nothing | clones all | RocketMQ's slip |
+Drawn is everything; what differs on purpose, with consequences for all that follows, is drawn and left out by
+the rows of ``differences.py``. What a broker leaves to chance is not drawn: which of several queues a message
+goes to, or comes back to. Nor are pulls that would wait.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from seglog.broker.broker import Broker
@@ -51,7 +42,11 @@ from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, 
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
+from seglog.storage.format.system_names import TOOLS_GROUP
+from tests.interop.judging.difference_cases import MESSAGE_BYTES, NO_SQL
+from tests.interop.judging.differences import is_left_out
 
 BAD_TOPICS: Final = (
     "",
@@ -60,13 +55,24 @@ BAD_TOPICS: Final = (
     "Ü",
     "x" * 128,
     RETRY_PREFIX + "x" * 250,
+    DLQ_PREFIX + "x" * 130,
     "SCHEDULE_TOPIC_XXXX",
     "SELF_TEST_TOPIC",
     "OFFSET_MOVED_EVENT",
 )
 BAD_GROUPS: Final = ("", "no group", "g" * 130, "g" * 256)
 TAGS: Final = ("TagA", "TagB", "Aa", "BB")
-SUBSCRIPTIONS: Final = ("*", "", "TagA", "TagA || TagB", "Aa", "none", None)
+SUBSCRIPTIONS: Final = ("*", "", "TagA", "TagA || TagB", "Aa", "none", "||", " ", None)
+SQL_CONDITIONS: Final = ("TAGS = 'TagA'", "KEYS IS NOT NULL", "two > 1 OR TAGS IN ('TagB')", "", NO_SQL)
+GROUP_ATTRIBUTES: Final[tuple[Mapping[str | int, ConfigValue], ...]] = (
+    *[{}] * 4,
+    {"+priority.factor": "50"},
+    {"+priority.factor": "101"},
+    {"-priority.factor": ""},
+    {"priority.factor": "1"},
+    {"+nonsense": "1"},
+    {"+lite.bind.topic": "T"},
+)
 CLIENTS: Final = ("c1", "c2")
 DELAY_LEVELS: Final = "1h 2h 3h"
 """Of both brokers: nothing comes due while a sequence runs."""
@@ -86,6 +92,11 @@ class Sequence:
     Args:
         seed: Everything follows from it and from what the broker holds.
         broker: Ours; pulls look at the ends of its queues.
+
+    Attributes:
+        topics: Those that its requests are about.
+        groups: Likewise.
+        left_out: How many requests were drawn and not asked, by the row of ``differences.py``.
     """
 
     def __init__(self, seed: int, broker: Broker) -> None:
@@ -94,7 +105,8 @@ class Sequence:
         self._name = f"d{seed:x}"
         self._count = 0
         self._client = CLIENTS[0]
-        self._reset_topics: set[str] = set()
+        self._last_reset: tuple[str, str, int] | None = None
+        self.left_out: Final[Counter[str]] = Counter()
         self.topics: Final = [f"{self._name}_t{number}" for number in range(4)]
         self.groups: Final = [f"{self._name}_g{number}" for number in range(3)]
         self._kinds: Final[dict[Callable[[], Request], int]] = {
@@ -116,7 +128,7 @@ class Sequence:
             self._heartbeat: 5,
             self._unregister: 2,
             self._ask_for_clients: 4,
-            self._forbid: 2,
+            self._forbid: 4,
         }
 
     def own_topics(self) -> list[str]:
@@ -127,9 +139,24 @@ class Sequence:
 
     def next(self) -> Step:
         """Returns the next request and who asks."""
-        (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
-        self._client = self._random.choice(CLIENTS)
-        return Step(self._client, make())
+        while True:
+            (make,) = self._random.choices(list(self._kinds), list(self._kinds.values()))
+            self._client = self._random.choice(CLIENTS)
+            request = make()
+            row = is_left_out(request, self._broker)
+            if row is None:
+                return Step(self._client, request)
+            self.left_out[row.name] += 1
+
+    def farewell(self) -> Iterator[Step]:
+        """Yields how its clients leave: RocketMQ closes the connection of one that was silent for long."""
+        for self._client in CLIENTS:
+            for group in self.groups:
+                header = UnregisterClientHeader(self._client_id(), f"{self._name}_p", group)
+                yield Step(self._client, Request(RequestCode.UNREGISTER_CLIENT, header))
+
+    def _client_id(self) -> str:
+        return f"{self._name}@{self._client}"
 
     def _often(self, usual: list[str], seldom: tuple[str, ...], percent: int = 7) -> str:
         return self._random.choice(seldom if self._random.randrange(100) < percent else usual)
@@ -173,16 +200,21 @@ class Sequence:
             pieces.append("größe\x01ä".encode())
         if choose() < 0.05:
             pieces.append(b"two\x011\x012")
+        if choose() < 0.02:
+            pieces.append(self._random.choice((b"\x01no name", b"no value\x01", b"half")))
         if choose() < 0.05:
             pieces.append(self._random.choice((b"TIMER_DELAY_SEC\x015", b"TRAN_MSG\x01true")))
         if choose() < 0.15:
-            pieces.append(b"DELAY\x01%d" % self._random.choice((-1, 0, 1, 2, 3, 4, 1_000)))
+            level = self._random.choice((b"-1", b"0", b"1", b"2", b"3", b"4", b"1000", b"x"))
+            pieces.append(b"DELAY\x01" + level)
         if may_be_long and choose() < 0.01:
             pieces.append(b"long\x01" + b"x" * self._random.choice((32_000, 40_000)))
         return b"\x02".join(pieces) + self._random.choice((b"\x02", b""))
 
     def _body(self) -> bytes:
-        return self._random.randbytes(self._random.choice((1, 10, 100, 1_000, 5_000)))
+        sizes = (1, 10, 100, 1_000, 5_000)
+        seldom = (0, MESSAGE_BYTES, MESSAGE_BYTES + 1)
+        return self._random.randbytes(self._random.choice(seldom if self._random.random() < 0.02 else sizes))
 
     def _send_header(self, topic: str, queue_id: int, properties: bytes, **more: object) -> SendMessageHeader:
         choose = self._random.choice
@@ -192,7 +224,7 @@ class Sequence:
             choose(("TBW102", "TBW102", "TBW102", "no model", self.topics[0])),
             choose((1, 2, 4, 4, 100, 0, -1)),
             queue_id,
-            choose((0,) if b"TIMER" in properties else (0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 12)),
+            choose((0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 12)),
             1_234,
             choose((0, 0, 5, -1)),
             properties,
@@ -200,15 +232,18 @@ class Sequence:
         )
 
     def _send(self) -> Request:
-        queue_id = self._queue_id()
-        header = self._send_header(self._topic(), max(queue_id, 0), self._properties(may_be_long=True))
+        topic, queue_id = self._topic(), self._queue_id()
+        known = self._broker.topics.get(topic)
+        if queue_id < 0 and (known is None or known.write_queue_nums > 1):
+            queue_id = 0  # the broker would choose one at random
+        header = self._send_header(topic, queue_id, self._properties(may_be_long=True))
         code = self._random.choice((RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2))
         return Request(code, header, self._body())
 
     def _send_batch(self) -> Request:
         messages = [
             BatchMessage(self._body(), self._properties(), self._random.choice((0, 7)))
-            for _ in range(self._random.randint(1, 5))
+            for _ in range(self._random.choice((0, 1, 2, 3, 4, 5)))
         ]
         topic = self._random.choice((self._topic(), self._topic(), RETRY_PREFIX + self._group()))
         header = self._send_header(
@@ -229,10 +264,15 @@ class Sequence:
         )
         return Request(RequestCode.SEND_MESSAGE_V2, header, self._body())
 
+    def _place(self) -> tuple[str, str, int]:
+        """Returns a group, a topic and a queue; often those of the last reset."""
+        place = self._group(), self._any_topic(), self._queue_id()
+        return self._last_reset if self._last_reset and self._random.random() < 0.2 else place
+
     def _pull(self) -> Request:
-        topic, queue_id = self._any_topic(), self._queue_id()
+        group, topic, queue_id = self._place()
         flags = PullFlag.SUBSCRIPTION
-        if self._random.random() < 0.3 and topic not in self._reset_topics:
+        if self._random.random() < 0.3:
             flags |= PullFlag.COMMIT_OFFSET
         offset = self._offset(topic, queue_id)
         if (
@@ -243,33 +283,33 @@ class Sequence:
             flags |= self._random.choice(
                 (PullFlag(0), PullFlag.SUSPEND)
             )  # elsewhere it would wait for seconds
+        language = self._random.choice((None, "TAG", "TAG", "TAG", "SQL92", "JS"))
         header = PullMessageHeader(
-            self._group(),
+            group,
             topic,
             queue_id,
             offset,
-            self._random.choice((1, 2, 32, 32, 1_000)),
+            self._random.choice((1, 2, 32, 32, 1_000, 0, -1)),
             int(flags),
-            max(0, self._offset(topic, queue_id)),
+            self._offset(topic, queue_id),
             0,
             self._random.choice((0, 1, 1 << 40)),
-            self._random.choice(SUBSCRIPTIONS),
-            self._random.choice((None, "TAG", "TAG", "TAG")),
+            self._random.choice(SUBSCRIPTIONS if language in (None, "TAG") else SQL_CONDITIONS),
+            language,
+            self._random.choice((None, None, None, -1, 1_000)),
         )
         return Request(RequestCode.PULL_MESSAGE, header)
 
     def _commit(self) -> Request:
-        topic, queue_id = self._any_topic(), self._queue_id()
-        offset = max(0, self._offset(topic, queue_id))
+        group, topic, queue_id = self._place()
+        offset = self._offset(topic, queue_id)
         return Request(
             RequestCode.UPDATE_CONSUMER_OFFSET,
-            UpdateConsumerOffsetHeader(self._group(), topic, queue_id, offset),
+            UpdateConsumerOffsetHeader(group, topic, queue_id, offset),
         )
 
     def _query(self) -> Request:
-        header = QueryConsumerOffsetHeader(
-            self._group(), self._any_topic(), self._queue_id(), self._random.choice((True, True, False))
-        )
+        header = QueryConsumerOffsetHeader(*self._place(), self._random.choice((True, True, False)))
         return Request(RequestCode.QUERY_CONSUMER_OFFSET, header)
 
     def _ends(self) -> Request:
@@ -298,12 +338,10 @@ class Sequence:
         return Request(code, body=LockBatchBody(group, self._random.choice(CLIENTS), queues))
 
     def _reset(self) -> Request:
-        topic, queue_id = self._any_topic(), self._queue_id()
-        self._reset_topics.add(topic)
-        beyond = self._broker.store.max_offset(topic, queue_id) + 1
-        offsets = [offset for _ in range(3) if (offset := self._offset(topic, queue_id)) != beyond]
+        group, topic, queue_id = self._last_reset = self._group(), self._any_topic(), self._queue_id()
+        offsets = [self._offset(topic, queue_id) for _ in range(3)]
         header = ResetOffsetHeader(
-            self._group(),
+            group,
             topic,
             self._random.choice(TIMES_MS),
             self._random.random() < 0.5,
@@ -317,8 +355,8 @@ class Sequence:
         header = CreateTopicHeader(
             self._often(self.topics, (*BAD_TOPICS, "TBW102", "rmq_sys_x"), 30),
             "TBW102",
-            choose((1, 2, 4, 8)),
-            choose((1, 2, 4, 8)),
+            choose((1, 2, 4, 8, 1, 2, 4, 8, 0, -1)),
+            choose((1, 2, 4, 8, 1, 2, 4, 8, 0, -1)),
             choose((6, 6, 6, 6, 4, 2, 7)),
             choose(("SINGLE_TAG", "MULTI_TAG")),
             choose((0, 0, 1)),
@@ -337,6 +375,9 @@ class Sequence:
                     "+message.type",
                     "-message.type=NORMAL",
                     "+message.type=FIFO,+message.type=FIFO",
+                    "+message.type=LITE",
+                    "+reserve.time=-1",
+                    "+reserve.time=-2",
                 )
             ),
         )
@@ -350,18 +391,21 @@ class Sequence:
             retry_queue_nums=choose((1, 1, 1, 0)),  # of several, the broker chooses one at random
             retry_max_times=choose((16, 3, 0)),
             is_broadcast_enabled=choose((True, False)),
+            attributes=choose(GROUP_ATTRIBUTES),
         )
         return Request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=group)
 
     def _delete_group(self) -> Request:
-        header = DeleteGroupHeader(self._group(), self._random.choice((False, True)))
+        group = self._often([*self.groups, *self.groups, TOOLS_GROUP], BAD_GROUPS)
+        header = DeleteGroupHeader(group, self._random.choice((False, True)))
         return Request(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
 
     def _clone(self) -> Request:
         header = CloneGroupOffsetHeader(
             self._random.choice(self.groups),
             self._random.choice(self.groups),
-            self._random.choice((*self.topics, "no-such-topic")),
+            self._random.choice((*self.topics, "no-such-topic", None)),
+            self._random.random() < 0.5,
         )
         return Request(RequestCode.CLONE_GROUP_OFFSET, header)
 
@@ -397,15 +441,13 @@ class Sequence:
             for group in self._random.sample(self.groups[:2], self._random.randint(0, 2))
         )
         producers = (f"{self._name}_p",) if self._random.random() < 0.5 else ()
-        return Request(
-            RequestCode.HEART_BEAT, body=HeartbeatBody(f"{self._name}@{self._client}", producers, consumers)
-        )
+        return Request(RequestCode.HEART_BEAT, body=HeartbeatBody(self._client_id(), producers, consumers))
 
     def _unregister(self) -> Request:
         header = UnregisterClientHeader(
-            f"{self._name}@{self._client}",
+            self._client_id(),
             self._random.choice((None, f"{self._name}_p")),
-            self._random.choice((None, *filter(self._broker.groups.get, self.groups))),
+            self._random.choice((None, *self.groups, *BAD_GROUPS)),
         )
         return Request(RequestCode.UNREGISTER_CLIENT, header)
 

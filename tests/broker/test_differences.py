@@ -1,0 +1,60 @@
+"""What our broker does otherwise than RocketMQ on purpose: each row of the table shows.
+
+The real broker is asked in ``tests/interop/brokers/test_broker_alike.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from seglog.broker.settings.releases import NEWEST_RELEASE
+from seglog.remoting.peer import Peer
+from seglog.storage.format.record.host import Host
+from tests.interop.judging.alike import essence
+from tests.interop.judging.differences import DIFFERENCES, is_left_out
+from tests.interop.judging.differential import Silent, open_ours
+from tests.interop.judging.sequences import CLIENTS, Sequence
+from tests.interop.judging.wire import encode_answer
+
+PEERS = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), Silent()) for name in CLIENTS}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with open_ours(tmp_path_factory.mktemp("ours"), NEWEST_RELEASE) as opened:
+        yield opened
+
+
+def row_id(row):
+    return row.name
+
+
+@pytest.mark.parametrize("row", DIFFERENCES, ids=row_id)
+def test_our_answer_is_that_of_the_row(broker, row):
+    is_apart = False
+    answers = []
+    for request in row.shown_by:
+        is_apart |= is_left_out(request, broker) is row
+        answers.append(essence(request, encode_answer(request, broker.dispatch(request, PEERS["c1"]))))
+    assert row.looks_at(answers[-1]) == row.here != row.there
+    assert is_apart == (row.leads_apart is not None)
+
+
+def test_a_row_says_what_of_the_answer_differs_or_when_the_brokers_would_go_apart():
+    assert len({row.name for row in DIFFERENCES}) == len(DIFFERENCES)
+    for row in DIFFERENCES:
+        assert (row.leads_apart is None) == bool(row.fields) == (row.holds is not None), row.name
+
+
+def test_sequences_draw_every_row_that_they_leave_out(broker):
+    left_out = Counter()
+    for seed in range(1, 31):
+        sequence = Sequence(seed, broker)
+        for _ in range(200):
+            client, request = sequence.next()
+            assert is_left_out(request, broker) is None
+            broker.dispatch(request, PEERS[client])
+        left_out += sequence.left_out
+    assert left_out.keys() == {row.name for row in DIFFERENCES if row.leads_apart is not None}
