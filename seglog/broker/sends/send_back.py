@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.broker.delay.delay_levels import hold
+from seglog.broker.delay.delay_levels import TIMERS, hold
 from seglog.broker.sends.group_topics import dlq_topic, retry_topic
 from seglog.broker.sends.send import is_writable, may_wait, no_sends
 from seglog.broker.state.state import AnyAppends, BrokerState
@@ -95,6 +95,9 @@ def _store(
     properties |= {props.WAIT: "false", props.DELAY: str(level)}
     levels = state.delivery.levels
     level = min(level, levels.highest) if may_wait(message.sys_flag) else 0
+    if level <= 0 and may_wait(message.sys_flag) and any(name in properties for name in TIMERS):
+        # Only a batch can have brought it; a message alone is refused when it is sent.
+        return refuse(ResponseCode.SYSTEM_ERROR, "WHEEL_TIMER_NOT_ENABLE")
     place, place_id, raw = topic, queue_id, props.encode_properties(properties)
     if level > 0:
         place, place_id, raw = hold(raw, topic, queue_id, level)

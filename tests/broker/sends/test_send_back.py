@@ -319,6 +319,13 @@ def test_what_a_message_of_a_batch_says_of_timers_goes_when_it_is_tried_again(br
     assert "TIMER_DELAY_SEC" not in again
 
 
+def test_a_message_of_a_batch_that_says_when_it_is_due_becomes_no_dead_letter(broker: Broker):
+    raw = encode_properties({"TIMER_DELAY_SEC": "5"})
+    send(broker, "T", MessageBatch([BatchMessage(b"x", raw)]), code=RequestCode.SEND_BATCH_MESSAGE)
+    answer = send_back(broker, last(broker, "T").phy_offset, -1)
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "WHEEL_TIMER_NOT_ENABLE")
+
+
 def test_a_broker_that_takes_no_messages_takes_none_back(tmp_path):
     with open_broker(tmp_path, config=BrokerConfig(broker_permission=PERM_READ)) as broker:
         send(broker, "T", b"x")
