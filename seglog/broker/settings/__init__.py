@@ -6,4 +6,3 @@ Truth: RocketMQ's defaults unless the caller says otherwise.
 
 from seglog.broker.settings.config import BrokerConfig as BrokerConfig
 from seglog.broker.settings.config import GuardPolicy as GuardPolicy
-from seglog.broker.settings.releases import RELEASES as RELEASES
