@@ -67,16 +67,21 @@ def test_what_differs_on_purpose_differs_as_its_row_says_and_nothing_else_does(d
 
 
 def _show(row, differential, bases):
-    *before, last = row.shown_by
-    for request in before:
-        is_apart = is_left_out(request, differential.pair.ours) is row
-        ours, theirs = differential.pair.ask(Step("c1", request), bases)
-        assert is_apart or not differing_fields(request, ours, theirs), row.name
-    ours, theirs = differential.pair.ask(Step("c1", last), bases)
+    pair, places, is_apart = differential.pair, bases, False
+    requests, ours, theirs, differing = [], {}, {}, []
+    for shown in row.shown_by:
+        assert is_apart or not differing, row.name
+        requests = [shown(place) if callable(shown) else shown for place in places]
+        is_apart |= is_left_out(requests[0], pair.ours) is row
+        ours, theirs = pair.ask_each(*requests, bases)
+        differing = differing_fields(requests[0], ours, theirs)
+        if "msgId" in ours and "msgId" in theirs:
+            places = [base + answer["msgId"][-1] for base, answer in zip(bases, (ours, theirs), strict=True)]
+    last = requests[0]
     there = row.there if row.is_in(differential.release) else row.here
     assert (row.looks_at(ours), row.looks_at(theirs)) == (row.here, there), row.name
     if row.leads_apart is None:
-        assert differing_fields(last, ours, theirs) == [], row.name
+        assert differing == [], row.name
         for field in ours.keys() - set(row.fields):
             assert differing_fields(last, {**ours, field: "another"}, theirs), (row.name, field)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from seglog.broker.broker import Broker
 from seglog.broker.tables.groups import group_name_problem
+from seglog.errors import NotFoundError
 from seglog.remoting.bodies import MessageBatch
 from seglog.remoting.client_headers import GroupForbiddenHeader, UnregisterClientHeader
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
@@ -19,6 +20,7 @@ from seglog.remoting.headers import (
     DeleteGroupHeader,
     PullMessageHeader,
     ResetOffsetHeader,
+    SendBackHeader,
     SendMessageHeader,
     UpdateConsumerOffsetHeader,
 )
@@ -62,6 +64,24 @@ def is_empty_send(request: Request, _broker: Broker) -> bool:
 def is_empty_batch(request: Request, _broker: Broker) -> bool:
     """Returns whether a batch has no messages."""
     return isinstance(request.body, MessageBatch) and not request.body.messages
+
+
+def is_sent_back_empty(request: Request, broker: Broker) -> bool:
+    """Returns whether a message without a body is sent back."""
+    if not isinstance(request.header, SendBackHeader):
+        return False
+    try:
+        return not broker.store.message_at(request.header.phy_offset).body
+    except NotFoundError:
+        return False
+
+
+def is_sent_back_compacted(request: Request, broker: Broker) -> bool:
+    """Returns whether a message of a compaction topic is sent back."""
+    if not isinstance(request.header, SendBackHeader):
+        return False
+    topic = broker.topics.get(request.header.origin_topic or "")
+    return topic is not None and topic.attributes.get("cleanup.policy") == "COMPACTION"
 
 
 def has_half_property(request: Request, _broker: Broker) -> bool:

@@ -8,11 +8,9 @@ would go apart. Each row has requests that show it, and what both answer to the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from seglog.broker.broker import Broker
-from seglog.broker.settings.releases import RELEASES
 from seglog.remoting.client_headers import UnregisterClientHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
@@ -20,6 +18,7 @@ from seglog.storage.format.names import DLQ_PREFIX
 from seglog.storage.format.record import sys_flag as flags
 from tests.interop.judging import difference_cases as cases
 from tests.interop.judging.alike import Essence
+from tests.interop.judging.difference import Difference
 from tests.interop.judging.difference_cases import EXPLAINED, MESSAGE_BYTES
 from tests.interop.judging.requests import (
     clone,
@@ -32,59 +31,12 @@ from tests.interop.judging.requests import (
     query,
     reset,
     send,
+    send_back,
     send_batch,
 )
 
 SEND_FIELDS: Final = ("MSG_REGION", "TRACE_ON")
 """What answers to sends have, but not those that RocketMQ makes of an exception."""
-
-LeadsApart = Callable[[Request, Broker], bool]
-Holds = Callable[[Request, Essence, Essence], bool]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """One difference that is meant.
-
-    Attributes:
-        name: A short one; the requests that show it use it for topics and groups.
-        request: What is asked.
-        theirs: What RocketMQ does.
-        ours: What we do.
-        why: The reason.
-        shown_by: Requests, the last of which the two answer differently.
-        looks_at: What of an answer shows it.
-        there: What that is in theirs.
-        here: What that is in ours.
-        leads_apart: Whether a request is such a one, of the request and our broker before it. The brokers
-            would hold different things afterwards, so random sequences leave it out.
-        fields: What differs in the answer, where it is the answer alone.
-        holds: Whether two different answers are such ones: of the request, our answer and theirs.
-        since: First release that it holds of; older ones answer as ours. None for all.
-    """
-
-    name: str
-    request: str
-    theirs: str
-    ours: str
-    why: str
-    shown_by: tuple[Request, ...]
-    looks_at: Callable[[Essence], Any] = lambda answer: answer["code"]
-    there: Any
-    here: Any
-    leads_apart: LeadsApart | None = None
-    fields: tuple[str, ...] = ()
-    holds: Holds | None = None
-    since: str | None = None
-
-    def is_in(self, release: str) -> bool:
-        """Returns whether a release of RocketMQ is one that it holds of."""
-        names = list(RELEASES)
-        return self.since is None or names.index(release) >= names.index(self.since)
-
-    def allows(self, field: str, request: Request, ours: Essence, theirs: Essence) -> bool:
-        """Returns whether a field of the answers may differ."""
-        return field in self.fields and self.holds is not None and self.holds(request, ours, theirs)
 
 
 def is_left_out(request: Request, broker: Broker) -> Difference | None:
@@ -119,6 +71,37 @@ DIFFERENCES: Final = (
         there=1,
         here=0,
         leads_apart=cases.is_empty_send,
+    ),
+    Difference(
+        name="empty-body-back",
+        request="message of a batch that has no body, sent back",
+        theirs="is refused with 1, MESSAGE_ILLEGAL",
+        ours="is tried again",
+        why="nothing is wrong with it",
+        shown_by=(
+            send("empty-body-back"),
+            send_batch("empty-body-back", b""),
+            lambda place: send_back("empty-body-back", "empty-body-back", place),
+        ),
+        there=1,
+        here=0,
+        leads_apart=cases.is_sent_back_empty,
+    ),
+    Difference(
+        name="compacted-back",
+        request="message of a compaction topic, sent back",
+        theirs="is looked for in the log at its place in the compacted log; nothing is found, or a stranger",
+        ours="is found by its id",
+        why="another message would be tried again",
+        shown_by=(
+            make_topic("compacted-back", attributes="+cleanup.policy=COMPACTION"),
+            send("compacted-back", properties=b"KEYS\x01k\x02"),
+            lambda place: send_back("compacted-back", "compacted-back", place),
+        ),
+        there=0,
+        here=1,
+        leads_apart=cases.is_sent_back_compacted,
+        is_drawn=False,
     ),
     Difference(
         name="half-property",

@@ -101,8 +101,17 @@ class Pair:
 
     def ask(self, step: Step, bases: tuple[int, int] = (0, 0)) -> tuple[Essence, Essence]:
         """Returns our answer and theirs; physical offsets are counted from two bases."""
-        ours = essence(step.request, self.ask_ours(step.request, step.client), bases[0])
-        return ours, essence(step.request, self.theirs.ask(step.request, step.client), bases[1])
+        client, request = step
+        return self.ask_each(request, request, bases, client)
+
+    def ask_each(
+        self, ours: Request, theirs: Request, bases: tuple[int, int], client: str = CLIENTS[0]
+    ) -> tuple[Essence, Essence]:
+        """Does the same for two requests that differ in what is counted from the bases."""
+        return (
+            essence(ours, self.ask_ours(ours, client), bases[0]),
+            essence(theirs, self.theirs.ask(theirs, client), bases[1]),
+        )
 
     def bases(self, seed: int) -> tuple[int, int]:
         """Sends a message to each, and returns where it is stored: what follows is counted from there."""

@@ -16,6 +16,7 @@ from seglog.remoting.headers import (
     PullMessageHeader,
     QueryConsumerOffsetHeader,
     ResetOffsetHeader,
+    SendBackHeader,
     SendMessageHeader,
     UpdateConsumerOffsetHeader,
 )
@@ -38,6 +39,12 @@ def send_batch(topic: str, *bodies: bytes) -> Request:
     return Request(
         RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch([BatchMessage(body, b"", 0) for body in bodies])
     )
+
+
+def send_back(group: str, topic: str, phy_offset: int) -> Request:
+    """Sends a message back to be tried again."""
+    header = SendBackHeader(phy_offset, group, 0, origin_topic=topic)
+    return Request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
 
 
 def pull(

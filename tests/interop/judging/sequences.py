@@ -175,6 +175,8 @@ class Sequence:
 
     def _offset(self, topic: str, queue_id: int) -> int:
         """Returns an offset at, around or far from the ends of a queue, or within."""
+        if topic not in self.own_topics():  # what others stored there is not this sequence's to know
+            return self._random.choice((0, -1, 1 << 30))
         low, high = (
             find(topic, queue_id) for find in (self._broker.store.min_offset, self._broker.store.max_offset)
         )
@@ -213,8 +215,8 @@ class Sequence:
 
     def _body(self) -> bytes:
         sizes = (1, 10, 100, 1_000, 5_000)
-        seldom = (0, MESSAGE_BYTES, MESSAGE_BYTES + 1)
-        return self._random.randbytes(self._random.choice(seldom if self._random.random() < 0.02 else sizes))
+        seldom = (0, 0, 0, MESSAGE_BYTES, MESSAGE_BYTES + 1)
+        return self._random.randbytes(self._random.choice(seldom if self._random.random() < 0.04 else sizes))
 
     def _send_header(self, topic: str, queue_id: int, properties: bytes, **more: object) -> SendMessageHeader:
         choose = self._random.choice
@@ -242,14 +244,18 @@ class Sequence:
 
     def _send_batch(self) -> Request:
         messages = [
-            BatchMessage(self._body(), self._properties(), self._random.choice((0, 7)))
+            BatchMessage(
+                self._random.choice((b"", *[self._body()] * 9)),
+                self._properties(),
+                self._random.choice((0, 7)),
+            )
             for _ in range(self._random.choice((0, 1, 2, 3, 4, 5)))
         ]
-        topic = self._random.choice((self._topic(), self._topic(), RETRY_PREFIX + self._group()))
+        topic = self._random.choice((*[self._topic()] * 5, RETRY_PREFIX + self._group()))
         header = self._send_header(
             topic,
-            self._random.choice((0, 1, 20)),
-            self._random.choice((b"", b"WAIT\x01false\x02", b"DELAY\x012\x02")),
+            self._random.choice((0, 0, 0, 0, 1, 20)),
+            self._random.choice((b"", b"", b"", b"WAIT\x01false\x02", b"DELAY\x012\x02")),
             is_batch=True,
         )
         return Request(RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch(messages))
@@ -274,15 +280,14 @@ class Sequence:
         flags = PullFlag.SUBSCRIPTION
         if self._random.random() < 0.3:
             flags |= PullFlag.COMMIT_OFFSET
+        suspended = self._random.choice((PullFlag(0), PullFlag.SUSPEND))
         offset = self._offset(topic, queue_id)
         if (
             self._broker.store.min_offset(topic, queue_id)
             <= offset
             < self._broker.store.max_offset(topic, queue_id)
         ):
-            flags |= self._random.choice(
-                (PullFlag(0), PullFlag.SUSPEND)
-            )  # elsewhere it would wait for seconds
+            flags |= suspended  # elsewhere it would wait for seconds
         language = self._random.choice((None, "TAG", "TAG", "TAG", "SQL92", "JS"))
         header = PullMessageHeader(
             group,
@@ -412,7 +417,8 @@ class Sequence:
     def _send_back(self) -> Request:
         """Returns a message that was consumed, or that never was, for another attempt."""
         queues = [(topic, queue_id) for topic in self.own_topics() for queue_id in (0, 1)]
-        topic, queue_id = self._random.choice(queues)
+        filled = [queue for queue in queues if self._broker.store.max_offset(*queue)]
+        topic, queue_id = self._random.choice(filled or queues)
         found = self._broker.store.get(topic, queue_id, self._broker.store.min_offset(topic, queue_id), 32)
         places = [message.phy_offset for message in found.messages] or [self._broker.store.max_phy_offset]
         header = SendBackHeader(
