@@ -10,15 +10,10 @@ from collections import Counter
 import pytest
 
 from seglog.broker.settings.releases import NEWEST_RELEASE
-from seglog.remoting.peer import Peer
-from seglog.storage.format.record.host import Host
 from tests.interop.judging.alike import essence
 from tests.interop.judging.differences import DIFFERENCES, is_left_out
-from tests.interop.judging.differential import Silent, open_ours
-from tests.interop.judging.sequences import CLIENTS, Sequence
-from tests.interop.judging.wire import encode_answer
-
-PEERS = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), Silent()) for name in CLIENTS}
+from tests.interop.judging.differential import ask_ours, open_ours
+from tests.interop.judging.sequences import Sequence
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +34,7 @@ def test_our_answer_is_that_of_the_row(broker, row):
     for shown in row.shown_by:
         request = shown(place) if callable(shown) else shown
         is_apart |= is_left_out(request, broker) is row
-        answers.append(essence(request, encode_answer(request, broker.dispatch(request, PEERS["c1"]))))
+        answers.append(essence(request, ask_ours(broker, request)))
         place = answers[-1].get("msgId", [place])[-1]
     assert row.looks_at(answers[-1]) == row.here != row.there
     assert is_apart == (row.leads_apart is not None)
@@ -58,7 +53,7 @@ def test_sequences_draw_every_row_that_they_leave_out(broker):
         for _ in range(200):
             client, request = sequence.next()
             assert is_left_out(request, broker) is None
-            broker.dispatch(request, PEERS[client])
+            ask_ours(broker, request, client)
         left_out += sequence.left_out
     apart = {row.name: row.is_drawn for row in DIFFERENCES if row.leads_apart is not None}
     assert left_out.keys() == {name for name, is_drawn in apart.items() if is_drawn}

@@ -60,6 +60,15 @@ class Silent:
         """Drops it."""
 
 
+PEERS: Final = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), Silent()) for name in CLIENTS}
+"""The clients, as our broker knows them."""
+
+
+def ask_ours(broker: Broker, request: Request, client: str = CLIENTS[0]) -> WireAnswer:
+    """Returns our broker's answer as it would go out."""
+    return encode_answer(request, broker.dispatch(request, PEERS[client]))
+
+
 def our_config(release: str) -> BrokerConfig:
     """Returns the settings of our broker, which are those that the real one has."""
     return BrokerConfig(
@@ -87,17 +96,6 @@ class Pair:
 
     ours: Broker
     theirs: JavaBroker
-    _peers: dict[str, Peer]
-
-    @classmethod
-    def of(cls, ours: Broker, theirs: JavaBroker) -> Pair:
-        """Returns the pair, with clients of its own."""
-        host = Host(b"\x7f\x00\x00\x01", 1)
-        return cls(ours, theirs, {name: Peer(name, host, Silent()) for name in CLIENTS})
-
-    def ask_ours(self, request: Request, client: str = CLIENTS[0]) -> WireAnswer:
-        """Returns our answer as it would go out."""
-        return encode_answer(request, self.ours.dispatch(request, self._peers[client]))
 
     def ask(self, step: Step, bases: tuple[int, int] = (0, 0)) -> tuple[Essence, Essence]:
         """Returns our answer and theirs; physical offsets are counted from two bases."""
@@ -109,7 +107,7 @@ class Pair:
     ) -> tuple[Essence, Essence]:
         """Does the same for two requests that differ in what is counted from the bases."""
         return (
-            essence(ours, self.ask_ours(ours, client), bases[0]),
+            essence(ours, ask_ours(self.ours, ours, client), bases[0]),
             essence(theirs, self.theirs.ask(theirs, client), bases[1]),
         )
 
@@ -119,7 +117,7 @@ class Pair:
         request = Request(RequestCode.SEND_MESSAGE_V2, header, b"x")
         ours, theirs = (
             decode_message_id(answer.ext["msgId"])[1]
-            for answer in (self.ask_ours(request), self.theirs.ask(request))
+            for answer in (ask_ours(self.ours, request), self.theirs.ask(request))
         )
         return ours, theirs
 
@@ -215,7 +213,7 @@ class Differential:
         if self._pair is None:
             folder = self._folder / f"{self.release}-{next(self._numbers)}"
             theirs = self._judge.broker(folder / "theirs", GEOMETRY, settings=SETTINGS, **STORE_SETTINGS)
-            self._pair = Pair.of(
+            self._pair = Pair(
                 self._brokers.enter_context(open_ours(folder / "ours", self.release)),
                 self._brokers.enter_context(theirs),
             )
