@@ -6,9 +6,11 @@ come, and half messages not yet decided. A topic that no group reads has no vict
 are old; how many of them go is ``unread``. Before that, only a full disk would take them, and then
 they count: their producers were promised the time to read them.
 
-Counted are groups with an offset in the queue; a group that never committed there may have wanted its end.
-Its retry topic is its alone: what is in there counts from the first message on. How far broadcasting clients
-are counts for no group: each of them may be gone for good.
+Counted are groups with an offset in some queue of the topic. In a queue where such a group has none, it needs
+every message: RocketMQ's broker starts it at 0 there as long as the log has the queue's start. A group that
+never committed in the topic may have wanted its end, and does not count. Its retry topic is its alone: what is
+in there counts from the first message on. How far broadcasting clients are counts for no group: each of them
+may be gone for good.
 """
 
 from __future__ import annotations
@@ -165,15 +167,17 @@ def victims_text(victims: Iterable[Victim], most: int = 3) -> str:
 
 def _needs(queues: Iterable[tuple[str, int]], standing: Standing) -> dict[tuple[str, int], list[_Need]]:
     """Returns who needs each queue that anybody reads, from where on."""
-    readers: dict[tuple[str, int], dict[str, int]] = {}
+    readers: dict[str, dict[str, dict[int, int]]] = {}
     for (group, topic, queue_id), offset in standing.offsets.items():
         if "@" not in group:  # the progress of one broadcasting client
-            readers.setdefault((topic, queue_id), {})[group] = offset
-    return {
-        (topic, queue_id): found
-        for topic, queue_id in queues
-        if (found := _needs_of(topic, queue_id, readers.get((topic, queue_id), {}), standing)) is not None
-    }
+            readers.setdefault(topic, {}).setdefault(group, {})[queue_id] = offset
+    found: dict[tuple[str, int], list[_Need]] = {}
+    for topic, queue_id in queues:
+        firsts = {group: offsets.get(queue_id, 0) for group, offsets in readers.get(topic, {}).items()}
+        needs = _needs_of(topic, queue_id, firsts, standing)
+        if needs is not None:
+            found[topic, queue_id] = needs
+    return found
 
 
 def _needs_of(

@@ -43,6 +43,17 @@ def test_a_plan_counts_what_a_scan_of_every_message_finds(open_broker):
         assert {(v.topic, v.queue_id, offset) for v in doomed.victims for offset in v.offsets} == needed
 
 
+def test_a_group_without_an_offset_in_one_queue_of_its_topic_needs_all_of_that_queue(open_broker):
+    broker = open_broker()
+    put(broker, "T", 12, queue_id=0)
+    put(broker, "T", 12, queue_id=1)
+    counted = victims(broker, Standing({("g", "T", 0): 12}))
+    assert counted == victims(broker, Standing({("g", "T", 0): 12, ("g", "T", 1): 0}))
+    assert sum(counted.values()) > 0
+    assert victims(broker, Standing({("g", "T", 0): 12}, ignored_groups={"g"})) == {}
+    assert victims(broker, Standing({("g", "Other", 0): 12})) == {}
+
+
 def test_retries_of_a_group_count_even_if_it_never_fetched_one(open_broker):
     broker = open_broker()
     put(broker, "%RETRY%cg", 12)
