@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog.clock import Clock, SystemClock
-from seglog.errors import InvalidArgumentError, NotFoundError, StoreError, StoreMismatchError
+from seglog.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    StoreError,
+    StoreLockedError,
+    StoreMismatchError,
+)
 from seglog.spark.archive.columns import LAST_COLUMNS
 from seglog.spark.archive.continuity import is_still
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart
@@ -140,6 +146,9 @@ def restore_store(
         was_finished = apply and finish_swap(restore.files, restore.root)
         if not was_finished:
             return restore.into_new(apply=apply)
+    if not apply:
+        _check_is_free(restore.files, restore.root)
+        return restore.into_existing(apply=False, was_finished=False)
     lock = restore.files.lock(restore.root)
     try:
         return restore.into_existing(apply=apply, was_finished=was_finished)
@@ -188,12 +197,12 @@ class _Restore:
 
     def into_new(self, *, apply: bool) -> Restored:
         plan, done = self._plan({})
+        base = new_base(self._sizes, begins_at_0=_begins_at_0(plan))
         if not apply:
             return done
         clear_rubbish(self.files, self.root)
         staged = new_store(self.root)
         with self._cleared():
-            base = new_base(self._sizes, begins_at_0=_begins_at_0(plan))
             self._make(self._rows, plan, staged, base)
             self.files.rename(staged, self.root)
             self.files.sync_dir(self.root.parent)
@@ -344,6 +353,18 @@ def _warn_of_unknown(folder: Path, topics: frozenset[str], known: set[str]) -> N
         close = get_close_matches(topic.lower(), by_lower, 1)
         meant = f"; did you mean {by_lower[close[0]]}?" if close else ""
         _log.warning("%s has no topic %s, so nothing of it is restored%s", folder, topic, meant)
+
+
+def _check_is_free(files: StoreRoot, root: Path) -> None:
+    """Does nothing if no process has a store open; unlike its lock, this writes no file into it.
+
+    Raises:
+        StoreLockedError: One has.
+    """
+    holder = files.lock_holder()
+    if holder is not None:
+        who = f"process {holder}" if holder > 0 else "a process"
+        raise StoreLockedError(f"{who} has {root} open for writing")
 
 
 def _begins_at_0(plan: RestorePlan) -> bool:

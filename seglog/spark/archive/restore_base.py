@@ -84,9 +84,16 @@ def check_sizes(files: StoreRoot, root: Path, sizes: Sizes) -> None:
 
     Raises:
         InvalidArgumentError: It has others.
+        LengthUnknownError: Nothing says how long its queue files must be.
     """
     listing = list_store(files, root)
     geometry = listing.geometry
+    if listing.log_files and not geometry.is_queue_file_known and listing.queue_files:
+        raise LengthUnknownError(
+            f"nothing in {root} says how long its queue files must be",
+            help="nothing was changed; run `seglog repair --queue-file-bytes BYTES` on it, or with"
+            " `--broker-conf FILE`",
+        )
     pairs = [("log files", "--segment-size", sizes.segment_bytes, geometry.segment_size_bytes)]
     if geometry.is_queue_file_known or not listing.queue_files:
         length = geometry.queue_file_size_bytes
@@ -130,9 +137,6 @@ def copied_base(
         staged: Where the copy goes.
         sizes: Of its files, where it has none.
         begins_at_0: Whether all of its queues begin at 0, where it has none.
-
-    Raises:
-        LengthUnknownError: Nothing says how long its queue files must be.
     """
     end = make_backup(files, root, staged, others=files).end_phy_offset
     if files.exists(root / ABORT_FILE):
@@ -142,12 +146,6 @@ def copied_base(
     if not listing.log_files:
         return new_base(sizes, begins_at_0=begins_at_0)._replace(before=staged)
     geometry = listing.geometry
-    if not geometry.is_queue_file_known and listing.queue_files:
-        raise LengthUnknownError(
-            f"nothing in {root} tells how long its queue files must be",
-            help="nothing was changed; run `seglog repair --queue-file-bytes BYTES` on it, or with"
-            " `--broker-conf FILE`",
-        )
     segment_bytes = geometry.segment_size_bytes
     first = _end_segment(files, staged, end, segment_bytes)
     newest = _take_newest(files, staged)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from typing_extensions import override
 
+from seglog import MessageStore
 from seglog.cli.main import commands
-from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
 from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.archive.restore_base import Sizes
 from seglog.spark.compact.swap import old_store
 from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.names import LOCK_FILE
 from tests.spark.archive.stores import NEW_SIZES, content, copy, damage, put
 
 pytestmark = pytest.mark.spark
@@ -85,6 +88,24 @@ def test_lengths_that_the_store_does_not_have_are_refused(spark: SparkSession, t
             restore_store(folder, root, spark, sizes=sizes)
         assert "into a new store" in refused.value.help
     assert restore_store(folder, root, spark, sizes=Sizes(16384, 2000)).messages == 0
+
+
+def test_a_dry_run_writes_nothing_and_refuses_what_the_restore_would(spark: SparkSession, tmp_path):
+    root, folder = put(tmp_path / "s", 20), tmp_path / "archive"
+    older = copy(root, tmp_path / "older")
+    (older / LOCK_FILE).unlink(missing_ok=True)
+    put(root, 20, begin=20)
+    archive_store(root, folder, spark)
+    names = {path.relative_to(tmp_path) for path in tmp_path.rglob("*")}
+    assert restore_store(folder, older, spark).messages == 20
+    with pytest.raises(InvalidArgumentError):
+        restore_store(folder, tmp_path / "new", spark, sizes=Sizes(segment_bytes=3))
+    assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*")} == names
+    with (
+        MessageStore.open(root),
+        pytest.raises(StoreLockedError, match=f"process {os.getpid()} has"),
+    ):
+        restore_store(folder, root, spark)
 
 
 def test_a_folder_that_is_no_archive_and_a_topic_that_it_has_not(spark: SparkSession, tmp_path, caplog):
