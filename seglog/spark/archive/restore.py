@@ -147,7 +147,7 @@ def restore_store(
         if not was_finished:
             return restore.into_new(apply=apply)
     if not apply:
-        _check_is_free(restore.files, restore.root)
+        _check_is_free(restore.root)
         return restore.into_existing(apply=False, was_finished=False)
     lock = restore.files.lock(restore.root)
     try:
@@ -355,13 +355,13 @@ def _warn_of_unknown(folder: Path, topics: frozenset[str], known: set[str]) -> N
         _log.warning("%s has no topic %s, so nothing of it is restored%s", folder, topic, meant)
 
 
-def _check_is_free(files: StoreRoot, root: Path) -> None:
+def _check_is_free(root: Path) -> None:
     """Does nothing if no process has a store open; unlike its lock, this writes no file into it.
 
     Raises:
         StoreLockedError: One has.
     """
-    holder = files.lock_holder()
+    holder = ReadingRoot(root).lock_holder()
     if holder is not None:
         who = f"process {holder}" if holder > 0 else "a process"
         raise StoreLockedError(f"{who} has {root} open for writing")
