@@ -6,11 +6,11 @@ come, and half messages not yet decided. A topic that no group reads has no vict
 are old; how many of them go is ``unread``. Before that, only a full disk would take them, and then
 they count: their producers were promised the time to read them.
 
-Counted are groups with an offset in some queue of the topic. In a queue where such a group has none, it needs
-every message: RocketMQ's broker starts it at 0 there as long as the log has the queue's start. A group that
-never committed in the topic may have wanted its end, and does not count. Its retry topic is its alone: what is
-in there counts from the first message on. How far broadcasting clients are counts for no group: each of them
-may be gone for good.
+Counted are groups with an offset in some queue of the topic. In a queue where such a group has none, it
+needs every message: RocketMQ's broker starts it at 0 there as long as the log has the queue's start. A group
+that never committed in the topic may have wanted its end, and does not count. Its retry topic is its alone:
+what is in there counts from the first message on. How far broadcasting clients are counts for no group: each
+of them may be gone for good.
 """
 
 from __future__ import annotations

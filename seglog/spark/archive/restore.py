@@ -52,6 +52,7 @@ from seglog.spark.compact.swap import (
     write_manifest,
 )
 from seglog.spark.small_frames import small_frame
+from seglog.storage.directory import ReadingRoot
 from seglog.storage.files import StoreRoot
 from seglog.storage.findings import Severity
 
