@@ -13,12 +13,14 @@ from typing import ClassVar, NamedTuple
 from typing_extensions import override
 
 _SYSTEM_ERROR = 1
+_SYSTEM_BUSY = 2
 _MESSAGE_ILLEGAL = 13
 _SERVICE_NOT_AVAILABLE = 14
 _NO_PERMISSION = 16
 _INVALID_PARAMETER = 29
 _QUERY_NOT_FOUND = 22
 _PULL_OFFSET_MOVED = 21
+_CONSUME_MSG_TIMEOUT = 207
 
 
 class SeglogError(Exception):
@@ -359,6 +361,29 @@ class ConsumerError(SeglogError):
 
     exit_code = 40
     help = "see the documentation of the consumer for what may be called when"
+
+
+class AskTimeoutError(SeglogError):
+    """The other end of a connection was asked, and did not answer in time."""
+
+    exit_code = 41
+    response_code = _CONSUME_MSG_TIMEOUT
+    help = "ask again; a client that stays silent is busy, stuck, or cut off from the broker"
+
+
+class ConnectionEndedError(SeglogError):
+    """A connection ended before what was asked over it was answered."""
+
+    exit_code = 42
+    help = "ask again once the other side is connected"
+
+
+class AskLimitError(SeglogError):
+    """The other end of a connection is asked no more before it has answered some of what it was asked."""
+
+    exit_code = 43
+    response_code = _SYSTEM_BUSY
+    help = "wait for some answers, then ask again"
 
 
 class MissingDependencyError(SeglogError):

@@ -54,7 +54,7 @@ from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import LOCAL_PEER, Peer
-from seglog.schedule import Duties
+from seglog.schedule import Duties, Timers
 from seglog.storage.files import Files
 from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
@@ -104,6 +104,7 @@ class Broker:
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
         self._gate = None if before is None else Gate(as_before(before), state)
+        self._timers = Timers(self._liveness_clock)
         self._held = HeldPulls(store, self._liveness_clock)
         self._is_inline = isinstance(self._clock, VirtualClock)
         deadlines = SendDeadlines(self._clock)
@@ -113,7 +114,8 @@ class Broker:
         saving = Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)
         scan = ClientScan(self._liveness_clock, state.clients), Notifying(state.clients.notices)
         tidying = HistoryTidying(self._clock, state.offsets)
-        holds = HoldSweep(self._held), BroadcastScan(self._liveness_clock, state.broadcasts)
+        broadcasts = BroadcastScan(self._liveness_clock, state.broadcasts)
+        holds = HoldSweep(self._held), broadcasts, self._timers
         is_one = self._liveness_clock is self._clock
         slow = [] if self._is_inline else [deadlines]  # the time of disks is real
         of_both = [state.delivery, saving, *scan, tidying, *holds, state.retention, *slow]
@@ -238,6 +240,11 @@ class Broker:
     def liveness_clock(self) -> Clock:
         """The time by which its clients live."""
         return self._liveness_clock
+
+    @property
+    def timers(self) -> Timers:
+        """Deadlines of connections, by that time."""
+        return self._timers
 
     @property
     def topics(self) -> TopicTable:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from seglog.errors import FrameError, ProtocolError
+from seglog.errors import FrameError, LocalProtocolError, ProtocolError
 from seglog.remoting.command import OUR_SENDER, Request, Response, Sender
 from seglog.remoting.frames.frame import Frame, Serialization
 from seglog.remoting.frames.limits import DEFAULT_LIMITS, Limits
@@ -123,20 +123,28 @@ class Codec:
             self._is_over = True
             raise
 
-    def ask(self, request: Request) -> tuple[int, Pieces]:
+    def ask(self, request: Request, opaque: int | None = None) -> tuple[int, Pieces]:
         """Returns the number of a request, and its bytes in pieces; a oneway one gets no answer.
 
+        Args:
+            request: What is asked.
+            opaque: Its number, where a table of asks gives it; the next free one by default.
+
         Raises:
-            ProtocolError: The request cannot be written: its header or body is not that of its code.
+            ProtocolError: The request cannot be written: its header or body is not that of its code, or
+                another one waits that has its number.
         """
-        opaque = self._next_opaque
-        while opaque in self._waiting:
-            opaque = (opaque + 1) % _END_OPAQUE
-        pieces = request_pieces(request, opaque, self._sender, self._serialization, self._limits)
-        self._next_opaque = (opaque + 1) % _END_OPAQUE
+        number = self._next_opaque if opaque is None else opaque
+        while opaque is None and number in self._waiting:
+            number = (number + 1) % _END_OPAQUE
+        if number in self._waiting:
+            raise LocalProtocolError(f"a request of number {number} waits for its answer already")
+        pieces = request_pieces(request, number, self._sender, self._serialization, self._limits)
+        if opaque is None:
+            self._next_opaque = (number + 1) % _END_OPAQUE
         if not request.is_oneway:
-            self._waiting[opaque] = request.code
-        return opaque, pieces
+            self._waiting[number] = request.code
+        return number, pieces
 
     def forget(self, opaque: int) -> None:
         """Does not wait for an answer any more; if it comes, it is unasked."""

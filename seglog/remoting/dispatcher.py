@@ -7,6 +7,7 @@ from typing import Protocol
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
 from seglog.remoting.peer import Peer
+from seglog.schedule import Timers
 
 
 class Dispatcher(Protocol):
@@ -15,6 +16,10 @@ class Dispatcher(Protocol):
     @property
     def liveness_clock(self) -> Clock:
         """The time that its clients go by."""
+
+    @property
+    def timers(self) -> Timers:
+        """What ends the waits of its connections, on that time."""
 
     def dispatch(self, request: Request, peer: Peer) -> Response:
         """Returns the answer, refusals included; the calling thread waits as long as it is held."""

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from seglog.remoting.command import OUR_SENDER, Request
+from seglog.remoting.command import OUR_SENDER, Request, Response
+from seglog.remoting.later import Deferred
 from seglog.storage.format.record import Host
 
 
@@ -18,6 +19,18 @@ class Channel(Hashable, Protocol):
 
         Called from any thread, that of another client's request too: it hands the request on and returns,
         neither waiting nor raising.
+        """
+
+    def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
+        """Sends the client a request, and returns what its answer comes by; called as :meth:`notify` is.
+
+        A refusal is an answer too. It fails with ``AskTimeoutError`` if none comes in time, with
+        ``ConnectionEndedError`` if the connection ends first, and with ``AskLimitError`` if too many asks
+        wait already. Cancelling it drops the answer.
+
+        Args:
+            request: What is asked.
+            timeout_ms: How long the answer may take, by the clock that the clients of the broker live by.
         """
 
 

@@ -24,19 +24,15 @@ from seglog.storage.format.record import Host
 from seglog.storage.writes import Durability
 from seglog.testing import RoomyFiles
 from tests.support.brokers import pull, send
+from tests.support.connections import QuietConnection
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(3))
 ONE = frozenset([MessageQueue("T", "broker-a", 0)])
 
 
-class Connection:
-    def notify(self, request):
-        """Sends nothing."""
-
-
 def remote(name):
-    return Peer(name, HOST, Connection(), is_remote=True)
+    return Peer(name, HOST, QuietConnection(), is_remote=True)
 
 
 def ask(broker, peer, queues=QUEUES, code=RequestCode.LOCK_BATCH_MQ):
@@ -71,14 +67,14 @@ def test_finding_8_of_the_broker_only_the_owner_of_before_has_its_queues_for_60_
 
 def test_owners_of_the_same_process_cost_nothing_after_it(tmp_path):
     with Broker.open(tmp_path, clock=VirtualClock()) as broker:
-        assert locked(broker, Peer("local-a", HOST, Connection())) == QUEUES
+        assert locked(broker, Peer("local-a", HOST, QuietConnection())) == QUEUES
         broker.persist()
         assert b'"local":true' in record_of(broker).read_bytes()
         kept = record_of(broker).read_bytes()
     assert not (tmp_path / OURS / "locks.json").exists()
     (tmp_path / OURS / "locks.json").write_bytes(kept)  # as a kill leaves it
     with Broker.open(tmp_path, clock=VirtualClock()) as broker:
-        assert locked(broker, Peer("local-b", HOST, Connection())) == QUEUES
+        assert locked(broker, Peer("local-b", HOST, QuietConnection())) == QUEUES
 
 
 def test_what_was_given_back_is_free_after_a_restart(tmp_path):

@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.broker.tables.clients import ClientTable
@@ -16,18 +17,20 @@ from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.format.record import Host
 from tests.support.clients import ToldClient
+from tests.support.connections import QuietConnection
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 ALL_OF_T = SubscriptionData("T", "*", 1)
 
 
-class Connection:
+class Connection(QuietConnection):
     """A connection that counts what its client is sent."""
 
     def __init__(self, clock):
         self._clock = clock
         self.notified_ms = []
 
+    @override
     def notify(self, request):
         self.notified_ms.append(self._clock.monotonic_ms())
 

@@ -26,6 +26,7 @@ from tests.interop.judging.difference_cases import EXPLAINED
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import Geometry
 from tests.interop.judging.wire import encode_answer
+from tests.support.connections import QuietConnection
 from tests.support.narrow import not_none
 
 pytestmark = pytest.mark.interop
@@ -45,17 +46,12 @@ FLAGGED = dataclasses.replace(PLAIN, sys_flag=int(PullFlag.SUBSCRIPTION), subscr
 SQL = "a > 3 AND b IS NOT NULL"
 
 
-class Silent:
-    def notify(self, request):
-        """Drops it."""
-
-
 class Both:
     """Two brokers that are asked the same."""
 
     def __init__(self, ours, theirs):
         self._ours, self._theirs = ours, theirs
-        self._peer = Peer("c1", Host(b"\x7f\x00\x00\x01", 1), Silent())
+        self._peer = Peer("c1", Host(b"\x7f\x00\x00\x01", 1), QuietConnection())
 
     def __call__(self, request):
         """Returns the answer of both, which is one."""

@@ -33,6 +33,7 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import Geometry
 from tests.interop.judging.sequences import CLIENTS, DELAY_LEVELS, Sequence, Step
 from tests.interop.judging.wire import WireAnswer, encode_answer
+from tests.support.connections import QuietConnection
 
 FULL_SEQUENCES: Final = 300
 FULL_STEPS: Final = 600
@@ -53,14 +54,7 @@ class DifferenceError(AssertionError):
     """The two brokers answered differently, or hold different things."""
 
 
-class Silent:
-    """A connection that tells its client nothing; each is equal only to itself."""
-
-    def notify(self, request: Request) -> None:
-        """Drops it."""
-
-
-PEERS: Final = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), Silent()) for name in CLIENTS}
+PEERS: Final = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), QuietConnection()) for name in CLIENTS}
 """The clients, as our broker knows them."""
 
 

@@ -1,0 +1,108 @@
+"""Functions that are called once, at their time: the deadlines of what waits. None of them has a thread.
+
+They are a duty like others: on real time one thread sleeps until the first is due, on virtual time they come
+while time is moved. What is late is called at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from typing_extensions import override
+
+from seglog.clock import Clock
+from seglog.schedule.duties import Duty
+
+MIN_CANCELLED: Final = 64
+"""So many cancelled ones may be kept before they are cleared away."""
+
+_Call = Callable[[], object]
+
+
+class Timer:
+    """A function that waits for its time.
+
+    Attributes:
+        call: None once it was called or cancelled.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: _Call) -> None:
+        self.call: _Call | None = call
+
+
+class Timers(Duty):
+    """Functions by their time. Any thread may call it.
+
+    Args:
+        clock: Its monotonic time.
+    """
+
+    name: ClassVar[str] = "timers"
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._numbers = itertools.count()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def after(self, delay_ms: float, call: _Call) -> Timer:
+        """Has a function called once a time has passed.
+
+        Args:
+            delay_ms: How long, from now.
+            call: Called by the thread of this duty, or the one that moves time; it neither waits nor raises.
+        """
+        timer = Timer(call)
+        at_ms = self._clock.monotonic_ms() + max(0.0, delay_ms)
+        with self._lock:
+            heapq.heappush(self._heap, (at_ms, next(self._numbers), timer))
+            self._count += 1
+            is_first = self._heap[0][2] is timer
+        if is_first:
+            self.wake()
+        return timer
+
+    def cancel(self, timer: Timer) -> None:
+        """Has a function not called any more; another thread may be about to call it."""
+        with self._lock:
+            if timer.call is None:
+                return
+            self._take(timer)
+            if len(self._heap) > 2 * self._count + MIN_CANCELLED:
+                self._heap = [entry for entry in self._heap if entry[2].call is not None]
+                heapq.heapify(self._heap)
+
+    @override
+    def left_ms(self) -> float | None:
+        with self._lock:
+            while self._heap and self._heap[0][2].call is None:
+                heapq.heappop(self._heap)
+            return self._heap[0][0] - self._clock.monotonic_ms() if self._heap else None
+
+    @override
+    def run(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        due: list[_Call] = []
+        with self._lock:
+            while self._heap and self._heap[0][0] <= now_ms:
+                timer = heapq.heappop(self._heap)[2]
+                if timer.call is not None:
+                    due.append(timer.call)
+                    self._take(timer)
+        for call in due:
+            call()
+
+    def _take(self, timer: Timer) -> None:
+        timer.call = None
+        self._count -= 1

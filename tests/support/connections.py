@@ -1,0 +1,100 @@
+"""Connections to clients: one that is quiet, and one of bytes over a pair of sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+from seglog.errors import ConnectionEndedError, ProtocolError
+from seglog.remoting.codec import Answered, Asked, Codec, Event
+from seglog.remoting.command import Request, Response
+from seglog.remoting.frames.frame import Serialization
+from seglog.remoting.later import AskTable, Deferred
+from seglog.schedule import Timers
+
+
+class QuietConnection:
+    """A connection to a client that drops notices and cannot be asked; each is equal only to itself."""
+
+    def notify(self, request: Request) -> None:
+        """Drops it."""
+
+    def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
+        """Returns what has failed, as over a connection that has ended."""
+        answer: Deferred[Response] = Deferred()
+        answer.fail(ConnectionEndedError(f"request {int(request.code)} was not asked"))
+        return answer
+
+
+class WireEnd:
+    """One end of a connection of bytes, with a thread that reads; both ends may ask.
+
+    Args:
+        end: Its socket; closed with it.
+        timers: What ends its asks.
+        answer: Answers the other end, in the thread that reads; None leaves it without an answer.
+        serialization: Form of the headers that it writes.
+    """
+
+    def __init__(
+        self,
+        end: socket.socket,
+        timers: Timers,
+        answer: Callable[[Request], Response | None] = lambda _: None,
+        serialization: Serialization = Serialization.JSON,
+    ) -> None:
+        self.asks: AskTable[Response] = AskTable(timers)
+        self.unasked: list[int] = []
+        self._end = end
+        self._answer = answer
+        self._codec = Codec(serialization=serialization)
+        self._writing = threading.Lock()
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def notify(self, request: Request) -> None:
+        """Sends what is not answered."""
+        with self._writing:
+            self._end.sendall(b"".join(self._codec.ask(request)[1]))
+
+    def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
+        """Sends a request."""
+        one = self.asks.open(timeout_ms, f"request {int(request.code)}")
+        if one.is_done:
+            return one
+        one.then(lambda _: self._codec.forget(one.opaque))
+        try:
+            with self._writing:
+                self._end.sendall(b"".join(self._codec.ask(request, one.opaque)[1]))
+        except ProtocolError as error:
+            self.asks.fail(one.opaque, error)
+        return one
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._end.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._end.close()
+
+    def _read(self) -> None:
+        while data := self._end.recv(1 << 16):
+            with self._writing:
+                events = list(self._codec.receive(data))
+            for event in events:
+                self._hear(event)
+        self.asks.end("the other end hung up")
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Answered):
+            if isinstance(event.answer, Response):
+                self.asks.answer(event.opaque, event.answer)
+            else:
+                self.asks.fail(event.opaque, event.answer)
+        elif isinstance(event, Asked):
+            answer = self._answer(event.request)
+            if answer is not None:
+                with self._writing:
+                    self._end.sendall(b"".join(self._codec.answer(event, answer)))
+        else:
+            self.unasked.append(event.opaque)
