@@ -24,8 +24,10 @@ from seglog.broker.tables.clients import ClientTable
 from seglog.broker.tables.lock_snapshot import LockPicture, read_owners
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
+from seglog.broker.tables.relays import Relays
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.unique_id import UniqueIds
+from seglog.schedule import Timers
 from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
@@ -99,6 +101,7 @@ def assemble(
         filters=filters,
         disk=disk,
         retention=LogRetention(clock, store, config, disk, standing),
+        relays=Relays(liveness_clock, Timers(liveness_clock)),
         now_ms=clock.now_ms,
     )
 

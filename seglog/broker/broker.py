@@ -31,6 +31,7 @@ from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.assembly import assemble
 from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.handlers.gate import Gate
+from seglog.broker.handlers.handler import Answer
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.offsets.broadcast_offsets import BroadcastScan
 from seglog.broker.offsets.history_tidying import HistoryTidying
@@ -45,6 +46,7 @@ from seglog.broker.state.state import AnyAppends
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
 from seglog.broker.tables.queue_locks import QueueLocks
+from seglog.broker.tables.relays import Relayed
 from seglog.broker.tasks.client_scan import ClientScan
 from seglog.broker.tasks.notifying import Notifying
 from seglog.broker.tasks.saving import Saving
@@ -104,7 +106,6 @@ class Broker:
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
         self._gate = None if before is None else Gate(as_before(before), state)
-        self._timers = Timers(self._liveness_clock)
         self._held = HeldPulls(store, self._liveness_clock)
         self._is_inline = isinstance(self._clock, VirtualClock)
         deadlines = SendDeadlines(self._clock)
@@ -115,7 +116,7 @@ class Broker:
         scan = ClientScan(self._liveness_clock, state.clients), Notifying(state.clients.notices)
         tidying = HistoryTidying(self._clock, state.offsets)
         broadcasts = BroadcastScan(self._liveness_clock, state.broadcasts)
-        holds = HoldSweep(self._held), broadcasts, self._timers
+        holds = HoldSweep(self._held), broadcasts, state.relays.timers
         is_one = self._liveness_clock is self._clock
         slow = [] if self._is_inline else [deadlines]  # the time of disks is real
         of_both = [state.delivery, saving, *scan, tidying, *holds, state.retention, *slow]
@@ -244,7 +245,7 @@ class Broker:
     @property
     def timers(self) -> Timers:
         """Deadlines of connections, by that time."""
-        return self._timers
+        return self._state.relays.timers
 
     @property
     def topics(self) -> TopicTable:
@@ -289,16 +290,16 @@ class Broker:
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
         """Answers a request; a pull that is to be held keeps the calling thread until then.
 
-        On virtual time the thread that has opened the broker would wait for itself. For its pulls time passes
-        as in :meth:`advance`, until the message comes or the pull is not held any longer; other threads wait
-        for it to send or to advance.
+        So does a request that clients are asked for. On virtual time the thread that has opened the broker
+        would wait for itself. For its requests time passes as in :meth:`advance`, until the message or the
+        answer comes or is not waited for any longer; other threads wait for it to send or to advance.
         """
         if self._gate is not None and not self._is_closed:
             refused = self._gate.refusal(request, peer)
             if refused is not None:
                 return refused
         answer = self._handle(request, peer, self.store)
-        return self._wait(answer) if isinstance(answer, HeldPull) else answer
+        return answer if isinstance(answer, Response) else self._wait(answer)
 
     async def dispatch_async(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
         """Answers a request as :meth:`dispatch` does, for a task: what waits has no thread."""
@@ -306,10 +307,15 @@ class Broker:
         answer = self.answer(request, peer, loop.call_soon)
         if not isinstance(answer, Deferred):
             return answer
-        if not isinstance(answer, HeldAnswer) or isinstance(self._liveness_clock, VirtualClock):
+        if isinstance(self._liveness_clock, VirtualClock):
             return await answer
         # Without duties nothing else ends it; virtual time, though, passes only in advance().
-        timer = loop.call_later(answer.hold_ms / 1000, answer.end)
+        if isinstance(answer, HeldAnswer):
+            timer = loop.call_later(answer.hold_ms / 1000, answer.end)
+        elif isinstance(answer, Relayed):
+            timer = loop.call_later((answer.timeout_ms + 1) / 1000, self.timers.run)
+        else:
+            return await answer
         try:
             return await answer
         finally:
@@ -338,7 +344,7 @@ class Broker:
             return self._hold(made) if isinstance(made, HeldPull) else made
         return self._answering.answer(request, peer, soon)
 
-    def _handle(self, request: Request, peer: Peer, appends: AnyAppends) -> Response | HeldPull:
+    def _handle(self, request: Request, peer: Peer, appends: AnyAppends) -> Answer:
         handler = HANDLERS.get(request.code)
         if handler is None:
             return refuse(
@@ -399,6 +405,7 @@ class Broker:
                 return
             self._is_closed = True
         self._held.close()
+        self._state.relays.close()
         self._duties.stop()
         self._liveness_duties.stop()
         self._answering.close()
@@ -425,7 +432,16 @@ class Broker:
         except SeglogError as error:
             return refuse(ResponseCode(error.response_code), str(error))
 
-    def _wait(self, held: HeldPull) -> Response:
+    def _wait(self, answer: HeldPull | Deferred[Response]) -> Response:
+        if isinstance(answer, HeldPull):
+            return self._wait_for_pull(answer)
+        if isinstance(answer, Relayed):
+            if threading.get_ident() == self._time_keeper and not answer.is_done:
+                self._duties.advance(answer.timeout_ms, lambda: answer.is_done)
+            self._state.relays.wait(answer)
+        return answer.wait()
+
+    def _wait_for_pull(self, held: HeldPull) -> Response:
         if threading.get_ident() == self._time_keeper:
             over = threading.Event()
             parked = self._held.park(held, over.set)

@@ -44,13 +44,13 @@ class LocalLink:
         broker: Dispatcher,
         client_id: str | None = None,
         on_notice: Callable[[Request], None] | None = None,
-        on_request: Callable[[Request], Response | Deferred[Response]] = _unsupported,
+        on_request: Callable[[Request], Response | Deferred[Response]] | None = None,
         *,
         principal: str | None = None,
     ) -> None:
         self._broker = broker
         self._on_notice = on_notice
-        self._on_request = on_request
+        self._on_request = on_request or _unsupported
         self._asks: AskTable[Response] = AskTable(broker.timers)
         proven = None if principal is None else as_text("principal", principal)
         self._peer = Peer(client_id or new_client_id(), LOCAL_PEER.host, self, principal=proven)

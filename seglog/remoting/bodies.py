@@ -1,13 +1,13 @@
 """Bodies that are values: queue sets of locks, routes, batches, and the records of a pull.
 
 Source: ``remoting/.../protocol/body/LockBatchRequestBody.java``, ``.../route/TopicRouteData.java``,
-``MessageDecoder.java encodeMessages/decodeMessages``.
+``.../body/GetConsumerStatusBody.java``, ``MessageDecoder.java encodeMessages/decodeMessages``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from seglog.remoting.command import TypedBody
@@ -36,6 +36,19 @@ class ResetOffsetsBody(TypedBody):
     """Where a group continues after a reset, queue by queue."""
 
     offsets: Mapping[MessageQueue, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatusBody(TypedBody):
+    """How far clients of a group are in the queues of a topic, by what they have in memory.
+
+    Attributes:
+        queues: Of the client that answers.
+        clients: What several clients answered, by their id.
+    """
+
+    queues: Mapping[MessageQueue, int] = field(default_factory=dict)
+    clients: Mapping[str, Mapping[MessageQueue, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Typed headers of the requests about clients and the groups that they are in; see ``headers.py``.
 
+Some a broker passes on to a client: it gets the same header.
+
 Source: ``remoting/.../protocol/header/UnregisterClientRequestHeader.java`` and others.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seglog.remoting.command import Header
-from seglog.remoting.headers import wire_names
+from seglog.remoting.headers import Int32, wire_names
 
 
 @wire_names()
@@ -49,3 +51,51 @@ class GroupForbiddenHeader(Header):
     group: str
     topic: str
     is_readable: bool | None = None
+
+
+@wire_names(is_with_stacks="jstackEnable")
+@dataclass(frozen=True, slots=True)
+class RunningInfoHeader(Header):
+    """GET_CONSUMER_RUNNING_INFO.
+
+    Attributes:
+        is_with_stacks: Whether the client also says what its threads do.
+    """
+
+    consumer_group: str
+    client_id: str
+    is_with_stacks: bool = False
+
+
+@wire_names(message_id="msgId")
+@dataclass(frozen=True, slots=True)
+class ConsumeDirectlyHeader(Header):
+    """CONSUME_MESSAGE_DIRECTLY.
+
+    Attributes:
+        message_id: The offsetMsgId; the broker finds the record by it.
+        broker_name: Said to the client by the broker, as both flags are.
+        topic: As who asks says; the broker looks at it for the flag alone.
+    """
+
+    consumer_group: str
+    client_id: str | None = None
+    message_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
+
+
+@wire_names(client_id="clientAddr")
+@dataclass(frozen=True, slots=True)
+class ConsumerStatusHeader(Header):
+    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS, and GET_CONSUMER_STATUS_FROM_CLIENT.
+
+    Attributes:
+        client_id: The only client to be asked; None or blank for all. A client is not told.
+    """
+
+    topic: str
+    group: str
+    client_id: str | None = None

@@ -27,7 +27,7 @@ from seglog.remoting.records import decode_records
 
 
 class Answerer(enum.Enum):
-    """Who answers a request."""
+    """Who answers a request; a broker passes some on that clients answer."""
 
     BROKER = enum.auto()
     NAME_SERVER = enum.auto()
@@ -63,6 +63,7 @@ _RECORDS: Final = BodyCodec(
 _SEND: Final = Exchange(header.SendMessageHeader, header.SendMessageResponseHeader)
 _SEND_V2: Final = _SEND._replace(request_names=header.SendMessageHeader.WIRE_V2)
 _PULL: Final = Exchange(header.PullMessageHeader, header.PullMessageResponseHeader, response_body=_RECORDS)
+_CONSUMER_STATUS: Final = Exchange(client.ConsumerStatusHeader, response_body=of_queues.CONSUMER_STATUS)
 _TABLE: Final = Exchange(response_body=of_tables.CONFIG)
 
 EXCHANGES: Final[Mapping[int, Exchange]] = {
@@ -99,6 +100,10 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.GET_PRODUCER_CONNECTION_LIST: Exchange(
         client.ProducerGroupHeader, response_body=of_clients.PRODUCER_CONNECTIONS
     ),
+    Code.GET_CONSUMER_RUNNING_INFO: Exchange(client.RunningInfoHeader),
+    Code.CONSUME_MESSAGE_DIRECTLY: Exchange(client.ConsumeDirectlyHeader),
+    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: _CONSUMER_STATUS,
+    Code.GET_CONSUMER_STATUS_FROM_CLIENT: _CONSUMER_STATUS._replace(answerer=Answerer.CLIENT),
     Code.NOTIFY_CONSUMER_IDS_CHANGED: Exchange(client.ConsumerGroupHeader, answerer=Answerer.CLIENT),
     Code.GET_ROUTEINFO_BY_TOPIC: Exchange(
         header.GetRouteInfoHeader, response_body=of_queues.TOPIC_ROUTE, answerer=Answerer.NAME_SERVER

@@ -89,6 +89,19 @@ class Lookups(StoreBase):
         reason = ": phy_offset is 0 or more" if phy_offset < 0 else ""
         raise NotFoundError(f"no message starts at {phy_offset}{reason}")
 
+    def record_at(self, phy_offset: int) -> bytes:
+        """Returns the record that starts at ``phy_offset``, verified: the message as the log has it.
+
+        Raises:
+            NotFoundError: As :meth:`message_at`.
+        """
+        size_bytes = self.message_at(phy_offset).size_bytes
+        with explained():
+            record = self._record_at(phy_offset)
+        if record is None:  # its file of the log went meanwhile
+            raise NotFoundError(f"no message starts at {phy_offset}")
+        return bytes(record[:size_bytes])
+
     def query(
         self, topic: str, key: str, max_count: int = 64, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS
     ) -> list[Message]:

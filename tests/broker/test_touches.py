@@ -160,6 +160,20 @@ ROWS = [
     (Code.GET_CONSUMER_LIST_BY_GROUP, client.ConsumerGroupHeader("g"), None, "Group g Sub/Get"),
     (Code.GET_CONSUMER_CONNECTION_LIST, client.ConsumerGroupHeader("g"), None, "Group g Get"),
     (Code.GET_PRODUCER_CONNECTION_LIST, client.ProducerGroupHeader("pg"), None, "ProducerGroup pg Get"),
+    (Code.GET_CONSUMER_RUNNING_INFO, client.RunningInfoHeader("g", "c"), None, "Group g Get"),
+    (Code.CONSUME_MESSAGE_DIRECTLY, client.ConsumeDirectlyHeader("g", "c"), None, "Group g Sub, Topic * Sub"),
+    (
+        Code.CONSUME_MESSAGE_DIRECTLY,
+        client.ConsumeDirectlyHeader("g", "c", "not an id", topic="T"),
+        None,
+        "Group g Sub, Topic T Sub, Topic * Sub",
+    ),
+    (
+        Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+        client.ConsumerStatusHeader("T", "g", "c"),
+        None,
+        "Topic T Get, Group g Get",
+    ),
     (Code.GET_ROUTEINFO_BY_TOPIC, header.GetRouteInfoHeader("T"), None, "Topic T Pub/Sub/Get"),
     (Code.GET_ROUTEINFO_BY_TOPIC, header.GetRouteInfoHeader("%RETRY%g"), None, "Group g Sub/Get"),
     (Code.UPDATE_AND_CREATE_TOPIC, header.CreateTopicHeader("T", "TBW102", 1, 1, 6), None, "Topic T Create"),
@@ -283,6 +297,14 @@ def test_a_message_of_a_compaction_topic_is_sent_back_by_its_id(guarded, seen):
     seen.clear()
     guarded.dispatch(sent_back(1 << 40, "T", origin_message_id=message_id))
     assert ", ".join(map(text_of, seen[0].touches)) == "Group g Sub, Topic T Sub"
+
+
+def test_a_client_is_given_a_message_of_the_topic_of_its_record_and_not_of_the_one_said(guarded, seen):
+    message_id = send_header(send(guarded, "secret")).msg_id
+    seen.clear()
+    head = client.ConsumeDirectlyHeader("g", "c", message_id, topic="T")
+    guarded.dispatch(Request(Code.CONSUME_MESSAGE_DIRECTLY, head))
+    assert ", ".join(map(text_of, seen[0].touches)) == "Group g Sub, Topic T Sub, Topic secret Sub"
 
 
 NAMES = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=8)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from seglog.broker.broker import Broker
 from seglog.broker.tables.notices import GAP_MS
 from seglog.client.local_link import LocalLink
@@ -9,18 +12,20 @@ from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, MessageModel
+from seglog.remoting.later import Deferred
 from seglog.remoting.subscription import SubscriptionData
 
 GROUP = "cg"
+OnRequest: TypeAlias = Callable[[Request], Response | Deferred[Response]]
 
 
 class ToldClient:
     """A client that remembers what it was sent."""
 
-    def __init__(self, broker: Broker, client_id: str) -> None:
+    def __init__(self, broker: Broker, client_id: str, on_request: OnRequest | None = None) -> None:
         self._broker = broker
         self.told: list[Request] = []
-        self.link = LocalLink(broker, client_id, self.told.append)
+        self.link = LocalLink(broker, client_id, self.told.append, on_request)
 
     @property
     def told_groups(self) -> list[str]:

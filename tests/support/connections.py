@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from seglog.errors import ConnectionEndedError, ProtocolError
-from seglog.remoting.codec import Answered, Asked, Codec, Event
+from seglog.remoting.codec import Answered, Asked, Codec, Event, Unasked
 from seglog.remoting.command import Request, Response
 from seglog.remoting.frames.frame import Serialization
 from seglog.remoting.later import AskTable, Deferred
@@ -45,6 +45,7 @@ class WireEnd:
         serialization: Serialization = Serialization.JSON,
     ) -> None:
         self.asks: AskTable[Response] = AskTable(timers)
+        self.told: list[Request] = []
         self.unasked: list[int] = []
         self._end = end
         self._answer = answer
@@ -91,10 +92,12 @@ class WireEnd:
                 self.asks.answer(event.opaque, event.answer)
             else:
                 self.asks.fail(event.opaque, event.answer)
+        elif isinstance(event, Asked) and event.request.is_oneway:
+            self.told.append(event.request)
         elif isinstance(event, Asked):
             answer = self._answer(event.request)
             if answer is not None:
                 with self._writing:
                     self._end.sendall(b"".join(self._codec.answer(event, answer)))
-        else:
+        elif isinstance(event, Unasked):
             self.unasked.append(event.opaque)

@@ -18,6 +18,7 @@ from typing import Final
 from seglog.broker.answers.aside import Aside, AsideRequest
 from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.answers.send_deadlines import SendDeadlines
+from seglog.broker.handlers.handler import Answer
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import AnyAppends
 from seglog.broker.tables import GroupTable, TopicTable
@@ -60,7 +61,7 @@ class Answering:
         topics: TopicTable,
         groups: GroupTable,
         deadlines: SendDeadlines,
-        handle: Callable[[Request, Peer, AnyAppends], Response | HeldPull],
+        handle: Callable[[Request, Peer, AnyAppends], Answer],
         hold: Callable[[HeldPull], HeldAnswer],
     ) -> None:
         self._store = store
@@ -104,7 +105,7 @@ class Answering:
 
     def _do(self, some: Sequence[AsideRequest]) -> None:
         """Answers requests in the thread that may wait."""
-        made: list[tuple[AsideRequest, Response | HeldPull, int, bool]] = []
+        made: list[tuple[AsideRequest, Answer, int, bool]] = []
         failed: SeglogError | None = None
         try:
             with self._topics.one_save(), self._groups.one_save():
@@ -125,10 +126,11 @@ class Answering:
     def _gathered(self) -> int:
         return self._topics.gathered_count + self._groups.gathered_count
 
-    def _settle(self, answer: Deferred[Response], made: Response | HeldPull, until: int) -> None:
-        """Has a client answered: now, when the log is on the disk, or when a message comes."""
-        if isinstance(made, HeldPull):
-            self._hold(made).then(lambda held: answer.resolve_by(held.result))
+    def _settle(self, answer: Deferred[Response], made: Answer, until: int) -> None:
+        """Has a client answered: now, when the log is on the disk, or when a message or an answer comes."""
+        if not isinstance(made, Response):
+            later = self._hold(made) if isinstance(made, HeldPull) else made
+            later.then(lambda of: answer.resolve_by(of.result))
             return
         if not until or made.code is not ResponseCode.SUCCESS:
             answer.resolve(made)
@@ -146,6 +148,6 @@ class Answering:
             answer.resolve(_refusal(error, made))
 
 
-def _refusal(error: SeglogError, of: Response | HeldPull) -> Response:
+def _refusal(error: SeglogError, of: Answer) -> Response:
     refused = refuse(ResponseCode(error.response_code), str(error))
-    return refused if isinstance(of, HeldPull) or of.ext is None else replace(refused, ext=of.ext)
+    return replace(refused, ext=of.ext) if isinstance(of, Response) and of.ext is not None else refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from seglog.broker.access import Touch
 from seglog.broker.handlers.touching import Rule
@@ -12,9 +12,12 @@ from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Header, Request, Response, expect_header
+from seglog.remoting.later import Deferred
 from seglog.remoting.peer import Peer
 
 H = TypeVar("H", bound=Header)
+Answer: TypeAlias = Response | HeldPull | Deferred[Response]
+"""What a handler has: the answer, a pull that is to be held, or what the answer of clients comes by."""
 
 
 class Call(NamedTuple, Generic[H]):
@@ -38,7 +41,7 @@ class Handler(Generic[H]):
 
     code: RequestCode
     header_type: type[H]
-    function: Callable[[BrokerState, Call[H]], Response | HeldPull]
+    function: Callable[[BrokerState, Call[H]], Answer]
     rules: tuple[Rule[H], *tuple[Rule[H], ...]]
 
     def touches(self, state: BrokerState, request: Request) -> tuple[Touch, ...]:
@@ -53,9 +56,7 @@ class Handler(Generic[H]):
             dict.fromkeys(touch for rule in self.rules for touch in rule.find(header, request, state))
         )
 
-    def answer(
-        self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends
-    ) -> Response | HeldPull:
+    def answer(self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends) -> Answer:
         """Returns the function's answer.
 
         Raises:

@@ -12,6 +12,7 @@ from seglog.broker.handlers import (
     locks,
     offsets,
     pull,
+    relays,
     retention,
     send,
     send_back,
@@ -19,11 +20,11 @@ from seglog.broker.handlers import (
     tables,
     topics,
 )
+from seglog.broker.handlers.handler import Answer
 from seglog.broker.handlers.touching import Rule
-from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Header, Request, Response
+from seglog.remoting.command import Header, Request
 from seglog.remoting.peer import Peer
 
 
@@ -39,7 +40,7 @@ class AnyHandler(Protocol):
         """Class of the request's header."""
 
     @property
-    def function(self) -> Callable[[BrokerState, Never], Response | HeldPull]:
+    def function(self) -> Callable[[BrokerState, Never], Answer]:
         """What answers."""
 
     @property
@@ -49,10 +50,8 @@ class AnyHandler(Protocol):
     def touches(self, state: BrokerState, request: Request) -> tuple[Touch, ...]:
         """Returns what a request touches."""
 
-    def answer(
-        self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends
-    ) -> Response | HeldPull:
-        """Returns the answer, or that the request is to be held."""
+    def answer(self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends) -> Answer:
+        """Returns the answer, or what it comes by."""
 
 
 def _by_code(*families: Iterable[AnyHandler]) -> Mapping[int, AnyHandler]:
@@ -77,5 +76,6 @@ HANDLERS: Final = _by_code(
     tables.HANDLERS,
     stats.HANDLERS,
     retention.HANDLERS,
+    relays.HANDLERS,
 )
 """By request code."""

@@ -19,6 +19,7 @@ from seglog.broker.tables.clients import ClientTable
 from seglog.broker.tables.lock_snapshot import LockPicture
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
+from seglog.broker.tables.relays import Relays
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import UnsyncedAppends
@@ -56,6 +57,7 @@ class BrokerState:
         filters: What SQL92 filters groups have.
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
+        relays: What waits for answers of clients.
         now_ms: The broker's clock.
     """
 
@@ -78,6 +80,7 @@ class BrokerState:
     filters: ConsumerFilters
     disk: DiskGate
     retention: LogRetention
+    relays: Relays
     now_ms: Callable[[], int]
 
     def takes_part(self, group: str, topic: str) -> bool:

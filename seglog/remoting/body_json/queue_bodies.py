@@ -1,8 +1,8 @@
 """Bodies about queues: locks, resets, routes, and what is in queues.
 
 Source: ``LockBatchRequestBody.java``, ``UnlockBatchRequestBody.java``, ``LockBatchResponseBody.java``,
-``ResetOffsetBody.java``, ``TopicRouteData.java``, ``TopicStatsTable.java``, ``ConsumeStats.java``,
-``QueryConsumeTimeSpanBody.java``, ``QueryCorrectionOffsetBody.java``.
+``ResetOffsetBody.java``, ``GetConsumerStatusBody.java``, ``TopicRouteData.java``, ``TopicStatsTable.java``,
+``ConsumeStats.java``, ``QueryConsumeTimeSpanBody.java``, ``QueryCorrectionOffsetBody.java``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from seglog.remoting.admin_bodies import (
 )
 from seglog.remoting.bodies import (
     BrokerData,
+    ConsumerStatusBody,
     LockBatchBody,
     LockedQueuesBody,
     QueueData,
@@ -69,6 +70,12 @@ def _by_queue(form: Form[Any]) -> JsonField:
 
 
 RESET_OFFSETS: Final = object_body(ResetOffsetsBody, offsets=_by_queue(INT64))
+_OFFSETS: Final = entries_of(QUEUE, INT64)
+CONSUMER_STATUS: Final = object_body(
+    ConsumerStatusBody,
+    clients=JsonField("consumerTable", entries_of(TEXT, _OFFSETS)),
+    queues=JsonField("messageQueueTable", _OFFSETS),
+)
 
 _QUEUE_DATA: Final = object_of(
     QueueData,

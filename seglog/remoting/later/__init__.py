@@ -8,4 +8,5 @@ Called by brokers, clients and servers.
 """
 
 from seglog.remoting.later.asked import AskTable as AskTable
+from seglog.remoting.later.deferred import CancelledError as CancelledError
 from seglog.remoting.later.deferred import Deferred as Deferred

@@ -1,0 +1,126 @@
+"""Requests that were passed on to clients, and whose answer is made of theirs.
+
+Each client is asked by ``Channel.ask``, which ends in time; so a relay ends by itself, and has no deadline of
+its own. Where the broker closes first it is refused, and who was asked is not waited for any more.
+
+Truth: memory only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from seglog.clock import Clock
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response, refuse
+from seglog.remoting.later import Deferred
+from seglog.schedule import Timers
+
+
+class Relayed(Deferred[Response]):
+    """The answer to a request that waits for clients.
+
+    Attributes:
+        timeout_ms: How long they may take.
+    """
+
+    __slots__ = ("timeout_ms",)
+
+    def __init__(self, timeout_ms: int) -> None:
+        super().__init__()
+        self.timeout_ms = timeout_ms
+
+
+class Relays:
+    """All that wait for clients. Any thread may call it.
+
+    Args:
+        clock: Its monotonic time; clients live by it.
+        timers: What ends asks, on that time.
+    """
+
+    def __init__(self, clock: Clock, timers: Timers) -> None:
+        self._clock = clock
+        self.timers = timers
+        self._lock = threading.Lock()
+        self._waiting: set[Relayed] = set()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def relay(
+        self, asks: Sequence[Deferred[Response]], timeout_ms: int, make: Callable[[], Response]
+    ) -> Relayed:
+        """Returns what the answer comes by, once every ask has ended.
+
+        Args:
+            asks: One for each client; they are cancelled if it is not wanted any more.
+            timeout_ms: How long each may take.
+            make: Makes the answer of what they ended with; called by the thread that takes it.
+        """
+        relayed = Relayed(timeout_ms)
+        with self._lock:
+            is_closed = self._is_closed
+            if not is_closed:
+                self._waiting.add(relayed)
+        relayed.then(lambda _: self._end(relayed, asks))
+        if is_closed:
+            relayed.resolve(_closed())
+        left = _Countdown(len(asks), lambda: relayed.resolve_by(make))
+        for ask in asks:
+            ask.then(left.one_less)
+        return relayed
+
+    def wait(self, relayed: Relayed) -> None:
+        """Keeps the calling thread until a relay has ended, by the clock and without any duty."""
+        bell = threading.Condition()
+
+        def ring(_: object) -> None:
+            with bell:
+                bell.notify_all()
+
+        relayed.then(ring)
+        while not relayed.is_done:
+            with bell:
+                if not relayed.is_done:
+                    self._clock.wait(bell, self.timers.left_ms())
+            self.timers.run()
+
+    def close(self) -> None:
+        """Refuses all that wait, and those that come later."""
+        with self._lock:
+            self._is_closed = True
+            waiting = list(self._waiting)
+        for relayed in waiting:
+            relayed.resolve(_closed())
+
+    def _end(self, relayed: Relayed, asks: Sequence[Deferred[Response]]) -> None:
+        with self._lock:
+            self._waiting.discard(relayed)
+        for ask in asks:
+            ask.cancel()
+
+
+class _Countdown:
+    """Calls a function when it was counted down; at once if there is nothing to count."""
+
+    def __init__(self, count: int, done: Callable[[], object]) -> None:
+        self._lock = threading.Lock()
+        self._left = count
+        self._done = done
+        if not count:
+            done()
+
+    def one_less(self, _: object) -> None:
+        """Counts."""
+        with self._lock:
+            self._left -= 1
+            is_over = not self._left
+        if is_over:
+            self._done()
+
+
+def _closed() -> Response:
+    return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker was closed")

@@ -1,0 +1,35 @@
+"""Versions that clients say they are of, as numbers on the wire: the old ones, which cannot do everything.
+
+Source: ``MQVersion.java``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+V3_0_7_SNAPSHOT: Final = 28
+"""The first that says how far it is (GET_CONSUMER_STATUS_FROM_CLIENT)."""
+V3_1_8_SNAPSHOT: Final = 62
+"""The first that says how it runs, and consumes a message that it is given."""
+_STAGES: Final = (
+    "SNAPSHOT",
+    "ALPHA1",
+    *(f"BETA{number}" for number in range(1, 6)),
+    *(f"BETA{number}{suffix}" for number in range(6, 10) for suffix in ("_SNAPSHOT", "")),
+    "FINAL",
+)
+"""Of 3.0.0; later releases have a snapshot only."""
+_RELEASES: Final = (
+    *(f"V3_0_{number}" for number in range(1, 16)),
+    *(f"V3_1_{number}" for number in range(9)),
+)
+OLD_VERSIONS: Final = (
+    *(f"V3_0_0_{stage}" for stage in _STAGES),
+    *(f"{release}{suffix}" for release in _RELEASES for suffix in ("_SNAPSHOT", "")),
+)
+"""Names by number."""
+
+
+def old_version_name(version: int) -> str:
+    """Returns the name of a version as old as these, its number where it has none."""
+    return OLD_VERSIONS[version] if 0 <= version < len(OLD_VERSIONS) else str(version)
