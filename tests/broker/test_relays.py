@@ -26,7 +26,7 @@ from seglog.storage.format.record import Host, decode_message, decode_message_id
 from seglog.storage.format.record.message import message_id
 from tests.support.brokers import open_broker, pull, records_body, send, send_header
 from tests.support.clients import GROUP, ToldClient
-from tests.support.connections import WireEnd
+from tests.support.connections import ServedEnd, WireEnd
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 PATIENCE_S = 10
@@ -267,11 +267,10 @@ class OverSockets:
 
     def __init__(self, broker, answer, serialization=Serialization.JSON, client_id="c1"):
         here, there = socket.socketpair()
-        self.channel = WireEnd(here, broker.timers, serialization=serialization)
+        self.channel = ServedEnd(here, broker, client_id)
         self.client = WireEnd(there, broker.timers, answer, serialization)
-        peer = Peer(client_id, HOST, self.channel, is_remote=True)
         body = HeartbeatBody(client_id, (), (ConsumerData(GROUP, ()),))
-        broker.dispatch(Request(RequestCode.HEART_BEAT, body=body), peer)
+        self.client.ask(Request(RequestCode.HEART_BEAT, body=body), 60_000).wait(PATIENCE_S)
 
     def __enter__(self):
         return self
@@ -342,7 +341,7 @@ def test_a_task_gets_the_answer_that_comes_and_the_end_of_the_connection(real):
         waiting = asyncio.create_task(real.dispatch_async(running_info()))
         while not len(pair.channel.asks):
             await asyncio.sleep(0.001)
-        pair.client._end.shutdown(socket.SHUT_RDWR)
+        pair.client.hang_up()
         return first, await waiting
 
     answers = [Response(ResponseCode.SUCCESS)]

@@ -130,6 +130,8 @@ def test_every_code_that_official_clients_used_of_those_with_a_table_was_capture
         "QUERY_CONSUME_TIME_SPAN",
         "QUERY_TOPICS_BY_CONSUMER",
         "DELETE_EXPIRED_COMMITLOG",
+        "INVOKE_BROKER_TO_GET_CONSUMER_STATUS",
+        "GET_CONSUMER_STATUS_FROM_CLIENT",
     }
 
 

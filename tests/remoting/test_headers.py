@@ -37,8 +37,10 @@ VALUES = {
 
 SPELLINGS = {
     "CloneGroupOffsetHeader": "srcGroup destGroup topic offline",
+    "ConsumeDirectlyHeader": "consumerGroup clientId msgId brokerName topic topicSysFlag groupSysFlag",
     "ConsumeStatsHeader": "consumerGroup topic topicList",
     "ConsumerGroupHeader": "consumerGroup",
+    "ConsumerStatusHeader": "topic group clientAddr",
     "CorrectionOffsetHeader": "topic compareGroup filterGroups",
     "CreateTopicHeader": (
         "topic defaultTopic readQueueNums writeQueueNums perm topicFilterType topicSysFlag order attributes"
@@ -64,6 +66,7 @@ SPELLINGS = {
     ),
     "QueryConsumerOffsetHeader": "consumerGroup topic queueId setZeroIfNotFound",
     "ResetOffsetHeader": "group topic timestamp isForce queueId offset",
+    "RunningInfoHeader": "consumerGroup clientId jstackEnable",
     "SearchOffsetHeader": "topic queueId timestamp boundaryType",
     "SendBackHeader": "offset group delayLevel originMsgId originTopic unitMode maxReconsumeTimes",
     "SendMessageHeader": (

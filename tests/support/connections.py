@@ -1,17 +1,23 @@
-"""Connections to clients: one that is quiet, and one of bytes over a pair of sockets."""
+"""Connections to clients: one that is quiet, and those of bytes over a pair of sockets."""
 
 from __future__ import annotations
 
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
+from typing_extensions import override
+
+from seglog.broker.broker import Broker
 from seglog.errors import ConnectionEndedError, ProtocolError
 from seglog.remoting.codec import Answered, Asked, Codec, Event, Unasked
-from seglog.remoting.command import Request, Response
+from seglog.remoting.command import OUR_SENDER, Request, Response, Sender
 from seglog.remoting.frames.frame import Serialization
 from seglog.remoting.later import AskTable, Deferred
+from seglog.remoting.peer import Peer
 from seglog.schedule import Timers
+from seglog.storage.format.record import Host
 
 
 class QuietConnection:
@@ -35,6 +41,7 @@ class WireEnd:
         timers: What ends its asks.
         answer: Answers the other end, in the thread that reads; None leaves it without an answer.
         serialization: Form of the headers that it writes.
+        sender: What it says it is.
     """
 
     def __init__(
@@ -43,13 +50,14 @@ class WireEnd:
         timers: Timers,
         answer: Callable[[Request], Response | None] = lambda _: None,
         serialization: Serialization = Serialization.JSON,
+        sender: Sender = OUR_SENDER,
     ) -> None:
         self.asks: AskTable[Response] = AskTable(timers)
         self.told: list[Request] = []
         self.unasked: list[int] = []
         self._end = end
         self._answer = answer
-        self._codec = Codec(serialization=serialization)
+        self._codec = Codec(sender, serialization)
         self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
@@ -72,11 +80,20 @@ class WireEnd:
             self.asks.fail(one.opaque, error)
         return one
 
+    def hang_up(self) -> None:
+        """Ends the connection; any thread may, the one that reads too."""
+        with suppress(OSError):  # the other end was first
+            self._end.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Hangs up."""
-        self._end.shutdown(socket.SHUT_RDWR)
+        """Hangs up, and ends the thread."""
+        self.hang_up()
         self._thread.join()
         self._end.close()
+
+    def hung_up(self) -> None:
+        """Ends all that waits for the other end, which is gone."""
+        self.asks.end("the other end hung up")
 
     def _read(self) -> None:
         while data := self._end.recv(1 << 16):
@@ -84,7 +101,7 @@ class WireEnd:
                 events = list(self._codec.receive(data))
             for event in events:
                 self._hear(event)
-        self.asks.end("the other end hung up")
+        self.hung_up()
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Answered):
@@ -101,3 +118,28 @@ class WireEnd:
                     self._end.sendall(b"".join(self._codec.answer(event, answer)))
         elif isinstance(event, Unasked):
             self.unasked.append(event.opaque)
+
+
+class ServedEnd(WireEnd):
+    """The broker's end of a connection of bytes; a thread answers what the client asks, one after the other.
+
+    Args:
+        end: Its socket.
+        broker: Who answers.
+        client_id: Whose connection it is.
+        sender: What that client says it is.
+    """
+
+    def __init__(
+        self, end: socket.socket, broker: Broker, client_id: str, sender: Sender = OUR_SENDER
+    ) -> None:
+        host = Host(b"\x7f\x00\x00\x01", 1)
+        self._peer = Peer(client_id, host, self, *sender, is_remote=True)
+        self._broker = broker
+        super().__init__(end, broker.timers, lambda request: broker.dispatch(request, self._peer))
+
+    @override
+    def hung_up(self) -> None:
+        """Takes the client out of its groups as well."""
+        super().hung_up()
+        self._broker.disconnect(self._peer)

@@ -1,7 +1,10 @@
 """GET_CONSUMER_RUNNING_INFO, CONSUME_MESSAGE_DIRECTLY and INVOKE_BROKER_TO_GET_CONSUMER_STATUS.
 
-What is asked of one client goes on to it with all its fields, and its answer comes back as it is. Several are
-asked at once; RocketMQ asks one after the other, each for as long, and keeps a thread for it.
+What is asked of one client goes on to it with all its fields, and its answer comes back as it is.
+
+Differences: several clients are asked at once; RocketMQ asks one after the other, each for as long, and keeps
+a thread for it. A client that goes while it is asked is not waited for: the answer is 1, and not 207 after
+the rest of the time. Only a client that is asked can be too old.
 
 Source: ``AdminBrokerProcessor.java getConsumerRunningInfo, consumeMessageDirectly, callConsumer,
 getConsumerStatus``, ``Broker2Client.java callClient, getConsumeStatus``.

@@ -11,7 +11,7 @@ from seglog.broker.broker import Broker
 from seglog.broker.tables.groups import group_name_problem
 from seglog.errors import NotFoundError
 from seglog.remoting.bodies import MessageBatch
-from seglog.remoting.client_headers import GroupForbiddenHeader, UnregisterClientHeader
+from seglog.remoting.client_headers import ConsumeDirectlyHeader, GroupForbiddenHeader, UnregisterClientHeader
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import (
@@ -146,6 +146,15 @@ def is_reset_beyond(request: Request, broker: Broker) -> bool:
         and header.queue_id >= 0
         and header.offset == broker.store.max_offset(header.topic, header.queue_id) + 1
     )
+
+
+def is_for_unknown_group(request: Request, broker: Broker) -> bool:
+    """Returns whether a message is to be consumed in a group that could be and is not there."""
+    header = request.header
+    if not isinstance(header, ConsumeDirectlyHeader):
+        return False
+    is_name = group_name_problem(header.consumer_group) is None
+    return is_name and broker.groups.get(header.consumer_group) is None
 
 
 def leaves_unknown_group(request: Request, broker: Broker) -> bool:
@@ -289,3 +298,9 @@ def is_durability(request: Request, ours: Essence, theirs: Essence) -> bool:
     return (
         request.code in SENDS and ours.get("seglogDurability") == "async" and "seglogDurability" not in theirs
     )
+
+
+def is_not_to_be_asked(request: Request, _ours: Essence, theirs: Essence) -> bool:
+    """Returns whether a request is one to clients, of which RocketMQ does not find what it is about."""
+    codes = (RequestCode.CONSUME_MESSAGE_DIRECTLY, RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS)
+    return request.code in codes and theirs["remark"].startswith("java.lang.NullPointerException")

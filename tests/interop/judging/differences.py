@@ -21,8 +21,10 @@ from tests.interop.judging.alike import Essence
 from tests.interop.judging.difference import Difference
 from tests.interop.judging.difference_cases import EXPLAINED, MESSAGE_BYTES
 from tests.interop.judging.requests import (
+    ask_state,
     clone,
     commit,
+    consume_directly,
     delete_group,
     make_group,
     make_topic,
@@ -317,6 +319,22 @@ DIFFERENCES: Final = (
         leads_apart=cases.leaves_unknown_group,
     ),
     Difference(
+        name="direct-unknown-group",
+        request="message to be consumed by a client of a group that is not there",
+        theirs="creates the group",
+        ours="does nothing",
+        why="RocketMQ's slip",
+        shown_by=(
+            send("direct-unknown-group"),
+            consume_directly("direct-unknown-group"),
+            commit("direct-unknown-group", "direct-unknown-group", 0),
+        ),
+        there=0,
+        here=26,
+        leads_apart=cases.is_for_unknown_group,
+        is_drawn=False,
+    ),
+    Difference(
         name="clone-of-all",
         request="clone of a group's offsets in all topics",
         theirs="clones nothing",
@@ -436,6 +454,19 @@ DIFFERENCES: Final = (
         here="[cg]",
         fields=("remark",),
         holds=cases.is_queue_not_there,
+    ),
+    Difference(
+        name="not-to-be-asked",
+        request="state of a group that is offline (223), or consumption of a message that is not there (309)",
+        theirs="fails: NullPointerException, code 1",
+        ours="says what is not there",
+        why="the answer says what is wrong",
+        shown_by=(make_group("not-to-be-asked"), consume_directly("not-to-be-asked"), ask_state("offline")),
+        looks_at=lambda answer: answer["remark"].partition(":")[0],
+        there="java.lang.NullPointerException",
+        here="No Any Consumer online in the consumer group",
+        fields=("remark",),
+        holds=cases.is_not_to_be_asked,
     ),
     Difference(
         name="explained",

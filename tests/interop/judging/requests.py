@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seglog.remoting.bodies import BatchMessage, MessageBatch
-from seglog.remoting.client_headers import GroupForbiddenHeader
+from seglog.remoting.client_headers import ConsumeDirectlyHeader, ConsumerStatusHeader, GroupForbiddenHeader
 from seglog.remoting.codes import PullFlag, RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import (
@@ -125,3 +125,14 @@ def may_read(group: str, topic: str, is_readable: bool | None = None) -> Request
     """Asks whether a group may read a topic, and sets it before unless it is None."""
     header = GroupForbiddenHeader(group, topic, is_readable)
     return Request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, header)
+
+
+def consume_directly(group: str) -> Request:
+    """Has a client consume a message that is not there."""
+    header = ConsumeDirectlyHeader(group, "c", "7F000001000000010000010000000000")
+    return Request(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+
+
+def ask_state(group: str) -> Request:
+    """Asks how far the clients of a group are."""
+    return Request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, ConsumerStatusHeader("T", group))
