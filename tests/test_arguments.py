@@ -111,6 +111,7 @@ STORE_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "queue": NO_QUEUES,
     "message_at": {"phy_offset": (True, 1.0, math.nan, "1", None)},
+    "record_at": {"phy_offset": (True, 1.0, math.nan, "1", None)},
     "message_by_id": {"message_id": (*NO_TEXTS, "no id", "00" * 15)},
     "query": {
         "topic": NO_TEXTS,
@@ -223,6 +224,7 @@ OF_OFFSETS = "expected an integer in 0..9223372036854775807"
         ("get", "max_count", 0, "expected an integer from 1 on"),
         ("max_offset", "queue_id", "1", OF_QUEUES),
         ("message_at", "phy_offset", "1", OF_OFFSETS),
+        ("record_at", "phy_offset", "1", OF_OFFSETS),
         (
             "offset_by_time",
             "timestamp_ms",

@@ -95,12 +95,12 @@ class Lookups(StoreBase):
         Raises:
             NotFoundError: As :meth:`message_at`.
         """
-        size_bytes = self.message_at(phy_offset).size_bytes
+        message = self.message_at(phy_offset)
         with explained():
-            record = self._record_at(phy_offset)
+            record = self._record_at(message.phy_offset)
         if record is None:  # its file of the log went meanwhile
             raise NotFoundError(f"no message starts at {phy_offset}")
-        return bytes(record[:size_bytes])
+        return bytes(record)
 
     def query(
         self, topic: str, key: str, max_count: int = 64, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS
