@@ -102,7 +102,7 @@ def test_a_dry_run_writes_nothing_and_refuses_what_the_restore_would(spark: Spar
     assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*")} == names
     with (
         MessageStore.open(root),
-        pytest.raises(StoreLockedError, match="process has .* open for writing"),
+        pytest.raises(StoreLockedError, match=r"process has .* open for writing"),
     ):
         restore_store(folder, root, spark)
 
