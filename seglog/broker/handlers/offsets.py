@@ -54,12 +54,13 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
 def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
     """Commits where a group continues in a queue."""
     header = call.header
-    if state.groups.get(header.consumer_group) is None:
-        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
+    group = header.consumer_group
+    if state.groups.get(group) is None:
+        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
     if state.topics.get(header.topic) is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
     state.offsets.commit(
-        header.consumer_group, header.topic, header.queue_id, header.commit_offset, call.peer.client_id
+        group, header.topic, header.queue_id, header.commit_offset, state.clients.id_of(group, call.peer)
     )
     return Response(ResponseCode.SUCCESS)
 

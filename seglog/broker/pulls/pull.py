@@ -95,8 +95,9 @@ def pull(
     if permitted is None:
         return answer
     if header.sys_flag & PullFlag.COMMIT_OFFSET:
+        group = header.consumer_group
         state.offsets.commit(
-            header.consumer_group, header.topic, header.queue_id, header.commit_offset, peer.client_id
+            group, header.topic, header.queue_id, header.commit_offset, state.clients.id_of(group, peer)
         )
     # Where messages were lost there is nothing to wait for: the answer says where to go on.
     is_end = answer.code is ResponseCode.PULL_NOT_FOUND and status is not GetStatus.OFFSET_FOUND_NULL

@@ -153,7 +153,7 @@ def _refuse_foreign(state: BrokerState, header: PullMessageHeader, peer: Peer) -
         return None
     queue = MessageQueue(header.topic, state.config.broker_name, header.queue_id)
     owner = state.locks.owner(header.consumer_group, queue)
-    if owner in (None, peer.client_id):
+    if owner in (None, state.clients.id_of(header.consumer_group, peer)):
         return None
     return refuse(
         ResponseCode.NO_PERMISSION,

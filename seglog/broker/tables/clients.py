@@ -144,6 +144,14 @@ class ClientTable:
         online = self._consumers.get(group)
         return None if online is None else online.clients.get(peer.key())
 
+    def id_of(self, group: str, peer: Peer) -> str:
+        """Returns what the client that sent a request is called in a consumer group.
+
+        Pulls and commits carry no id: over a connection only its heartbeats do, one for each group.
+        """
+        member = self.member(group, peer)
+        return peer.client_id if member is None else member.client_id
+
     def disagreements(self) -> dict[str, tuple[Disagreement, ...]]:
         """Returns the groups whose clients subscribe to different things."""
         found = {group.name: group.disagreements() for group in self.all_consumers()}

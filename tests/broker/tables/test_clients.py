@@ -11,14 +11,16 @@ from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
+from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.client_headers import (
     ConsumerGroupHeader,
     GroupForbiddenHeader,
     ProducerGroupHeader,
     UnregisterClientHeader,
 )
-from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_body
+from seglog.remoting.headers import PullMessageHeader, UpdateConsumerOffsetHeader
 from seglog.remoting.heartbeat import (
     ConsumerConnectionsBody,
     ConsumerData,
@@ -28,11 +30,13 @@ from seglog.remoting.heartbeat import (
     MessageModel,
     ProducerConnectionsBody,
 )
-from seglog.remoting.peer import LOCAL_PEER
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.peer import LOCAL_PEER, Peer
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
-from tests.support.brokers import open_broker
+from tests.support.brokers import open_broker, send
 from tests.support.clients import GROUP, ToldClient
+from tests.support.connections import QuietConnection
 from tests.support.narrow import not_none
 
 ALL_OF_T = SubscriptionData("T", "*", 1)
@@ -158,6 +162,29 @@ def test_clients_without_a_connection_are_told_apart_by_their_names(broker: Brok
         body = HeartbeatBody(name, consumers=(ConsumerData(GROUP, (ALL_OF_T,)),))
         broker.dispatch(Request(RequestCode.HEART_BEAT, body=body), LOCAL_PEER)
     assert members(broker).body == ConsumerListBody(("a", "b"))
+
+
+def test_finding_10_of_the_broker_a_client_has_over_its_connection_the_id_of_its_heartbeat(tmp_path):
+    config = BrokerConfig(strict_queue_lock=True)
+    connection, other = (Peer(f"10.0.0.1:{port}", LOCAL_PEER.host, QuietConnection()) for port in (1, 2))
+    with open_broker(tmp_path, config=config) as broker:
+        send(broker, "T")
+        for name, peer in (("billing@1", connection), ("billing@2", other)):
+            body = HeartbeatBody(name, consumers=(ConsumerData(GROUP, (ALL_OF_T,)),))
+            broker.dispatch(Request(RequestCode.HEART_BEAT, body=body), peer)
+        queues = frozenset((MessageQueue("T", "broker-a", 0),))
+        lock = Request(RequestCode.LOCK_BATCH_MQ, body=LockBatchBody(GROUP, "billing@1", queues))
+        broker.dispatch(lock, connection)
+        flags = int(PullFlag.SUBSCRIPTION | PullFlag.COMMIT_OFFSET)
+        header = PullMessageHeader(GROUP, "T", 0, 0, 32, flags, 1, 0, 0, "*")
+        pull = Request(RequestCode.PULL_MESSAGE, header)
+        assert broker.dispatch(pull, other).code is ResponseCode.NO_PERMISSION
+        assert broker.dispatch(pull, connection).code is ResponseCode.SUCCESS
+        commit = Request(RequestCode.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetHeader(GROUP, "T", 0, 0))
+        broker.dispatch(commit, other)
+        broker.persist()
+        made = [(change.after, change.client_id) for change in broker.offset_past.log()]
+        assert made == [(1, "billing@1"), (0, "billing@2")]
 
 
 def test_a_client_that_is_silent_for_two_minutes_is_taken_out_by_the_next_scan(tmp_path):
