@@ -170,7 +170,7 @@ def test_a_oneway_request_is_refused_like_any_other(guarded, hook, ask):
     assert guarded.store.max_offset("T", 0) == 1
 
 
-def test_the_principal_of_the_peer_arrives_with_the_code(guarded, hook):
+def test_finding_10_of_the_broker_the_principal_of_the_peer_arrives_with_the_code(guarded, hook):
     guarded.dispatch(send_request(), PEER)
     guarded.dispatch(send_request())
     assert [(one.principal, one.peer.client_id, one.code) for one in hook.seen] == [

@@ -27,7 +27,7 @@ def row_id(row):
 
 
 @pytest.mark.parametrize("row", DIFFERENCES, ids=row_id)
-def test_our_answer_is_that_of_the_row(broker, row):
+def test_finding_7_of_the_broker_our_answer_is_that_of_the_row(broker, row):
     is_apart = False
     answers = []
     place = 0

@@ -31,14 +31,20 @@ def test_s4_46_a_task_gets_what_a_thread_gets(tmp_path):
             assert (ours.body is None) == (theirs.body is None)
 
 
-def test_a_message_wakes_a_thousand_tasks_that_have_no_thread(tmp_path):
+def test_finding_10_of_the_broker_a_message_wakes_the_loop_of_a_thousand_tasks_once(tmp_path, monkeypatch):
     async def scene(broker):
         pulls = [asyncio.create_task(broker.dispatch_async(held("T", 1))) for _ in range(1_000)]
         while broker.held_count < len(pulls):
             await asyncio.sleep(0)
         assert threading.active_count() == threads
-        send(broker, "T")
-        return await asyncio.gather(*pulls)
+        loop, wakes = asyncio.get_running_loop(), []
+        wake = loop.call_soon_threadsafe
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "call_soon_threadsafe", lambda *work: (wakes.append(work), wake(*work)))
+            send(broker, "T")
+            answers = await asyncio.gather(*pulls)
+        assert len(wakes) == 1
+        return answers
 
     with Broker.open(tmp_path, background=False, segment_size_bytes=1 << 20) as broker:
         send(broker, "T")

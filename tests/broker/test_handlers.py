@@ -41,7 +41,7 @@ def query(broker, group="g", *, topic="T", queue_id=0, **options):
     return ask(broker, RequestCode.QUERY_CONSUMER_OFFSET, header)
 
 
-def test_every_request_of_the_table_of_exchanges_has_its_handler():
+def test_finding_10_of_the_broker_every_request_of_the_table_of_exchanges_has_its_handler():
     asked = {code for code, exchange in EXCHANGES.items() if exchange.answerer is not Answerer.CLIENT}
     of_clients = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT}
     assert set(HANDLERS) == asked == set(RequestCode) - of_clients
@@ -52,7 +52,7 @@ def test_every_handler_takes_the_header_that_is_decoded_for_its_code():
         assert (handler.code, handler.header_type) == (code, EXCHANGES[code].request)
 
 
-def test_an_error_of_any_kind_is_an_answer_and_is_logged(broker: Broker, caplog):
+def test_finding_10_of_the_broker_an_error_of_any_kind_is_an_answer_and_is_logged(broker: Broker, caplog):
     header = CreateTopicHeader("T", "TBW102", 1, 1, None)  # type: ignore[arg-type]
     with caplog.at_level(logging.ERROR):
         answer = ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)

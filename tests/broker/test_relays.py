@@ -80,7 +80,7 @@ def old(broker, client_id, version):
     return peer
 
 
-def test_the_answer_of_the_client_comes_back_as_it_is(broker):
+def test_finding_4_of_the_seam_the_answer_of_the_client_comes_back_as_it_is(broker):
     answer = Response(ResponseCode.SUCCESS, body=RUNNING_INFO, ext={"x": "1"})
     seen = []
     joined(broker, "c0", lambda _: refuse(ResponseCode.SYSTEM_ERROR, "the wrong client"))

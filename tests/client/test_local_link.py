@@ -23,7 +23,7 @@ def broker(tmp_path):
         yield opened
 
 
-def test_an_answer_comes_at_once_or_by_a_deferred(broker):
+def test_finding_4_of_the_seam_an_answer_comes_at_once_or_by_a_deferred(broker):
     answer = Response(ResponseCode.SUCCESS, body=b"{}")
     assert LocalLink(broker, "c", None, lambda _: answer).ask(ASK, 1_000).result() is answer
     later, seen = Deferred(), []

@@ -41,7 +41,7 @@ class Pair:
 
 
 @pytest.mark.parametrize("serialization", Serialization)
-def test_either_end_gets_the_answers_to_what_it_asked(serialization):
+def test_finding_4_of_the_seam_either_end_gets_the_answers_to_what_it_asked(serialization):
     def answer(request):
         group = request.header.consumer_group
         return Response(ResponseCode.SUCCESS, body=ConsumerListBody((group,)))
@@ -80,7 +80,7 @@ def answer_bytes(opaque):
     return b"".join(Codec().answer(Asked(opaque, WHO), refuse(ResponseCode.SYSTEM_ERROR, "late")))
 
 
-def test_the_end_of_the_connection_fails_all_that_wait():
+def test_finding_3_of_the_seam_the_end_of_the_connection_fails_all_that_wait():
     with Pair(lambda _: None) as pair:
         waiting = [pair.asking.ask(WHO, 60_000) for _ in range(10)]
         pair.answering._end.shutdown(socket.SHUT_WR)

@@ -136,7 +136,9 @@ def test_every_code_that_official_clients_used_of_those_with_a_table_was_capture
 
 
 @pytest.mark.parametrize("serialization", Serialization)
-def test_a_request_keeps_who_sent_it_and_the_fields_that_it_does_not_know(serialization):
+def test_finding_10_of_the_broker_a_request_keeps_who_sent_it_and_the_fields_that_it_does_not_know(
+    serialization,
+):
     client = Codec(Sender("GO", 317), serialization)
     _, pieces = client.ask(
         Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("T", 3), ext={"Signature": "s"})
@@ -169,7 +171,7 @@ def test_an_answer_that_nobody_waits_for_is_unasked():
     assert received(client, answer) == [Unasked(opaque)]
 
 
-def test_a_oneway_request_is_never_answered_and_never_waited_for():
+def test_finding_3_of_the_seam_a_oneway_request_is_never_answered_and_never_waited_for():
     client, broker = Codec(), Codec()
     _, good = client.ask(Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("T", 0), is_oneway=True))
     bad = encode_frame(Frame(RequestCode.GET_MAX_OFFSET, "JAVA", 493, 5, 2, ext={"queueId": "x"}))

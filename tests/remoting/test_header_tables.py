@@ -57,14 +57,14 @@ def differences(code, ours, theirs):
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
-def test_a_requests_header_is_rocketmqs(code):
+def test_finding_5_of_the_seam_a_requests_header_is_rocketmqs(code):
     exchange = EXCHANGES[code]
     theirs = JAVA[NAMED_DIFFERENTLY.get(code.name, code.name)]
     assert list(differences(code.name, fields_of(exchange.request, exchange.request_names), theirs)) == []
 
 
 @pytest.mark.parametrize(("name", "java"), RESPONSES.items())
-def test_an_answers_header_is_rocketmqs(name, java):
+def test_finding_5_of_the_seam_an_answers_header_is_rocketmqs(name, java):
     kind = EXCHANGES[RequestCode[name]].response
     assert list(differences(name, fields_of(kind), JAVA[java])) == []
 

@@ -151,11 +151,13 @@ def test_none_is_left_out():
         pytest.param({"topic": "T", "queueId": "٣"}, "whole number", id="other digits"),
         pytest.param({"topic": "T", "queueId": "1_0"}, "whole number", id="underscore"),
         pytest.param({"topic": "T", "queueId": "--1"}, "queueId", id="two signs"),
+        pytest.param({"topic": "T", "queueId": str(2**31)}, "32 bits", id="33 bits"),
+        pytest.param({"topic": "T", "queueId": str(2**40)}, "32 bits", id="42 bits"),
         pytest.param({"topic": "T", "queueId": str(2**63)}, "32 bits", id="65 bits"),
         pytest.param({"topic": "T", "queueId": "9" * 5000}, "whole number", id="5000 digits"),
     ],
 )
-def test_bad_fields_are_refused_by_name(ext, says):
+def test_finding_10_of_the_broker_bad_fields_are_refused_by_name(ext, says):
     with pytest.raises(ProtocolError, match=says):
         decode_header(GetMaxOffsetHeader, ext)
 

@@ -17,7 +17,7 @@ DELAYS = st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=30)
 
 
 @given(DELAYS, st.lists(st.integers(0, 20), max_size=10))
-def test_each_is_called_once_at_its_time_in_the_order_of_times(delays, steps):
+def test_finding_8_of_the_seam_each_is_called_once_at_its_time_in_the_order_of_times(delays, steps):
     clock, called = VirtualClock(start_ms=0), []
     timers = Timers(clock)
     duties = Duties(clock, [timers])

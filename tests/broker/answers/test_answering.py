@@ -45,10 +45,10 @@ def send_request(topic, body=b"x", queue_id=0):
     return Request(RequestCode.SEND_MESSAGE_V2, header, body)
 
 
-def pull_request(topic, offset=0, hold_ms=0):
+def pull_request(topic, offset=0, hold_ms=0, group="cg"):
     flags = int(PullFlag.SUBSCRIPTION | PullFlag.SUSPEND)
     return Request(
-        RequestCode.PULL_MESSAGE, PullMessageHeader("cg", topic, 0, offset, 32, flags, 0, hold_ms, 0, "*")
+        RequestCode.PULL_MESSAGE, PullMessageHeader(group, topic, 0, offset, 32, flags, 0, hold_ms, 0, "*")
     )
 
 
@@ -99,7 +99,7 @@ def bodies(broker, topic, queue_id=0):
     return [message.body for message in broker.store.get(topic, queue_id, 0, 1_000).messages]
 
 
-def test_a_send_is_stored_at_once_and_answered_when_it_is_on_the_disk(disk):
+def test_finding_1_of_the_broker_a_send_is_stored_at_once_and_answered_when_it_is_on_the_disk(disk):
     with disk.files.held():
         answer = disk.broker.answer(send_request("T", b"later"))
         assert isinstance(answer, Deferred)
@@ -110,7 +110,7 @@ def test_a_send_is_stored_at_once_and_answered_when_it_is_on_the_disk(disk):
     assert waited(answer).header.queue_offset == 1
 
 
-def test_what_does_not_wait_is_answered_while_the_disk_is_held_back(disk):
+def test_finding_1_of_the_broker_what_does_not_wait_is_answered_while_the_disk_is_held_back(disk):
     broker = disk.broker
     broker.dispatch(heartbeat("cg"), REMOTE)
     broker.dispatch(lock(0), REMOTE)
@@ -121,6 +121,7 @@ def test_what_does_not_wait_is_answered_while_the_disk_is_held_back(disk):
             heartbeat("group that is new"),
             heartbeat("new-group"),
             pull_request("T"),
+            pull_request("T", group="group-that-pulls"),
             Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader("T")),
             lock(0),
         ]
@@ -131,7 +132,7 @@ def test_what_does_not_wait_is_answered_while_the_disk_is_held_back(disk):
         assert waited(pull).code is ResponseCode.SUCCESS
         assert not any(answer.is_done for answer in sends)
     assert [waited(answer).code for answer in sends] == [ResponseCode.SUCCESS] * 3
-    assert broker.groups.get("new-group") is not None
+    assert None not in map(broker.groups.get, ("new-group", "group-that-pulls"))
 
 
 def test_sends_of_one_connection_keep_their_order_whatever_they_need(disk):
@@ -146,7 +147,7 @@ def test_sends_of_one_connection_keep_their_order_whatever_they_need(disk):
         assert stored == list(range(first, 300, 7))
 
 
-def test_a_hundred_sends_at_once_share_fewer_than_ten_syncs(disk):
+def test_finding_1_of_the_broker_a_hundred_sends_at_once_share_fewer_than_ten_syncs(disk):
     async def scene():
         broker = disk.broker
         before = disk.files.log_syncs
@@ -157,7 +158,7 @@ def test_a_hundred_sends_at_once_share_fewer_than_ten_syncs(disk):
     assert 1 <= asyncio.run(scene()) < 10
 
 
-def test_topics_that_are_new_at_once_are_saved_at_once(disk):
+def test_finding_2_of_the_broker_topics_that_are_new_at_once_are_saved_at_once(disk):
     with disk.files.held():
         answers = [disk.broker.answer(send_request(f"new{number}")) for number in range(50)]
         before = disk.files.saves.count("topics.json")
@@ -186,7 +187,9 @@ def test_a_topic_that_is_made_on_request_and_a_lock_go_aside(disk):
     assert disk.broker.topics.get("made").read_queue_nums == 2
 
 
-def test_a_disk_that_takes_too_long_is_flush_disk_timeout_and_the_message_stays(disk, monkeypatch):
+def test_finding_1_of_the_broker_a_disk_that_takes_too_long_is_flush_disk_timeout_and_the_message_stays(
+    disk, monkeypatch
+):
     monkeypatch.setattr("seglog.broker.answers.send_deadlines.FLUSH_TIMEOUT_MS", 50)
     with disk.files.held():
         answer = disk.broker.answer(send_request("T", b"slow"))

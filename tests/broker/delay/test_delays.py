@@ -365,7 +365,9 @@ TWO_HOURS = 18
 """Delay level."""
 
 
-def test_after_the_wall_clock_went_back_an_hour_what_waited_for_less_comes_at_once(set_back):
+def test_finding_12_of_the_broker_after_the_wall_clock_went_back_an_hour_what_waited_for_less_comes_at_once(
+    set_back,
+):
     clock, broker = set_back
     send_delayed(broker, TWO_HOURS, b"young")
     broker.advance("59m")

@@ -74,7 +74,7 @@ def stored_offsets(files):
 
 
 @pytest.mark.parametrize("queues_of_a_group", [1, 4])
-def test_commits_go_on_while_a_large_table_is_saved(queues_of_a_group):
+def test_finding_10_of_the_broker_commits_go_on_while_a_large_table_is_saved(queues_of_a_group):
     groups = OFFSETS // queues_of_a_group
     queues = {str(queue_id): 1 for queue_id in range(queues_of_a_group)}
     files = files_of({f"T@g{number}": queues for number in range(groups)})

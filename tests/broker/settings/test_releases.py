@@ -56,7 +56,7 @@ BACK = [*[ResponseCode.SUCCESS] * 3, SubscriptionGroup("g")]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_deleted_group_whose_offsets_stay_is_back_in_5_5_0_alone(tmp_path, release):
+def test_finding_6_of_the_broker_a_deleted_group_whose_offsets_stay_is_back_in_5_5_0_alone(tmp_path, release):
     assert list(after_deletion(tmp_path, release)) == (BACK if release == "5.5.0" else GONE)
 
 

@@ -54,7 +54,7 @@ def test_random_requests_are_answered_alike(differential, seed):
 
 
 @pytest.mark.parametrize("number", range(OF_THE_DAY))
-def test_random_requests_of_the_day_are_answered_alike(differential, number):
+def test_finding_11_of_the_broker_random_requests_of_the_day_are_answered_alike(differential, number):
     differential.run(seed_of(seed_of_the_day(), number), STEPS)
 
 
