@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -21,6 +23,14 @@ ASK = Request(307)
 def broker(tmp_path):
     with open_broker(tmp_path) as opened:
         yield opened
+
+
+@pytest.mark.parametrize(
+    "module", ["client.local_link", "client.routes", "producer.producer", "consumer.orderly"]
+)
+def test_finding_5_of_the_seam_a_client_imports_no_broker(module):
+    code = f"import sys, seglog.{module}; sys.exit('seglog.broker' in sys.modules)"
+    assert subprocess.run((sys.executable, "-c", code), check=False).returncode == 0
 
 
 def test_finding_4_of_the_seam_an_answer_comes_at_once_or_by_a_deferred(broker):

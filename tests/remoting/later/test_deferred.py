@@ -91,7 +91,7 @@ def test_cancelling_takes_it_out_of_its_table_once():
         one.result()
 
 
-def test_finding_2_of_the_seam_a_thread_waits_until_another_resolves():
+def test_a_thread_waits_until_another_resolves():
     one = Deferred()
     threading.Timer(0.02, one.resolve, ("late",)).start()
     assert one.wait(20) == "late"
@@ -108,7 +108,7 @@ def test_a_loop_may_not_wait_for_itself():
     asyncio.run(scene())
 
 
-def test_finding_2_of_the_seam_a_task_awaits_it_and_cancels_it():
+def test_a_task_awaits_it_and_cancels_it():
     async def scene():
         one, other = Deferred(), Deferred()
         tasks = [asyncio.create_task(_awaited(each)) for each in (one, one, other)]
