@@ -57,10 +57,11 @@ def test_each_test_gets_a_broker_of_its_own_on_virtual_time(tmp_path):
     assert "says so" in done.stdout
 
 
-def test_the_fixture_is_listed_with_what_it_is(tmp_path):
-    done = run("-m", "pytest", "-p", "seglog.pytest_plugin", "--fixtures", cwd=tmp_path)
+def test_finding_9_of_the_broker_the_fixture_is_listed_with_its_time_and_the_threads_of_its_store(tmp_path):
+    done = run("-m", "pytest", "-p", "seglog.pytest_plugin", "--fixtures", "-v", cwd=tmp_path)
     assert "seglog_broker" in done.stdout
     assert "whose time the test moves" in done.stdout
+    assert "Its store has threads" in done.stdout
 
 
 @pytest.mark.parametrize("module", ["numpy", "seglog.broker.broker", "seglog.storage.store"])

@@ -192,7 +192,7 @@ def test_clients_of_a_link_go_by_the_time_of_its_broker(seglog_broker):
     assert {message.born_timestamp_ms for message in seglog_broker.messages("orders")} == {START_MS}
 
 
-def test_finding_9_of_the_broker_under_virtual_time_only_the_store_has_threads_and_they_end_with_the_broker(
+def test_under_virtual_time_only_the_store_has_threads_and_they_end_with_the_broker(
     tmp_path,
 ):
     before = set(threading.enumerate())

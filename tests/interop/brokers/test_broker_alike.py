@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.judging import toolchain
+from seglog.broker.settings.releases import RELEASES
 from tests.interop.judging.differences import DIFFERENCES, is_left_out
 from tests.interop.judging.differential import (
     FULL_SEQUENCES,
@@ -33,7 +33,6 @@ from tests.support.scale import scaled, seed_of_the_day
 pytestmark = pytest.mark.interop
 
 ROOT = Path(__file__).parents[3]
-RELEASES = (toolchain.DEFAULT_VERSION, toolchain.NEWEST_VERSION)
 FIXED_SEEDS = range(1, 13)
 OF_THE_DAY = scaled(6, FULL_SEQUENCES)
 STEPS = scaled(200, FULL_STEPS)
