@@ -24,7 +24,7 @@ from typing import Final
 
 from perf.figures import machine
 from seglog.broker.broker import Broker
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request

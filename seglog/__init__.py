@@ -11,7 +11,7 @@ from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.broker.broker import Broker
-    from seglog.client.local_link import LocalLink
+    from seglog.client.links.local_link import LocalLink
     from seglog.clock import Clock, SystemClock, VirtualClock
     from seglog.consumer.listener import Consume, ConsumeFrom
     from seglog.consumer.orderly import OrderlyConsumer
@@ -57,7 +57,7 @@ __getattr__ = lazy_exports(
         "Consume": "consumer.listener",
         "ConsumeFrom": "consumer.listener",
         "Durability": "storage.writes.flush",
-        "LocalLink": "client.local_link",
+        "LocalLink": "client.links.local_link",
         "Message": "storage.format.record.message",
         "GetResult": "storage.reads.get",
         "GetStatus": "storage.format.get_status",

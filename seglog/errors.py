@@ -29,6 +29,8 @@ class SeglogError(Exception):
     exit_code: ClassVar[int] = 3
     response_code: ClassVar[int] = _SYSTEM_ERROR
     help: str = "run the command again with --help, or report this with its full text"
+    is_retryable: ClassVar[bool] = False
+    """Whether the same request may succeed if it is made again, later or elsewhere."""
 
     def __init__(self, message: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
         super().__init__(message)
@@ -367,14 +369,16 @@ class AskTimeoutError(SeglogError):
     """The other end of a connection was asked, and did not answer in time."""
 
     exit_code = 41
+    is_retryable = True
     response_code = _CONSUME_MSG_TIMEOUT
     help = "ask again; a client that stays silent is busy, stuck, or cut off from the broker"
 
 
 class ConnectionEndedError(SeglogError):
-    """A connection ended before what was asked over it was answered."""
+    """A connection ended before what was asked over it was answered; whether it was done is not known."""
 
     exit_code = 42
+    is_retryable = True
     help = "ask again once the other side is connected"
 
 
@@ -382,8 +386,33 @@ class AskLimitError(SeglogError):
     """The other end of a connection is asked no more before it has answered some of what it was asked."""
 
     exit_code = 43
+    is_retryable = True
     response_code = _SYSTEM_BUSY
     help = "wait for some answers, then ask again"
+
+
+class CannotConnectError(SeglogError):
+    """There is no connection to a broker or name server, and none can be made now: nothing was sent.
+
+    Attributes:
+        address: Where nobody answers, "host:port".
+    """
+
+    exit_code = 44
+    is_retryable = True
+    help = "check the address, and that a broker or name server listens there; then ask again"
+
+    def __init__(self, message: str, *, address: str = "") -> None:
+        super().__init__(message)
+        self.address = address
+
+
+class ClientClosedError(SeglogError):
+    """A client was used that was closed, or whose process or event loop is another one by now."""
+
+    exit_code = 45
+    response_code = _SERVICE_NOT_AVAILABLE
+    help = "make a new client; a process that was forked makes one of its own"
 
 
 class MissingDependencyError(SeglogError):

@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.client.link import BrokerLink
+from seglog.client.links.link import Link
 from seglog.clock import Clock
 from seglog.errors import RemoteProtocolError
 from seglog.remoting.bodies import TopicRouteBody
@@ -46,9 +46,7 @@ class Routes:
         new_topic_queue_nums: Queues of topics that do not exist yet, at most.
     """
 
-    def __init__(
-        self, link: BrokerLink, clock: Clock, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS
-    ) -> None:
+    def __init__(self, link: Link, clock: Clock, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS) -> None:
         self._link = link
         self._clock = clock
         self._new_topic_queue_nums = new_topic_queue_nums

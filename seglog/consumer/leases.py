@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from seglog.client.link import BrokerLink
+from seglog.client.links.link import Link
 from seglog.clock import Clock
 from seglog.errors import RemoteProtocolError
 from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
@@ -62,7 +62,7 @@ class LockClient:
         clock: Its monotonic time.
     """
 
-    def __init__(self, link: BrokerLink, group: str, client_id: str, clock: Clock) -> None:
+    def __init__(self, link: Link, group: str, client_id: str, clock: Clock) -> None:
         self._link = link
         self._group = group
         self._client_id = client_id

@@ -5,7 +5,7 @@ Source: ``RemoteBrokerOffsetStore.java``, ``RebalancePushImpl.java computePullFr
 
 from __future__ import annotations
 
-from seglog.client.link import BrokerLink
+from seglog.client.links.link import Link
 from seglog.consumer.listener import ConsumeFrom
 from seglog.errors import RemoteProtocolError
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -29,7 +29,7 @@ class OffsetStore:
         consume_from: Where to begin without an offset.
     """
 
-    def __init__(self, link: BrokerLink, group: str, consume_from: ConsumeFrom) -> None:
+    def __init__(self, link: Link, group: str, consume_from: ConsumeFrom) -> None:
         self._link = link
         self._group = group
         self._consume_from = consume_from

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.arguments import MAX_I32, as_enum, as_int, as_mapping, as_number, as_text, refusal
-from seglog.client.link import BrokerLink, clock_for, new_client_id
+from seglog.client.links.link import Link, clock_for, new_client_id
 from seglog.client.rebalance import allocate_averagely
 from seglog.client.routes import Routes
 from seglog.clock import Clock
@@ -74,7 +74,7 @@ class OrderlyConsumer:
 
     def __init__(
         self,
-        link: BrokerLink,
+        link: Link,
         group: str,
         subscription: str | Mapping[str, str],
         listener: Listener,

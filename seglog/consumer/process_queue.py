@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.arguments import as_enum
-from seglog.client.link import BrokerLink
+from seglog.client.links.link import Link
 from seglog.clock import Clock
 from seglog.consumer.leases import Lease
 from seglog.consumer.listener import Consume, Listener
@@ -56,7 +56,7 @@ class ConsumerSettings:
         max_reconsume_times: Attempts after the first.
     """
 
-    link: BrokerLink
+    link: Link
     group: str
     listener: Listener
     clock: Clock

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from seglog.client.link import BrokerLink
+from seglog.client.links.link import Link
 from seglog.client.routes import Routes
 from seglog.clock import Clock
 from seglog.errors import ProtocolError, RemoteProtocolError
@@ -44,9 +44,7 @@ class SendBack:
         max_reconsume_times: Failures after which a message is a dead letter; None for the group's own number.
     """
 
-    def __init__(
-        self, link: BrokerLink, group: str, clock: Clock, max_reconsume_times: int | None = None
-    ) -> None:
+    def __init__(self, link: Link, group: str, clock: Clock, max_reconsume_times: int | None = None) -> None:
         self._link = link
         self._group = group
         self._clock = clock

@@ -27,7 +27,7 @@ from seglog.arguments import (
     as_timeout_ms,
     refusal,
 )
-from seglog.client.link import BrokerLink, clock_for
+from seglog.client.links.link import Link, clock_for
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, LocalProtocolError, RemoteProtocolError
@@ -63,7 +63,7 @@ class Producer:
 
     def __init__(
         self,
-        link: BrokerLink,
+        link: Link,
         group: str = DEFAULT_GROUP,
         *,
         clock: Clock | None = None,
@@ -125,7 +125,7 @@ class Producer:
             wait_for_disk: False lets a broker that syncs every message answer before it has.
             delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h.
             ttl_ms: After this time consumers pass the message; 0 for never.
-            timeout_ms: As for ``BrokerLink.invoke``.
+            timeout_ms: As for ``Link.invoke``.
 
         Raises:
             LocalProtocolError: The producer was closed.

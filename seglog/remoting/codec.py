@@ -81,7 +81,10 @@ Pieces: TypeAlias = list[bytes | memoryview]
 
 
 class Codec:
-    """The codec of one end of one connection. One thread at a time.
+    """The codec of one end of one connection. One thread at a time receives; one at a time asks.
+
+    Where a table gives the numbers any thread asks, at any time: what is shared is one table of numbers, and
+    the bytes of a request are out only after it is in there.
 
     Args:
         sender: What this end says it is.
@@ -137,7 +140,7 @@ class Codec:
         number = self._next_opaque if opaque is None else opaque
         while opaque is None and number in self._waiting:
             number = (number + 1) % _END_OPAQUE
-        if number in self._waiting:
+        if not request.is_oneway and number in self._waiting:
             raise LocalProtocolError(f"a request of number {number} waits for its answer already")
         pieces = request_pieces(request, number, self._sender, self._serialization, self._limits)
         if opaque is None:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
+from seglog.remoting.later import Deferred
 from seglog.remoting.peer import Peer
 from seglog.schedule import Timers
 
@@ -23,6 +24,9 @@ class Dispatcher(Protocol):
 
     def dispatch(self, request: Request, peer: Peer) -> Response:
         """Returns the answer, refusals included; the calling thread waits as long as it is held."""
+
+    def answer(self, request: Request, peer: Peer) -> Response | Deferred[Response]:
+        """Returns the answer, or what it will come by; it never waits, and keeps the order of sends."""
 
     def disconnect(self, peer: Peer) -> None:
         """Takes a client out of its groups: its connection has ended."""

@@ -9,5 +9,6 @@ Truth: none; a duty that is late is done at once.
 from seglog.schedule.duties import Duties as Duties
 from seglog.schedule.duties import Duty as Duty
 from seglog.schedule.periodic import Periodic as Periodic
+from seglog.schedule.timers import AnyTimers as AnyTimers
 from seglog.schedule.timers import Timer as Timer
 from seglog.schedule.timers import Timers as Timers

@@ -10,7 +10,7 @@ import heapq
 import itertools
 import threading
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 from typing_extensions import override
 
@@ -34,6 +34,16 @@ class Timer:
 
     def __init__(self, call: _Call) -> None:
         self.call: _Call | None = call
+
+
+class AnyTimers(Protocol):
+    """Calls functions at their time. Any thread may call it."""
+
+    def after(self, delay_ms: float, call: _Call) -> Timer:
+        """Has a function called once a time has passed; it neither waits nor raises."""
+
+    def cancel(self, timer: Timer) -> None:
+        """Has a function not called any more; another thread may be about to call it."""
 
 
 class Timers(Duty):
@@ -101,7 +111,10 @@ class Timers(Duty):
                     due.append(timer.call)
                     self._take(timer)
         for call in due:
-            call()
+            self._call(call)
+
+    def _call(self, call: _Call) -> None:
+        call()
 
     def _take(self, timer: Timer) -> None:
         timer.call = None

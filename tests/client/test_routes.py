@@ -6,8 +6,8 @@ import pytest
 
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
-from seglog.client.link import new_client_id
-from seglog.client.local_link import LocalLink
+from seglog.client.links.link import new_client_id
+from seglog.client.links.local_link import LocalLink
 from seglog.client.routes import REFRESH_MS, Routes
 from seglog.clock import VirtualClock
 from seglog.errors import RemoteProtocolError

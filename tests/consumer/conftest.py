@@ -9,8 +9,8 @@ from typing import Unpack
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.client.link import BrokerLink
-from seglog.client.local_link import LocalLink
+from seglog.client.links.link import Link
+from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, Listener
 from seglog.consumer.orderly import OrderlyConsumer
@@ -54,7 +54,7 @@ def consume(link: LocalLink, clock: VirtualClock) -> NewConsumer:
         subscription: str | Mapping[str, str] = "T",
         *,
         listener: Listener | None = None,
-        via: BrokerLink | None = None,
+        via: Link | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]:
         seen: list[tuple[int, int]] = []

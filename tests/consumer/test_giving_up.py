@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import SUSPEND_MS
@@ -17,21 +18,23 @@ from seglog.remoting.command import refuse
 from seglog.storage.format.record.properties import decode_properties
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from tests.support.consumers import NewConsumer, Send
+from tests.support.links import LinkOver
 
 SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
-class Refusing:
+class Refusing(LinkOver):
     """A link whose broker refuses some requests."""
 
     def __init__(self, link, *codes):
-        self._link, self.codes = link, codes
-        self.client_id = link.client_id
+        super().__init__(link)
+        self.codes = codes
 
-    def invoke(self, request, timeout_ms=None):
+    @override
+    def invoke(self, request, timeout_ms=None, to=None):
         if request.code in self.codes:
             return refuse(ResponseCode.SYSTEM_ERROR, "not now")
-        return self._link.invoke(request, timeout_ms)
+        return super().invoke(request, timeout_ms, to)
 
 
 def stored(broker, topic, queue_id=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.leases import BROKER_LIVE_MS, WORK_MS
 from seglog.errors import ProtocolError

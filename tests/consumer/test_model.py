@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from typing_extensions import override
 
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer

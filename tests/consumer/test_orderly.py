@@ -8,7 +8,7 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.orderly import SUSPEND_MS, OrderlyConsumer

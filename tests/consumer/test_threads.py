@@ -6,13 +6,15 @@ import threading
 import time
 
 import pytest
+from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import ConsumerError
 from seglog.producer.producer import Producer
+from tests.support.links import LinkOver
 from tests.support.machine.patience import patience_s
 
 
@@ -137,11 +139,11 @@ def test_no_thread_outlives_a_consumer(link):
 
 
 def test_a_consumer_waits_out_a_broker_that_refuses(link, caplog):
-    class Refusing:
-        client_id = "x"
+    class Refusing(LinkOver):
         refusals = 2
 
-        def invoke(self, request, timeout_ms=None):
+        @override
+        def invoke(self, request, timeout_ms=None, to=None):
             if self.refusals:
                 self.refusals -= 1
                 raise ConsumerError("not now")
@@ -149,20 +151,19 @@ def test_a_consumer_waits_out_a_broker_that_refuses(link, caplog):
 
     seen = []
     send(link, 1)
-    with OrderlyConsumer(Refusing(), "g", "T", seen.append) as consumer:
+    with OrderlyConsumer(Refusing(link), "g", "T", seen.append) as consumer:
         consumer.start()
         wait_until(lambda: len(seen) == 1)
     assert "not now" in caplog.text
 
 
 def test_a_thread_that_dies_is_told_at_close(link):
-    class Broken:
-        client_id = "x"
-
-        def invoke(self, request, timeout_ms=None):
+    class Broken(LinkOver):
+        @override
+        def invoke(self, request, timeout_ms=None, to=None):
             raise ZeroDivisionError("a defect")
 
-    consumer = OrderlyConsumer(Broken(), "g", "T", lambda _message: None)
+    consumer = OrderlyConsumer(Broken(link), "g", "T", lambda _message: None)
     consumer.start()
     wait_until(lambda: any(not thread.is_alive() for thread in consumer._threads))
     with pytest.raises(ConsumerError, match="a defect") as caught:

@@ -8,7 +8,7 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.broker.tables.topics import TopicConfig
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.errors import (
     InvalidArgumentError,

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from seglog.broker.broker import Broker
 from seglog.broker.tables.notices import GAP_MS
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, Response

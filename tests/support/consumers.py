@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypedDict, Unpack
 
-from seglog.client.link import BrokerLink
+from seglog.client.links.link import Link
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 
@@ -38,6 +38,6 @@ class NewConsumer(Protocol):
         subscription: str | Mapping[str, str] = "T",
         *,
         listener: Listener | None = None,
-        via: BrokerLink | None = None,
+        via: Link | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]: ...

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from seglog.errors import AskLimitError, AskTimeoutError, ConnectionEndedError, SeglogError
 from seglog.remoting.later.deferred import Deferred
-from seglog.schedule import Timer, Timers
+from seglog.schedule import AnyTimers, Timer
 
 R = TypeVar("R")
 MOST_ASKED: Final = 1_024
@@ -62,13 +62,13 @@ class AskTable(Generic[R]):
         most: How many may wait.
     """
 
-    def __init__(self, timers: Timers, most: int = MOST_ASKED) -> None:
+    def __init__(self, timers: AnyTimers, most: int = MOST_ASKED) -> None:
         self._timers = timers
         self._most = most
         self._lock = threading.Lock()
         self._waiting: dict[int, Asked[R]] = {}
         self._next_opaque = 0
-        self._why_over: str | None = None
+        self._over: tuple[str, Callable[[str], SeglogError]] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -108,24 +108,26 @@ class AskTable(Generic[R]):
         one = self._take(opaque)
         return one is not None and one.fail(error)
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, error: Callable[[str], SeglogError] = ConnectionEndedError) -> None:
         """Fails all that wait, and what is asked from now on: the connection has ended.
 
         Args:
             why: For errors; that of the first call stays.
+            error: Makes an error of its text; that of the first call stays.
         """
         with self._lock:
-            if self._why_over is None:
-                self._why_over = why
+            if self._over is None:
+                self._over = why, error
             waiting, self._waiting = self._waiting, {}
         for one in waiting.values():
             self._stop(one)
-            one.fail(ConnectionEndedError(f"{one.what} got no answer: {why}"))
+            one.fail(error(f"{one.what} got no answer: {why}"))
 
     def _refusal(self, what: str) -> SeglogError | None:
         """Returns why nothing more is asked, under the lock."""
-        if self._why_over is not None:
-            return ConnectionEndedError(f"{what} was not asked: {self._why_over}")
+        if self._over is not None:
+            why, error = self._over
+            return error(f"{what} was not asked: {why}")
         count = len(self._waiting)
         if count < self._most:
             return None

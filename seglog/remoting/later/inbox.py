@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 Task = Callable[[], None]
+_log = logging.getLogger(__name__)
 
 
 class Inbox:
@@ -32,4 +34,7 @@ class Inbox:
         with self._lock:
             tasks, self._tasks = self._tasks, []
         for task in tasks:
-            task()
+            try:
+                task()
+            except Exception:  # noqa: BLE001 - the next ones are of others
+                _log.exception("a task failed that was posted to a thread")

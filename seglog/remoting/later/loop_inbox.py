@@ -49,4 +49,13 @@ def _wake(of: weakref.ref[asyncio.AbstractEventLoop], task: Task) -> None:
     loop = of()
     if loop is not None:
         with suppress(RuntimeError):  # it was closed, and no task waits in it any more
-            loop.call_soon_threadsafe(task)
+            # A byte through the loop's own socket is what a call from another thread costs.
+            (loop.call_soon if is_running_here(loop) else loop.call_soon_threadsafe)(task)
+
+
+def is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Returns whether the calling thread runs this loop now."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

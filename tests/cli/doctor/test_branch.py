@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_link import LocalLink
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError, StoreLockedError
 from seglog.storage.files.files import RealFiles

@@ -158,8 +158,14 @@ def test_a_loop_is_woken_once_for_a_thousand_results(monkeypatch):
         some = [Deferred() for _ in range(1000)]
         tasks = [asyncio.create_task(_awaited(each)) for each in some]
         await asyncio.sleep(0)
-        for number, each in enumerate(some):
-            each.resolve(number)
+
+        def resolve():
+            for number, each in enumerate(some):
+                each.resolve(number)
+
+        thread = threading.Thread(target=resolve)
+        thread.start()
+        thread.join()
         assert await asyncio.gather(*tasks) == list(range(1000))
         assert len(wakes) == 1
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from seglog.client.local_link import LocalLink
+from seglog.client.links.local_channel import LocalChannel
 from seglog.errors import AskLimitError, AskTimeoutError, ConnectionEndedError, NoPermissionError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response
@@ -26,7 +26,7 @@ def broker(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", ["client.local_link", "client.routes", "producer.producer", "consumer.orderly"]
+    "module", ["client.links.local_link", "client.routes", "producer.producer", "consumer.orderly"]
 )
 def test_finding_5_of_the_seam_a_client_imports_no_broker(module):
     code = f"import sys, seglog.{module}; sys.exit('seglog.broker' in sys.modules)"
@@ -35,14 +35,14 @@ def test_finding_5_of_the_seam_a_client_imports_no_broker(module):
 
 def test_finding_4_of_the_seam_an_answer_comes_at_once_or_by_a_deferred(broker):
     answer = Response(ResponseCode.SUCCESS, body=b"{}")
-    assert LocalLink(broker, "c", None, lambda _: answer).ask(ASK, 1_000).result() is answer
+    assert LocalChannel("c", broker.timers, None, lambda _: answer).ask(ASK, 1_000).result() is answer
     later, seen = Deferred(), []
 
     def on_request(request):
         seen.append(request)
         return later
 
-    asked = LocalLink(broker, "c", None, on_request).ask(ASK, 1_000)
+    asked = LocalChannel("c", broker.timers, None, on_request).ask(ASK, 1_000)
     assert (seen, asked.is_done) == ([ASK], False)
     later.resolve_by(lambda: answer)
     assert asked.result() is answer
@@ -50,7 +50,7 @@ def test_finding_4_of_the_seam_an_answer_comes_at_once_or_by_a_deferred(broker):
 
 
 def test_a_client_that_knows_no_requests_refuses_them_as_javas_does(broker):
-    refused = LocalLink(broker).ask(ASK, 1_000).result()
+    refused = LocalChannel("c", broker.timers, None, None).ask(ASK, 1_000).result()
     assert refused.code is ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert refused.remark == " request type 307 not supported"
 
@@ -72,7 +72,7 @@ def test_what_a_client_raises_is_a_refusal(broker, caplog, error, code, remark, 
         raise error
 
     with caplog.at_level(logging.ERROR):
-        asked = LocalLink(broker, "c", None, on_request).ask(ASK, 1_000)
+        asked = LocalChannel("c", broker.timers, None, on_request).ask(ASK, 1_000)
         if is_later:
             later.fail(error)
     refused = asked.result()
@@ -82,7 +82,7 @@ def test_what_a_client_raises_is_a_refusal(broker, caplog, error, code, remark, 
 
 def test_a_client_that_does_not_answer_in_time_is_not_waited_for(broker):
     later = Deferred()
-    asked = LocalLink(broker, "slow", None, lambda _: later).ask(ASK, 5_000)
+    asked = LocalChannel("slow", broker.timers, None, lambda _: later).ask(ASK, 5_000)
     broker.advance("4999ms")
     assert not asked.is_done
     broker.advance("1ms")
@@ -94,26 +94,26 @@ def test_a_client_that_does_not_answer_in_time_is_not_waited_for(broker):
 
 def test_who_asked_may_cancel_and_the_client_hears_of_it(broker):
     later = Deferred()
-    assert LocalLink(broker, "c", None, lambda _: later).ask(ASK, 5_000).cancel()
+    assert LocalChannel("c", broker.timers, None, lambda _: later).ask(ASK, 5_000).cancel()
     assert later.is_done
     assert len(broker.timers) == 0
 
 
 def test_a_link_that_is_closed_ends_what_it_was_asked(broker):
-    link = LocalLink(broker, "c", None, lambda _: Deferred())
-    asked = link.ask(ASK, 5_000)
-    link.close()
-    for one in (asked, link.ask(ASK, 5_000)):
+    channel = LocalChannel("c", broker.timers, None, lambda _: Deferred())
+    asked = channel.ask(ASK, 5_000)
+    channel.end()
+    for one in (asked, channel.ask(ASK, 5_000)):
         with pytest.raises(ConnectionEndedError, match="closed its link"):
             one.result()
     assert len(broker.timers) == 0
 
 
 def test_so_many_requests_may_wait_for_a_client_and_no_more(broker):
-    link = LocalLink(broker, "c", None, lambda _: Deferred())
-    asked = [link.ask(ASK, 5_000) for _ in range(MOST_ASKED)]
+    channel = LocalChannel("c", broker.timers, None, lambda _: Deferred())
+    asked = [channel.ask(ASK, 5_000) for _ in range(MOST_ASKED)]
     with pytest.raises(AskLimitError):
-        link.ask(ASK, 5_000).result()
+        channel.ask(ASK, 5_000).result()
     broker.advance("5s")
     assert all(one.is_done for one in asked)
-    assert not link.ask(ASK, 5_000).is_done
+    assert not channel.ask(ASK, 5_000).is_done

@@ -1,0 +1,119 @@
+"""An event loop as the home of clients: the user's own, or the one of this process (``thread_home``).
+
+After a fork the child has the loop's memory, but not its thread, and shares its sockets with the parent. So
+there the home is over, and the child's copies of the sockets are closed without a word on them: the broker
+must see the end of a connection when the parent ends, whatever its children do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ClassVar, Final
+from weakref import WeakSet
+
+from typing_extensions import override
+
+from seglog.clock import Clock, SystemClock
+from seglog.remoting.later.loop_inbox import inbox_of, is_running_here
+from seglog.schedule import AnyTimers, Timers
+
+_log = logging.getLogger(__name__)
+_FORKED: Final = "the process was forked, and connections are not shared with the child"
+
+
+class LoopHome:
+    """A home that is an event loop on real time. Its timers and tasks may fail: that is logged.
+
+    Args:
+        loop: Runs until its clients are closed.
+
+    Attributes:
+        loop: The event loop.
+        clock: The machine's.
+        timers: Those of the home.
+        sockets: What is open in it; a forked child closes its copies.
+    """
+
+    _all: ClassVar[WeakSet[LoopHome]] = WeakSet()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.clock: Clock = SystemClock()
+        self.sockets: WeakSet[socket.socket] = WeakSet()
+        self._inbox = inbox_of(loop)
+        self.timers: AnyTimers = _LoopTimers(self.clock, loop, self._inbox.post)
+        self._is_forked = False
+        LoopHome._all.add(self)
+
+    @property
+    def why_over(self) -> str | None:
+        """Why it runs nothing any more; None while it does."""
+        if self._is_forked:
+            return _FORKED
+        return "its event loop was closed" if self.loop.is_closed() else None
+
+    def post(self, task: Callable[[], None]) -> None:
+        """Has a task done by the loop soon."""
+        if self.why_over is None:
+            self._inbox.post(task)
+
+    def is_here(self) -> bool:
+        """Returns whether the calling thread runs the loop now."""
+        return is_running_here(self.loop)
+
+    @classmethod
+    def forked(cls) -> None:
+        """Ends all homes: this is a new process."""
+        for home in cls._all:
+            home._is_forked = True
+            for each in home.sockets:
+                with suppress(OSError):  # it was closed
+                    os.close(each.detach())
+
+
+class _LoopTimers(Timers):
+    """Timers that one timer of the loop wakes, for the first that is due."""
+
+    def __init__(
+        self, clock: Clock, loop: asyncio.AbstractEventLoop, post: Callable[[Callable[[], None]], None]
+    ) -> None:
+        super().__init__(clock)
+        self._loop = loop
+        self._post = post
+        self._armed: asyncio.TimerHandle | None = None
+
+    @override
+    def wake(self) -> None:
+        """Has the loop look when the first is due now."""
+        self._post(self._arm)
+
+    def _arm(self) -> None:
+        left_ms = self.left_ms()
+        if left_ms is None:
+            return
+        at_s = self._loop.time() + max(0.0, left_ms) / 1000
+        if self._armed is not None:
+            if self._armed.when() <= at_s:
+                return
+            self._armed.cancel()
+        self._armed = self._loop.call_at(at_s, self._fire)
+
+    def _fire(self) -> None:
+        self._armed = None
+        self.run()
+        self._arm()
+
+    @override
+    def _call(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception:  # noqa: BLE001 - the next ones are of others
+            _log.exception("a timer of a client failed")
+
+
+os.register_at_fork(after_in_child=LoopHome.forked)

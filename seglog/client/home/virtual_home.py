@@ -1,0 +1,65 @@
+"""The home of clients on virtual time: the schedule of a broker, which runs only while time is moved.
+
+Whoever moves the time, in ``advance`` or ``run_due``, is the home for as long. So the same calls have the
+same effects in the same order, without a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from seglog.clock import Clock
+from seglog.schedule import AnyTimers, Timer
+
+
+class VirtualHome:
+    """A home on the timers of a broker in this process.
+
+    Args:
+        timers: The broker's; see ``Dispatcher.timers``.
+        clock: What they go by; see ``Dispatcher.liveness_clock``.
+
+    Attributes:
+        clock: The time of its timers.
+        timers: Those of the home; what they call is run by it.
+        why_over: None: it can always be moved on.
+    """
+
+    def __init__(self, timers: AnyTimers, clock: Clock) -> None:
+        self.clock = clock
+        self.timers: AnyTimers = _HomeTimers(timers, self._run)
+        self.why_over: str | None = None
+        self._runner: int | None = None
+
+    def post(self, task: Callable[[], None]) -> None:
+        """Has a task done as soon as time is moved, be it by 0 ms."""
+        self.timers.after(0, task)
+
+    def is_here(self) -> bool:
+        """Returns whether a task or timer of this home is what runs the caller."""
+        return self._runner == threading.get_ident()
+
+    def _run(self, call: Callable[[], object]) -> None:
+        before, self._runner = self._runner, threading.get_ident()
+        try:
+            call()
+        finally:
+            self._runner = before
+
+
+class _HomeTimers:
+    """The timers of a broker, with what they call run as the home."""
+
+    def __init__(self, timers: AnyTimers, run: Callable[[Callable[[], object]], None]) -> None:
+        self._timers = timers
+        self._run = run
+
+    def after(self, delay_ms: float, call: Callable[[], object]) -> Timer:
+        """Has a function called once a time has passed."""
+        return self._timers.after(delay_ms, partial(self._run, call))
+
+    def cancel(self, timer: Timer) -> None:
+        """Has a function not called any more."""
+        self._timers.cancel(timer)

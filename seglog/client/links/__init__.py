@@ -1,0 +1,10 @@
+"""Links: the way of a client's requests to brokers and name servers, in process or over connections.
+
+``local_link`` hands requests to a broker in this process; ``remote_link`` has a connection for each address.
+What works through one works through the other. Only the second needs asyncio.
+
+Called by producers, consumers and what they share.
+Truth: memory only.
+"""
+
+from seglog.client.links.link import Link as Link

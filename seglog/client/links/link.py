@@ -1,0 +1,100 @@
+"""The way from a client to brokers and name servers.
+
+Producers and consumers know only :class:`Link`. In process it is a ``LocalLink``, which hands requests over
+as they are; a ``RemoteLink`` has connections. What works through one works through the other.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Protocol
+
+from seglog.arguments import as_doing
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock
+from seglog.remoting.command import Request, Response
+from seglog.remoting.later import Deferred
+
+
+class Link(Protocol):
+    """Carries requests of one client. Any thread may call it.
+
+    A broker is named by its address, "host:port"; without one a name server is asked. A link to a broker in
+    this process, which is both, ignores that. Requests of one thread to one address arrive in the order of
+    the calls, unless a connection ends between them. An answer that refuses is an answer; what has none ends
+    with an error whose ``is_retryable`` says whether it is worth while to ask again.
+    """
+
+    @property
+    def client_id(self) -> str:
+        """What this end is called, unique among the clients of the broker."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which its clients live."""
+
+    def ask(
+        self, request: Request, timeout_ms: float | None = None, to: str | None = None
+    ) -> Deferred[Response]:
+        """Returns what the answer comes by; it never waits and never raises.
+
+        It fails with ``CannotConnectError`` (nothing was sent), ``ConnectionEndedError`` or
+        ``AskTimeoutError`` (it may have been carried out), ``AskLimitError`` (too much waits already, nothing
+        was sent), ``ClientClosedError``, or ``ProtocolError``: the request cannot be written, or its answer
+        not be read. Cancelling it drops the answer.
+
+        Args:
+            request: What is asked; not a oneway one.
+            timeout_ms: How long the answer may take, connecting included. None for the link's own, which
+                says nothing of pulls that a broker is to hold: their caller adds how long that is.
+            to: Address of a broker; None for a name server.
+        """
+
+    def tell(self, request: Request, to: str | None = None) -> None:
+        """Sends what is not answered, behind all that the calling thread has asked; it never waits or raises.
+
+        Args:
+            request: What is said; it goes out as oneway, whatever it says of itself.
+            to: As for :meth:`ask`.
+        """
+
+    def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:
+        """Returns the answer, refusals included; the calling thread waits for it.
+
+        Args:
+            request: As for :meth:`ask`, as the others.
+            timeout_ms: How long to wait.
+            to: Whom to ask.
+
+        Raises:
+            InvalidArgumentError: The caller is run by the home that would bring the answer.
+            SeglogError: As :meth:`ask`.
+        """
+
+    def close(self) -> None:
+        """Ends everything that waits, and the connections; a second call does nothing."""
+
+
+def clock_for(link: Link, clock: Clock | None) -> Clock:
+    """Returns the clock of a client: the given one, that of a link which has one, or else the machine's.
+
+    Args:
+        link: To the broker; in process it has the clock of the broker.
+        clock: None if none is given.
+
+    Raises:
+        InvalidArgumentError: Something else than a clock is given.
+    """
+    of_link: Clock = getattr(link, "clock", None) or SystemClock()
+    return as_doing("clock", of_link if clock is None else clock, CLOCK_CALLS, "a clock")
+
+
+def new_client_id(address: str = "127.0.0.1", process_id: int | None = None, life: str | None = None) -> str:
+    """Returns an id in RocketMQ's form, ``address@process#life``.
+
+    Args:
+        address: Of this machine.
+        process_id: Defaults to this process's.
+        life: Distinguishes clients of one process; random by default.
+    """
+    return f"{address}@{os.getpid() if process_id is None else process_id}#{life or secrets.token_hex(6)}"

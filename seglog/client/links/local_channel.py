@@ -1,0 +1,50 @@
+"""The way back of a link in process: what the broker says and asks."""
+
+from __future__ import annotations
+
+from seglog.client.links.served import OnNotice, OnRequest, answer_of, unsupported
+from seglog.remoting.command import Request, Response
+from seglog.remoting.later import AskTable, Deferred
+from seglog.schedule import AnyTimers
+
+
+class LocalChannel:
+    """What the broker has of a client in the same process.
+
+    Args:
+        client_id: Whose it is, for errors.
+        timers: What ends the broker's asks.
+        on_notice: As for ``LocalLink``; None drops notices.
+        on_request: As for ``LocalLink``; None refuses.
+    """
+
+    def __init__(
+        self, client_id: str, timers: AnyTimers, on_notice: OnNotice | None, on_request: OnRequest | None
+    ) -> None:
+        self._client_id = client_id
+        self._on_notice = on_notice
+        self._on_request = on_request or unsupported
+        self._asks: AskTable[Response] = AskTable(timers)
+
+    def notify(self, request: Request) -> None:
+        """Passes on what the broker has to say."""
+        if self._on_notice is not None:
+            self._on_notice(request)
+
+    def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
+        """Passes on what the broker asks."""
+        asked = self._asks.open(timeout_ms, f"request {int(request.code)} to client {self._client_id}")
+        if asked.is_done:
+            return asked
+        made = answer_of(request, lambda: self._on_request(request))
+        if isinstance(made, Response):
+            self._asks.answer(asked.opaque, made)
+            return asked
+        made.then(lambda of: self._asks.answer(asked.opaque, answer_of(request, of.result)))
+        # Where time was up, or the link closed, it is not wanted any more.
+        asked.then(lambda _: made.cancel())
+        return asked
+
+    def end(self) -> None:
+        """Ends all that the broker waits for."""
+        self._asks.end("the client has closed its link")

@@ -1,0 +1,38 @@
+"""How a client answers what a broker asks it, over whatever link."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from seglog.errors import SeglogError
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.later import CancelledError, Deferred
+
+T = TypeVar("T")
+OnNotice: TypeAlias = Callable[[Request], None]
+"""Called with what a broker sends unasked, such as NOTIFY_CONSUMER_IDS_CHANGED; it returns at once."""
+OnRequest: TypeAlias = Callable[[Request], Response | Deferred[Response]]
+"""Called with what a broker asks a client; it returns the answer, or what that will come by."""
+_log = logging.getLogger(__name__)
+
+
+def unsupported(request: Request) -> Response:
+    """Answers as a client of RocketMQ does that is asked for what it does not know."""
+    code = int(request.code)
+    return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")
+
+
+def answer_of(request: Request, make: Callable[[], T]) -> T | Response:
+    """Returns what a client answers; what it raises is logged, unless it says a code, and is a refusal."""
+    try:
+        return make()
+    except SeglogError as error:
+        return refuse(ResponseCode(error.response_code), str(error))
+    except CancelledError:
+        return refuse(ResponseCode.SYSTEM_ERROR, "the client has given up answering")
+    except Exception as error:  # noqa: BLE001 - the broker is answered, and its thread goes on
+        _log.exception("a client failed at a request of code %s", request.code)
+        return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,47 @@
+"""Links that pass on what they are given, for tests that have some of it fail."""
+
+from __future__ import annotations
+
+from seglog.client.links.link import Link
+from seglog.clock import Clock
+from seglog.remoting.command import Request, Response
+from seglog.remoting.later import Deferred
+
+
+class LinkOver:
+    """A link over another one; a test overrides what it changes.
+
+    Args:
+        link: The other one.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def client_id(self) -> str:
+        """That of the other one."""
+        return self._link.client_id
+
+    @property
+    def clock(self) -> Clock:
+        """That of the other one."""
+        return self._link.clock
+
+    def ask(
+        self, request: Request, timeout_ms: float | None = None, to: str | None = None
+    ) -> Deferred[Response]:
+        """Asks."""
+        return self._link.ask(request, timeout_ms, to)
+
+    def tell(self, request: Request, to: str | None = None) -> None:
+        """Tells."""
+        self._link.tell(request, to)
+
+    def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:
+        """Asks and waits."""
+        return self._link.invoke(request, timeout_ms, to)
+
+    def close(self) -> None:
+        """Closes."""
+        self._link.close()
