@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from seglog.arguments import MAX_I32, as_enum, as_int, as_mapping, as_number, as_text, refusal
+from seglog.client.allocation import AllocateAveragely, share_of
 from seglog.client.links.link import Link, clock_for, new_client_id
-from seglog.client.rebalance import allocate_averagely
 from seglog.client.routes import Routes
 from seglog.clock import Clock
 from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient
@@ -43,6 +43,7 @@ IDLE_WAIT_MS: Final = 10
 DROP_WAIT_S: Final = 0.5
 """How long a rebalance waits for a listener at work before it leaves the queue for the next time."""
 
+_STRATEGY: Final = AllocateAveragely()
 _log = logging.getLogger(__name__)
 
 
@@ -262,9 +263,9 @@ class OrderlyConsumer:
         share: set[MessageQueue] = set()
         for topic in self._subscriptions:
             queues = self._routes.to_read(topic)
-            share.update(
-                queues if self._members is None else allocate_averagely(self.client_id, self._members, queues)
-            )
+            if self._members is not None:
+                queues = share_of(_STRATEGY, self._settings.group, self.client_id, queues, self._members)
+            share.update(queues)
         # One that was stopped and could not be given up then is given up now, even if it is ours again.
         self._give_up([held for held in self._queues.values() if held.is_stopped or held.queue not in share])
         missing = share - self._queues.keys()
@@ -360,4 +361,4 @@ def _members_of(members: Iterable[str] | None) -> tuple[str, ...] | None:
         return None
     if isinstance(members, str | bytes) or not isinstance(members, Iterable):
         raise refusal("members", members, "client ids, as a list")
-    return tuple(as_text("members", member) for member in members)
+    return tuple({as_text("members", member): None for member in members})

@@ -35,6 +35,16 @@ ALLOWED = {
     "Codec": "what the ends of connections are made of",
     "receive": "of the same",
     "begun_bytes": "of the same: how much of a frame a connection keeps",
+    **dict.fromkeys(
+        (
+            "AllocateAveragelyByCircle",
+            "AllocateByConfig",
+            "AllocateByMachineRoom",
+            "AllocateConsistentHash",
+            "AllocateMachineRoomNearby",
+        ),
+        "what users choose from: how a group shares its queues",
+    ),
     "encode_batch": "with its other half, the form of a batch",
     "_missing_": "enum calls it",
     "NoPermissionError": "what a hook that users write raises; README shows one",
