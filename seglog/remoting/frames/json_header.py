@@ -104,8 +104,8 @@ def _as_text(value: object) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        left = dict.fromkeys(found, 1)
+        twice = next(name for name, _ in pairs if not left.pop(name, 0))
         raise ValueError(f"the name {twice[:40]!r} stands twice")
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -143,6 +144,25 @@ WRONG_HEADERS = {
 def test_a_header_that_is_none_is_refused(header):
     with pytest.raises(FrameError):
         read(json_frame(header))
+
+
+_NAMES = b",".join(b'"%x":0' % number for number in range(80_000))
+LARGE_HEADERS = {
+    "many names, the last one twice": b"{" + _NAMES + b',"z":0,"z":0}',
+    "many fields, the last one twice": b'{"extFields":{' + _NAMES + b',"z":0,"z":0}}',
+    "many fields": b'{"extFields":{' + _NAMES + b"}}",
+    "open brackets": b"[" * 1_000_000,
+    "open brackets of objects": b'{"a":' * 200_000,
+    "digits": b'{"code":' + b"9" * 1_000_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("header", LARGE_HEADERS.values(), ids=LARGE_HEADERS)
+def test_a_header_as_large_as_one_may_be_is_refused_soon(header):
+    began_s = time.process_time()
+    with pytest.raises(FrameError):
+        read(json_frame(header))
+    assert time.process_time() - began_s < 5
 
 
 def test_brackets_in_strings_are_no_depth():
