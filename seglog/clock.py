@@ -47,7 +47,9 @@ class SystemClock:
 
     def wait(self, condition: threading.Condition, timeout_ms: float | None) -> bool:
         """Waits in real time."""
-        return condition.wait(None if timeout_ms is None else max(0.0, timeout_ms) / 1000)
+        if timeout_ms is None:
+            return condition.wait()
+        return condition.wait(min(max(0.0, timeout_ms) / 1000, threading.TIMEOUT_MAX))
 
 
 class VirtualClock:

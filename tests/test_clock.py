@@ -127,3 +127,19 @@ def test_advance_is_never_missed_however_it_meets_the_wait():
         if not ended.wait(0.05):
             clock.advance(10)
         assert ended.wait(PATIENCE_S)
+
+
+def test_system_wait_of_centuries_ends_when_it_is_notified():
+    clock, condition, is_waiting = SystemClock(), threading.Condition(), threading.Event()
+
+    def notify():
+        is_waiting.wait(20)
+        with condition:
+            condition.notify_all()
+
+    thread = threading.Thread(target=notify)
+    thread.start()
+    with condition:
+        is_waiting.set()
+        assert clock.wait(condition, 2.0**70)
+    thread.join()

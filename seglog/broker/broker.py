@@ -52,7 +52,7 @@ from seglog.broker.tasks.notifying import Notifying
 from seglog.broker.tasks.saving import Saving
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.errors import SeglogError
-from seglog.remoting.codes import ResponseCode
+from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import LOCAL_PEER, Peer
@@ -356,11 +356,8 @@ class Broker:
             return handler.answer(self._state, request, peer, appends)
         except WouldWaitError:
             raise
-        except SeglogError as error:
-            return refuse(ResponseCode(error.response_code), str(error))
         except Exception as error:  # noqa: BLE001 - a client is answered, a loop goes on
-            _log.exception("a request of code %s failed", request.code)
-            return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+            return _refusal(request.code, error)
 
     def disconnect(self, peer: Peer) -> None:
         """Takes a client out of its groups, whose other clients are notified: its connection has ended."""
@@ -429,8 +426,8 @@ class Broker:
             return held.nothing_yet
         try:
             return held.answer(self._state)
-        except SeglogError as error:
-            return refuse(ResponseCode(error.response_code), str(error))
+        except Exception as error:  # noqa: BLE001 - as any other request
+            return _refusal(RequestCode.PULL_MESSAGE, error)
 
     def _wait(self, answer: HeldPull | Deferred[Response]) -> Response:
         if isinstance(answer, HeldPull):
@@ -451,3 +448,11 @@ class Broker:
             # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
             self._held.wait(held)
         return self._finish(held)
+
+
+def _refusal(code: int, error: Exception) -> Response:
+    """Returns what a client gets for an error, which is logged unless it says its code itself."""
+    if isinstance(error, SeglogError):
+        return refuse(ResponseCode(error.response_code), str(error))
+    _log.error("a request of code %s failed", code, exc_info=error)
+    return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

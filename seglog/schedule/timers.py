@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import threading
 from collections.abc import Callable
 from typing import ClassVar, Final, Protocol
@@ -21,6 +22,7 @@ MIN_CANCELLED: Final = 64
 """So many cancelled ones may be kept before they are cleared away."""
 
 _Call = Callable[[], object]
+_log = logging.getLogger(__name__)
 
 
 class Timer:
@@ -111,10 +113,10 @@ class Timers(Duty):
                     due.append(timer.call)
                     self._take(timer)
         for call in due:
-            self._call(call)
-
-    def _call(self, call: _Call) -> None:
-        call()
+            try:
+                call()
+            except Exception:  # noqa: BLE001 - the others have their times too, and come only once
+                _log.exception("a function failed at its time")
 
     def _take(self, timer: Timer) -> None:
         timer.call = None

@@ -41,7 +41,9 @@ def test_finding_10_of_the_broker_a_message_wakes_the_loop_of_a_thousand_tasks_o
         wake = loop.call_soon_threadsafe
         with monkeypatch.context() as patch:
             patch.setattr(loop, "call_soon_threadsafe", lambda *work: (wakes.append(work), wake(*work)))
-            send(broker, "T")
+            thread = threading.Thread(target=send, args=(broker, "T"))
+            thread.start()
+            thread.join()
             answers = await asyncio.gather(*pulls)
         assert len(wakes) == 1
         return answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from functools import partial
 
@@ -85,3 +86,45 @@ def test_on_real_time_an_earlier_one_wakes_the_thread_that_sleeps_for_a_later_on
         assert called.wait(PATIENCE_S)
     finally:
         duties.stop()
+
+
+def test_one_that_raises_is_logged_and_the_others_are_called(caplog):
+    clock, called = VirtualClock(start_ms=0), []
+    timers = Timers(clock)
+    timers.after(1, lambda: 1 // 0)
+    timers.after(1, partial(called.append, "of the same moment"))
+    timers.after(2, partial(called.append, "later"))
+    with caplog.at_level(logging.ERROR):
+        Duties(clock, [timers]).advance(2)
+    assert called == ["of the same moment", "later"]
+    assert "ZeroDivisionError" in caplog.text
+    assert len(timers) == 0
+
+
+def test_one_may_cancel_another_of_the_same_moment_which_is_called_or_not_but_counted_once():
+    clock, called = VirtualClock(start_ms=0), []
+    timers = Timers(clock)
+    made = []
+    timers.after(1, lambda: timers.cancel(made[0]))
+    made.append(timers.after(1, partial(called.append, 1)))
+    made.append(timers.after(2, partial(called.append, 2)))
+    Duties(clock, [timers]).advance(5)
+    assert called in ([1, 2], [2])
+    assert len(timers) == 0
+
+
+def test_on_real_time_one_of_the_end_of_time_keeps_nothing_from_being_called():
+    clock, first, second = SystemClock(), threading.Event(), threading.Event()
+    timers = Timers(clock)
+    duties = Duties(clock, [timers])
+    timers.after(2.0**63, first.clear)
+    duties.start()
+    try:
+        timers.after(float("inf"), first.clear)
+        timers.after(20, first.set)
+        assert first.wait(PATIENCE_S)
+        timers.after(20, second.set)  # after the thread has slept for centuries
+        assert second.wait(PATIENCE_S)
+    finally:
+        duties.stop()
+    assert len(timers) == 2

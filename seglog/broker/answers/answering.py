@@ -131,6 +131,7 @@ class Answering:
         if not isinstance(made, Response):
             later = self._hold(made) if isinstance(made, HeldPull) else made
             later.then(lambda of: answer.resolve_by(of.result))
+            answer.then(lambda _: later.cancel())  # where it is not wanted any more
             return
         if not until or made.code is not ResponseCode.SUCCESS:
             answer.resolve(made)

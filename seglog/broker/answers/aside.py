@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -12,6 +13,8 @@ from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import Peer
 from seglog.storage.threads import OnDemand
+
+_log = logging.getLogger(__name__)
 
 
 class AsideRequest(NamedTuple):
@@ -26,7 +29,7 @@ class Aside:
     """A line of requests, and a thread that has them done, all that wait at once.
 
     Args:
-        do: Answers some; it does not raise.
+        do: Answers some. If it raises, those that it has not answered are refused: they would wait for ever.
     """
 
     def __init__(self, do: Callable[[Sequence[AsideRequest]], None]) -> None:
@@ -64,7 +67,13 @@ class Aside:
         while self._line:
             with self._lock:
                 some = list(self._line)
-            self._do(some)
+            try:
+                self._do(some)
+            except Exception as error:  # noqa: BLE001 - the end of a thread would be that of all answers
+                _log.exception("requests that wait for the disk failed")
+                refused = refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+                for each in some:
+                    each.answer.resolve(refused)
             with self._lock:  # they stay in line until they are done
                 for each in some:
                     self._line.popleft()

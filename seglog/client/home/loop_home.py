@@ -8,7 +8,6 @@ must see the end of a connection when the parent ends, whatever its children do.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from seglog.clock import Clock, SystemClock
 from seglog.remoting.later.loop_inbox import inbox_of, is_running_here
 from seglog.schedule import AnyTimers, Timers
 
-_log = logging.getLogger(__name__)
 _FORKED: Final = "the process was forked, and connections are not shared with the child"
 
 
@@ -107,13 +105,6 @@ class _LoopTimers(Timers):
         self._armed = None
         self.run()
         self._arm()
-
-    @override
-    def _call(self, call: Callable[[], object]) -> None:
-        try:
-            call()
-        except Exception:  # noqa: BLE001 - the next ones are of others
-            _log.exception("a timer of a client failed")
 
 
 os.register_at_fork(after_in_child=LoopHome.forked)

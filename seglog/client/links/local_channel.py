@@ -40,7 +40,12 @@ class LocalChannel:
         if isinstance(made, Response):
             self._asks.answer(asked.opaque, made)
             return asked
-        made.then(lambda of: self._asks.answer(asked.opaque, answer_of(request, of.result)))
+
+        def answer(of: Deferred[Response]) -> None:
+            if not asked.is_done:
+                self._asks.answer(asked.opaque, answer_of(request, of.result))
+
+        made.then(answer)
         # Where time was up, or the link closed, it is not wanted any more.
         asked.then(lambda _: made.cancel())
         return asked

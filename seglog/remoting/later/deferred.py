@@ -1,11 +1,13 @@
 """A result that comes later: of a pull that is held, of a send that waits for the disk, of a client's answer.
 
 No event loop in it. What resolves it is any thread, and functions given to :meth:`Deferred.then` run in that
-one: they only pass the word on, to a thread that waits or to the inbox of a loop.
+one: they only pass the word on, to a thread that waits or to the inbox of a loop. One that raises is logged:
+the thread may be that of the disk, and has others to tell.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -14,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from seglog.errors import InvalidArgumentError
 
 R = TypeVar("R")
+_log = logging.getLogger(__name__)
 
 
 class CancelledError(Exception):
@@ -69,11 +72,12 @@ class Deferred(Generic[R]):
         Args:
             follower: Given this; it neither waits nor raises.
         """
-        with self._lock:
-            if not self._is_done:
-                self._followers.append(follower)
-                return
-        follower(self)
+        if not self.is_done:
+            with self._lock:
+                if not self._is_done:
+                    self._followers.append(follower)
+                    return
+        self._tell(follower)
 
     def result(self) -> R:
         """Returns the result.
@@ -85,11 +89,10 @@ class Deferred(Generic[R]):
         """
         if not self._is_done:
             raise InvalidArgumentError("there is no result yet", help="wait for it, or await it")
-        if self._error is not None:
-            raise self._error
         if self._make is not None:
             self._make_it()
-            return self.result()
+        if self._error is not None:
+            raise self._error
         return self._value  # type: ignore[return-value]  # None only where that is the result
 
     def wait(self, timeout_s: float | None = None) -> R:
@@ -107,8 +110,10 @@ class Deferred(Generic[R]):
             if _is_loop_here():
                 raise InvalidArgumentError("a loop's thread would wait for itself", help="await it instead")
             over = threading.Event()
-            self.then(lambda _: over.set())
+            follower = _setter(over)
+            self.then(follower)
             if not over.wait(timeout_s):
+                self._unfollow(follower)
                 raise TimeoutError(f"no result within {timeout_s} s")
         return self.result()
 
@@ -127,6 +132,8 @@ class Deferred(Generic[R]):
         return self.result()
 
     def _end(self, value: R | None, make: Callable[[], R] | None, error: BaseException | None) -> bool:
+        if self.is_done:
+            return False  # without the lock, which is held while a result is made
         with self._lock:
             if self._is_done:
                 return False
@@ -134,18 +141,35 @@ class Deferred(Generic[R]):
             self._is_done = True
             followers, self._followers = self._followers, []
         for follower in followers:
-            follower(self)
+            self._tell(follower)
         return True
+
+    def _tell(self, follower: Callable[[Deferred[R]], object]) -> None:
+        try:
+            follower(self)
+        except Exception:  # noqa: BLE001 - others follow, and the thread has more to do
+            _log.exception("what follows a result failed")
+
+    def _unfollow(self, follower: Callable[[Deferred[R]], object]) -> None:
+        """Does not call a function any more that was given to :meth:`then`."""
+        with self._lock:
+            if follower in self._followers:
+                self._followers.remove(follower)
 
     def _make_it(self) -> None:
         with self._lock:
-            make, self._make = self._make, None
+            make = self._make
             if make is None:
                 return  # another thread was first
             try:
                 self._value = make()
             except BaseException as error:  # noqa: BLE001 - it is the result
                 self._error = error
+            self._make = None  # last: who finds none takes what was made
+
+
+def _setter(event: threading.Event) -> Callable[[object], None]:
+    return lambda _: event.set()
 
 
 def _is_loop_here() -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seglog import Durability
+from seglog.broker.answers.answering import Answering
 from seglog.broker.answers.send_deadlines import FLUSH_TIMEOUT_MS, SendDeadlines
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
@@ -31,6 +32,7 @@ from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.peer import Peer
 from seglog.storage.format.record import Host
+from seglog.storage.threads import check_may_wait
 from tests.support.brokers import on_a_roomy_disk
 from tests.support.machine.held_files import HeldFiles
 from tests.support.machine.patience import patience_s
@@ -284,3 +286,106 @@ def test_an_async_store_answers_at_once_but_for_new_files(tmp_path):
         answer = disk.broker.answer(send_request("T"))
         assert isinstance(answer, Response)
         assert answer.code is ResponseCode.SUCCESS
+
+
+def test_a_follower_that_raises_keeps_no_other_send_from_its_answer(disk):
+    with disk.files.held():
+        answers = [disk.broker.answer(send_request("T")) for _ in range(3)]
+        answers[0].then(lambda _: 1 // 0)
+    assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
+    assert waited(disk.broker.answer(send_request("T"))).code is ResponseCode.SUCCESS
+
+
+def test_a_held_pull_that_fails_in_any_way_is_an_answer_and_is_logged(disk, monkeypatch, caplog):
+    def broken(*_, **__):
+        raise KeyError("k")
+
+    answer = disk.broker.answer(pull_request("T", 1, hold_ms=60_000))
+    with monkeypatch.context() as patch:
+        patch.setattr(disk.broker.store, "get", broken)
+        answer.end()
+        failed = waited(answer)
+    assert (failed.code, failed.remark) == (ResponseCode.SYSTEM_ERROR, "KeyError: 'k'")
+    assert "code 11 failed" in caplog.text
+
+
+def test_a_loop_that_was_closed_leaves_its_sends_to_others(disk):
+    async def scene():
+        with disk.files.held():
+            asked = disk.broker.answer(
+                send_request("T", b"stays"), REMOTE, asyncio.get_running_loop().call_soon
+            )
+            task = asyncio.ensure_future(_awaited(asked))
+            await asyncio.sleep(0.01)
+            task.cancel()
+        return asked
+
+    asyncio.run(scene())
+    assert waited(disk.broker.answer(send_request("T", b"next"))).code is ResponseCode.SUCCESS
+    assert bodies(disk.broker, "T") == [b"x", b"stays", b"next"]
+
+
+async def _awaited(answer):
+    return await answer
+
+
+def test_what_comes_from_aside_is_given_up_with_its_answer(disk):
+    passed_on: Deferred[Response] = Deferred()
+
+    def handle(*_):
+        check_may_wait()
+        return passed_on
+
+    broker = disk.broker
+    answering = Answering(
+        broker.store, broker.topics, broker.groups, SendDeadlines(broker.clock), handle, broker._hold
+    )
+    answer = answering.answer(heartbeat("g"), REMOTE, lambda begin: begin())
+    assert isinstance(answer, Deferred)
+    answering.close()
+    assert not answer.is_done
+    assert answer.cancel()
+    assert passed_on.is_done
+
+
+def test_after_the_end_everything_is_refused_at_once(disk):
+    disk.broker.close()
+    for request in (
+        send_request("T"),
+        send_request("new"),
+        heartbeat("g"),
+        pull_request("T", 9, 60_000),
+        lock(0),
+    ):
+        answer = disk.broker.answer(request, REMOTE)
+        assert isinstance(answer, Response)
+        assert answer.code is ResponseCode.SERVICE_NOT_AVAILABLE
+
+
+def test_every_answer_comes_however_the_close_meets_the_requests(tmp_path):
+    for round_number in range(5):
+        disk = Disk(tmp_path / f"s{round_number}")
+        answers, begin = [], threading.Event()
+
+        def ask(number, broker=disk.broker, answers=answers, begin=begin):
+            peer = Peer(f"p{number}", REMOTE.host, is_remote=True)
+            for turn in range(60):
+                topic = f"new{number}-{turn}" if turn % 20 == 19 else "T"
+                answers.append(broker.answer(send_request(topic), peer))
+                answers.append(broker.answer(pull_request("T", 10_000, hold_ms=60_000), peer))
+                if turn == 20:
+                    begin.set()
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        assert begin.wait(WAIT_S)
+        disk.broker.close()
+        for thread in threads:
+            thread.join(WAIT_S)
+        codes = [waited(answer).code for answer in answers]
+        assert len(codes) == 3 * 120
+        acknowledged = codes.count(ResponseCode.SUCCESS)
+        with Broker.open(tmp_path / f"s{round_number}", background=False) as broker:
+            stored = sum(queue.max_offset - queue.min_offset for queue in broker.store.queues())
+        assert stored >= 1 + acknowledged

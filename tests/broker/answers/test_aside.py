@@ -49,3 +49,21 @@ def test_what_comes_after_the_end_is_refused_and_what_was_in_line_is_done():
     late = aside.put(ASKED, FIRST)
     assert late.result().code is ResponseCode.SERVICE_NOT_AVAILABLE
     assert not aside.has(FIRST)
+
+
+def test_what_fails_is_refused_and_the_line_goes_on(caplog):
+    failing = Peer("failing", HOST)
+
+    def do(some):
+        for each in some:
+            if each.peer is failing:
+                raise KeyError("k")
+            each.answer.resolve(DONE)
+
+    aside = Aside(do)
+    refused = aside.put(ASKED, failing).wait(patience_s(20))
+    assert (refused.code, refused.remark) == (ResponseCode.SYSTEM_ERROR, "KeyError: 'k'")
+    assert aside.put(ASKED, FIRST).wait(patience_s(20)) == DONE
+    aside.close()
+    assert not aside.has(failing)
+    assert "KeyError" in caplog.text

@@ -92,10 +92,11 @@ def test_a_client_that_does_not_answer_in_time_is_not_waited_for(broker):
     assert not later.resolve(Response(ResponseCode.SUCCESS))
 
 
-def test_who_asked_may_cancel_and_the_client_hears_of_it(broker):
+def test_who_asked_may_cancel_and_the_client_hears_of_it(broker, caplog):
     later = Deferred()
     assert LocalChannel("c", broker.timers, None, lambda _: later).ask(ASK, 5_000).cancel()
     assert later.is_done
+    assert not caplog.text, "the client has not failed"
     assert len(broker.timers) == 0
 
 

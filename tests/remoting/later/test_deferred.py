@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -15,6 +17,9 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.later.deferred import CancelledError, Deferred
 from seglog.remoting.later.inbox import Inbox
 from seglog.remoting.later.loop_inbox import inbox_of
+from tests.support.machine.patience import patience_s
+
+PATIENCE_S = patience_s(20)
 
 
 def test_the_first_result_counts():
@@ -73,6 +78,79 @@ def test_a_result_is_made_once_by_the_thread_that_asks():
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             failing.result()
+
+
+def test_who_asks_while_a_result_is_made_waits_for_it_and_nobody_else_does():
+    one, is_making, may_end = Deferred(), threading.Event(), threading.Event()
+
+    def make():
+        is_making.set()
+        may_end.wait(PATIENCE_S)
+        return "made"
+
+    one.resolve_by(make)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(one.result)
+        assert is_making.wait(PATIENCE_S)
+        second, followed = threads.submit(one.result), []
+        one.then(followed.append)
+        assert (one.cancel(), one.resolve("late"), followed) == (False, False, [one])
+        with pytest.raises(TimeoutError):
+            second.result(0.05)
+        may_end.set()
+        assert [first.result(PATIENCE_S), second.result(PATIENCE_S)] == ["made", "made"]
+
+
+def fail(*_):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_follower_that_raises_is_logged_and_keeps_the_result_from_nobody(caplog, is_done):
+    one, seen = Deferred(), []
+    if is_done:
+        one.resolve(1)
+    with caplog.at_level(logging.ERROR):
+        one.then(fail)
+        one.then(seen.append)
+        assert one.resolve(1) is not is_done
+    assert seen == [one]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_followers_may_resolve_it_once_more_and_follow_it():
+    one, seen = Deferred(), []
+
+    def follow(of):
+        seen.append((of.resolve(2), of.cancel(), of.result()))
+        of.then(lambda of: seen.append(of.result()))
+
+    one.then(follow)
+    assert one.resolve(1)
+    assert seen == [(False, False, 1), 1]
+
+
+def test_a_thread_that_waited_in_vain_leaves_nothing_behind():
+    one = Deferred()
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            one.wait(0.001)
+    assert one._followers == []
+
+
+def test_the_first_of_many_threads_that_resolve_counts():
+    for _ in range(50):
+        one, begin, told = Deferred(), threading.Barrier(4), []
+        one.then(told.append)
+
+        def end(number, one=one, begin=begin):
+            begin.wait(PATIENCE_S)
+            return number if one.resolve(number) else None
+
+        with ThreadPoolExecutor(4) as threads:
+            won = [number for number in threads.map(end, range(4)) if number is not None]
+        assert won == [one.result()]
+        assert told == [one]
 
 
 def test_cancelling_takes_it_out_of_its_table_once():
@@ -170,6 +248,18 @@ def test_a_loop_is_woken_once_for_a_thousand_results(monkeypatch):
         assert len(wakes) == 1
 
     asyncio.run(scene())
+
+
+def test_a_task_of_an_inbox_that_raises_is_logged_and_the_others_are_done(caplog):
+    woken, done = [], []
+    inbox = Inbox(woken.append)
+    inbox.post(partial(done.append, 1))
+    inbox.post(fail)
+    inbox.post(partial(done.append, 2))
+    with caplog.at_level(logging.ERROR):
+        woken[0]()
+    assert done == [1, 2]
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_a_loop_that_was_closed_hears_nothing():
