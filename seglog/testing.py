@@ -23,7 +23,7 @@ from typing_extensions import override
 from seglog.broker.access import Before
 from seglog.broker.broker import Broker
 from seglog.broker.settings import BrokerConfig
-from seglog.client.links.local_link import LocalLink
+from seglog.client.links import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer

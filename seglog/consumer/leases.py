@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from seglog.client.links.link import Link
+from seglog.client.links import Link
 from seglog.clock import Clock
 from seglog.errors import RemoteProtocolError
 from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody

@@ -5,7 +5,7 @@ Source: ``RemoteBrokerOffsetStore.java``, ``RebalancePushImpl.java computePullFr
 
 from __future__ import annotations
 
-from seglog.client.links.link import Link
+from seglog.client.links import Link
 from seglog.consumer.listener import ConsumeFrom
 from seglog.errors import RemoteProtocolError
 from seglog.remoting.codes import RequestCode, ResponseCode

@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from seglog.arguments import MAX_I32, as_enum, as_int, as_mapping, as_number, as_text, refusal
 from seglog.client.allocation import AllocateAveragely, share_of
-from seglog.client.links.link import Link, clock_for, new_client_id
+from seglog.client.links import Link, clock_for, new_client_id
 from seglog.client.routes import Routes
 from seglog.clock import Clock
 from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient

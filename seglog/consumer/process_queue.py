@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.arguments import as_enum
-from seglog.client.links.link import Link
+from seglog.client.links import Link
 from seglog.clock import Clock
 from seglog.consumer.leases import Lease
 from seglog.consumer.listener import Consume, Listener

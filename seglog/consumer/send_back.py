@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from seglog.client.links.link import Link
+from seglog.client.links import Link
 from seglog.client.routes import Routes
 from seglog.clock import Clock
 from seglog.errors import ProtocolError, RemoteProtocolError

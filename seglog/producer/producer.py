@@ -27,7 +27,7 @@ from seglog.arguments import (
     as_timeout_ms,
     refusal,
 )
-from seglog.client.links.link import Link, clock_for
+from seglog.client.links import Link, clock_for
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, LocalProtocolError, RemoteProtocolError

@@ -39,7 +39,8 @@ class WireEnd:
     Args:
         end: Its socket; closed with it.
         timers: What ends its asks.
-        answer: Answers the other end, in the thread that reads; None leaves it without an answer.
+        answer: Answers the other end, in the thread that reads, or says what the answer comes by; None
+            leaves it without an answer.
         serialization: Form of the headers that it writes.
         sender: What it says it is.
     """
@@ -48,7 +49,7 @@ class WireEnd:
         self,
         end: socket.socket,
         timers: Timers,
-        answer: Callable[[Request], Response | None] = lambda _: None,
+        answer: Callable[[Request], Response | Deferred[Response] | None] = lambda _: None,
         serialization: Serialization = Serialization.JSON,
         sender: Sender = OUR_SENDER,
     ) -> None:
@@ -91,16 +92,25 @@ class WireEnd:
         self._thread.join()
         self._end.close()
 
+    def join(self) -> None:
+        """Returns when the other end has hung up."""
+        self._thread.join()
+
+    def told_one(self, request: Request) -> None:
+        """Hears what is not answered."""
+        self.told.append(request)
+
     def hung_up(self) -> None:
         """Ends all that waits for the other end, which is gone."""
         self.asks.end("the other end hung up")
 
     def _read(self) -> None:
-        while data := self._end.recv(1 << 16):
-            with self._writing:
-                events = list(self._codec.receive(data))
-            for event in events:
-                self._hear(event)
+        with suppress(OSError):  # it was reset
+            while data := self._end.recv(1 << 16):
+                with self._writing:
+                    events = list(self._codec.receive(data))
+                for event in events:
+                    self._hear(event)
         self.hung_up()
 
     def _hear(self, event: Event) -> None:
@@ -110,14 +120,19 @@ class WireEnd:
             else:
                 self.asks.fail(event.opaque, event.answer)
         elif isinstance(event, Asked) and event.request.is_oneway:
-            self.told.append(event.request)
+            self.told_one(event.request)
         elif isinstance(event, Asked):
             answer = self._answer(event.request)
-            if answer is not None:
-                with self._writing:
-                    self._end.sendall(b"".join(self._codec.answer(event, answer)))
+            if isinstance(answer, Deferred):
+                answer.then(lambda of: self._send(event, of.result()))
+            elif answer is not None:
+                self._send(event, answer)
         elif isinstance(event, Unasked):
             self.unasked.append(event.opaque)
+
+    def _send(self, asked: Asked, answer: Response) -> None:
+        with self._writing, suppress(OSError):  # the other end is gone
+            self._end.sendall(b"".join(self._codec.answer(asked, answer)))
 
 
 class ServedEnd(WireEnd):
@@ -128,15 +143,29 @@ class ServedEnd(WireEnd):
         broker: Who answers.
         client_id: Whose connection it is.
         sender: What that client says it is.
+        is_later: Whether the thread goes on while an answer is not there yet.
     """
 
     def __init__(
-        self, end: socket.socket, broker: Broker, client_id: str, sender: Sender = OUR_SENDER
+        self,
+        end: socket.socket,
+        broker: Broker,
+        client_id: str,
+        sender: Sender = OUR_SENDER,
+        *,
+        is_later: bool = False,
     ) -> None:
         host = Host(b"\x7f\x00\x00\x01", 1)
         self._peer = Peer(client_id, host, self, *sender, is_remote=True)
         self._broker = broker
-        super().__init__(end, broker.timers, lambda request: broker.dispatch(request, self._peer))
+        answer = broker.answer if is_later else broker.dispatch
+        super().__init__(end, broker.timers, lambda request: answer(request, self._peer))
+
+    @override
+    def told_one(self, request: Request) -> None:
+        """Has it carried out as well."""
+        super().told_one(request)
+        self._broker.answer(request, self._peer)
 
     @override
     def hung_up(self) -> None:

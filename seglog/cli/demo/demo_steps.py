@@ -15,8 +15,7 @@ from typing import Final
 
 from seglog.broker.broker import Broker
 from seglog.cli.ui import render
-from seglog.client.links.link import new_client_id
-from seglog.client.links.local_link import LocalLink
+from seglog.client.links import LocalLink, new_client_id
 from seglog.consumer.listener import ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import SeglogError

@@ -3,5 +3,3 @@
 Called by clients and their links.
 Truth: none.
 """
-
-from seglog.client.home.home import Home as Home

@@ -2,7 +2,7 @@
 
 After a fork the child has the loop's memory, but not its thread, and shares its sockets with the parent. So
 there the home is over, and the child's copies of the sockets are closed without a word on them: the broker
-must see the end of a connection when the parent ends, whatever its children do.
+must see the end of a connection when the parent ends, even where it has children that go on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weakref import WeakSet
 from typing_extensions import override
 
 from seglog.clock import Clock, SystemClock
-from seglog.remoting.later.loop_inbox import inbox_of, is_running_here
+from seglog.remoting.later import inbox_of, is_running_here
 from seglog.schedule import AnyTimers, Timers
 
 _FORKED: Final = "the process was forked, and connections are not shared with the child"
@@ -34,6 +34,7 @@ class LoopHome:
         loop: The event loop.
         clock: The machine's.
         timers: Those of the home.
+        is_forked: Whether this is a child of the process that has the loop.
         sockets: What is open in it; a forked child closes its copies.
     """
 
@@ -45,13 +46,13 @@ class LoopHome:
         self.sockets: WeakSet[socket.socket] = WeakSet()
         self._inbox = inbox_of(loop)
         self.timers: AnyTimers = _LoopTimers(self.clock, loop, self._inbox.post)
-        self._is_forked = False
+        self.is_forked = False
         LoopHome._all.add(self)
 
     @property
     def why_over(self) -> str | None:
         """Why it runs nothing any more; None while it does."""
-        if self._is_forked:
+        if self.is_forked:
             return _FORKED
         return "its event loop was closed" if self.loop.is_closed() else None
 
@@ -68,7 +69,7 @@ class LoopHome:
     def forked(cls) -> None:
         """Ends all homes: this is a new process."""
         for home in cls._all:
-            home._is_forked = True
+            home.is_forked = True
             for each in home.sockets:
                 with suppress(OSError):  # it was closed
                     os.close(each.detach())

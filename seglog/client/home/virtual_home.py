@@ -1,6 +1,6 @@
 """The home of clients on virtual time: the schedule of a broker, which runs only while time is moved.
 
-Whoever moves the time, in ``advance`` or ``run_due``, is the home for as long. So the same calls have the
+Who moves the time, in ``advance`` or ``run_due``, is the home for as long. So the same calls have the
 same effects in the same order, without a thread.
 """
 

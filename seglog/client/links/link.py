@@ -38,10 +38,14 @@ class Link(Protocol):
     ) -> Deferred[Response]:
         """Returns what the answer comes by; it never waits and never raises.
 
-        It fails with ``CannotConnectError`` (nothing was sent), ``ConnectionEndedError`` or
-        ``AskTimeoutError`` (it may have been carried out), ``AskLimitError`` (too much waits already, nothing
-        was sent), ``ClientClosedError``, or ``ProtocolError``: the request cannot be written, or its answer
-        not be read. Cancelling it drops the answer.
+        Cancelling it drops the answer. It fails with
+
+        - ``CannotConnectError``: nothing was sent;
+        - ``ConnectionEndedError``, ``AskTimeoutError``: it may have been carried out;
+        - ``AskLimitError``: too much waits already, nothing was sent;
+        - ``ClientClosedError``;
+        - ``InvalidArgumentError``: ``to`` is no address;
+        - ``ProtocolError``: the request cannot be written, or its answer not be read.
 
         Args:
             request: What is asked; not a oneway one.
@@ -51,11 +55,17 @@ class Link(Protocol):
         """
 
     def tell(self, request: Request, to: str | None = None) -> None:
-        """Sends what is not answered, behind all that the calling thread has asked; it never waits or raises.
+        """Sends what is not answered, behind all that the calling thread has asked; it never waits.
+
+        Where there is no connection, and none can be made, it is dropped.
 
         Args:
-            request: What is said; it goes out as oneway, whatever it says of itself.
+            request: What is said; it goes out as oneway, also where it does not say so.
             to: As for :meth:`ask`.
+
+        Raises:
+            ProtocolError: The request cannot be written.
+            InvalidArgumentError: ``to`` is no address.
         """
 
     def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:

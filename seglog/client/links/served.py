@@ -1,4 +1,4 @@
-"""How a client answers what a broker asks it, over whatever link."""
+"""How a client answers what a broker asks it, over any link."""
 
 from __future__ import annotations
 

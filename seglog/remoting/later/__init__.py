@@ -2,11 +2,22 @@
 
 ``deferred`` is the one type of all of them, ``asked`` the table of those that the other end of a connection
 gives; an ``inbox`` wakes its thread once for all that came, and
-``loop_inbox`` has one for each event loop.
+``loop_inbox`` has one for each event loop, and is loaded with asyncio, where that is used.
 
 Called by brokers, clients and servers.
 """
 
-from seglog.remoting.later.asked import AskTable as AskTable
-from seglog.remoting.later.deferred import CancelledError as CancelledError
-from seglog.remoting.later.deferred import Deferred as Deferred
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog.lazy_exports import lazy_exports
+from seglog.remoting.later.asked import AskTable
+from seglog.remoting.later.deferred import CancelledError, Deferred
+
+if TYPE_CHECKING:
+    from seglog.remoting.later.loop_inbox import inbox_of, is_running_here
+
+__all__ = ["AskTable", "CancelledError", "Deferred", "inbox_of", "is_running_here"]
+
+__getattr__ = lazy_exports(__name__, {"inbox_of": "loop_inbox", "is_running_here": "loop_inbox"})

@@ -100,12 +100,12 @@ class AskTable(Generic[R]):
 
     def answer(self, opaque: int, value: R) -> bool:
         """Gives the answer to a request; returns whether it was still waited for."""
-        one = self._take(opaque)
+        one = self.take(opaque)
         return one is not None and one.resolve(value)
 
     def fail(self, opaque: int, error: BaseException) -> bool:
         """Ends a request that cannot be sent, or whose answer cannot be read, as :meth:`answer` does."""
-        one = self._take(opaque)
+        one = self.take(opaque)
         return one is not None and one.fail(error)
 
     def end(self, why: str, error: Callable[[str], SeglogError] = ConnectionEndedError) -> None:
@@ -141,7 +141,12 @@ class AskTable(Generic[R]):
         self._next_opaque = (opaque + 1) % END_OPAQUE
         return opaque
 
-    def _take(self, opaque: int) -> Asked[R] | None:
+    def take(self, opaque: int) -> Asked[R] | None:
+        """Takes out a request that goes another way from now on; who takes it has to end it.
+
+        Returns:
+            None if nothing waits under that number.
+        """
         with self._lock:
             one = self._waiting.pop(opaque, None)
         if one is not None:

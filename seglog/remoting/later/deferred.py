@@ -41,6 +41,11 @@ class Deferred(Generic[R]):
         """Whether it has a result, or was cancelled."""
         return self._is_done
 
+    @property
+    def error(self) -> BaseException | None:
+        """What it failed with, a ``CancelledError`` too; None where it has not failed."""
+        return self._error
+
     def resolve(self, value: R) -> bool:
         """Gives the result; returns whether it is the first."""
         return self._end(value, None, None)

@@ -1,0 +1,124 @@
+"""Servers on the loopback interface: a broker of ours, and ones that behave as a test wants it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Self
+
+from typing_extensions import override
+
+from seglog.broker.broker import Broker
+from seglog.broker.settings.config import BrokerConfig
+from seglog.testing import RoomyFiles
+from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES, on_a_roomy_disk
+from tests.support.connections import ServedEnd
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class Server:
+    """Accepts connections, and has each served by a thread of its own; use it in a ``with`` statement.
+
+    Args:
+        serve: Given a connection, and which one it is, from 0 on; when it returns the connection is closed.
+        host: Where it listens.
+        port: Likewise; 0 for one that is free.
+
+    Attributes:
+        address: Where clients find it.
+        port: Of that.
+        sockets: Connections that it has accepted, in their order.
+    """
+
+    def __init__(
+        self, serve: Callable[[socket.socket, int], None], host: str = LOOPBACK, port: int = 0
+    ) -> None:
+        self._serve = serve
+        self._listener = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
+        self.port: int = self._listener.getsockname()[1]
+        self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        self.sockets: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def hang_up(self) -> None:
+        """Ends the connections that there are."""
+        for each in self.sockets:
+            with suppress(OSError):  # the other end was first
+                each.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Accepts no more, ends the connections, and returns when all threads have ended."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        self._listener.close()
+        self.hang_up()
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # it was closed
+            while True:
+                one, _ = self._listener.accept()
+                self.sockets.append(one)
+                thread = threading.Thread(target=self._run, args=(one, len(self.sockets) - 1))
+                self._threads.append(thread)
+                thread.start()
+
+    def _run(self, one: socket.socket, number: int) -> None:
+        with one, suppress(OSError):  # the client has hung up
+            self._serve(one, number)
+
+
+class BrokerServer(Server):
+    """A broker of ours on real time behind a port; it is name server as well.
+
+    Args:
+        path: Its store.
+        port: Where it listens; 0 for one that is free.
+        config: Its settings; the address is that of the port.
+
+    Attributes:
+        broker: The broker.
+        ends: Its ends of the connections.
+    """
+
+    def __init__(self, path: Path, port: int = 0, config: BrokerConfig | None = None) -> None:
+        self.ends: list[ServedEnd] = []
+        self._is_open = threading.Event()
+        super().__init__(self._serve_broker, port=port)
+        base = on_a_roomy_disk(config or BrokerConfig())
+        self.broker = Broker.open(
+            path,
+            config=replace(base, address=self.address),
+            segment_size_bytes=SEGMENT_BYTES,
+            queue_file_size_bytes=QUEUE_FILE_BYTES,
+            files=RoomyFiles(path),
+        )
+        self._is_open.set()
+
+    @override
+    def close(self) -> None:
+        """Ends the connections, then the broker."""
+        super().close()
+        self.broker.close()
+
+    def _serve_broker(self, one: socket.socket, number: int) -> None:
+        self._is_open.wait()
+        end = ServedEnd(one, self.broker, f"connection {number}", is_later=True)
+        self.ends.append(end)
+        end.join()
