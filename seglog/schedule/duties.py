@@ -137,8 +137,13 @@ class Duties:
                     left_ms = min(left_ms, duty.longest_sleep_ms or math.inf)
                     self._clock.wait(duty.bell, None if math.isinf(left_ms) else left_ms)
                     continue
-            if not self._is_stopping:
+            if self._is_stopping:
+                return
+            try:
                 turns.run()
+            except Exception:  # noqa: BLE001 - without its thread the duty would never be done again
+                _log.exception("%s failed, trying again in %d ms", duty.name, RETRY_MS)
+                turns.rest()
 
 
 class _Turns:
@@ -160,5 +165,9 @@ class _Turns:
             self.duty.run()
             self._not_before_ms = -math.inf
         except (SeglogError, OSError) as error:
-            self._not_before_ms = self._clock.monotonic_ms() + RETRY_MS
+            self.rest()
             _log.warning("%s failed, trying again in %d ms: %s", self.duty.name, RETRY_MS, error)
+
+    def rest(self) -> None:
+        """Puts the next turn off: this one has failed."""
+        self._not_before_ms = self._clock.monotonic_ms() + RETRY_MS

@@ -105,18 +105,23 @@ class Timers(Duty):
     @override
     def run(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        due: list[_Call] = []
-        with self._lock:
-            while self._heap and self._heap[0][0] <= now_ms:
-                timer = heapq.heappop(self._heap)[2]
-                if timer.call is not None:
-                    due.append(timer.call)
-                    self._take(timer)
-        for call in due:
+        end = next(self._numbers)  # what is set meanwhile has its turn later
+        while (call := self._next_due(now_ms, end)) is not None:
             try:
                 call()
             except Exception:  # noqa: BLE001 - the others have their times too, and come only once
                 _log.exception("a function failed at its time")
+
+    def _next_due(self, now_ms: float, end: int) -> _Call | None:
+        """Takes one out that is due; one by one, because a call may cancel those behind it."""
+        with self._lock:
+            while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] < end:
+                timer = heapq.heappop(self._heap)[2]
+                call = timer.call
+                if call is not None:
+                    self._take(timer)
+                    return call
+        return None
 
     def _take(self, timer: Timer) -> None:
         timer.call = None

@@ -103,6 +103,29 @@ def test_a_turn_that_fails_is_tried_again_after_a_rest(caplog):
     assert "no space" in caplog.text
 
 
+def test_a_thread_goes_on_after_a_turn_that_failed_in_any_way(caplog, monkeypatch):
+    monkeypatch.setattr("seglog.schedule.duties.RETRY_MS", 1)
+
+    class Failing(OnDemand):
+        @override
+        def run(self):
+            super().run()
+            if self.work:
+                raise KeyError("k")
+
+    duty = Failing()
+    duty.work = 3
+    duties = Duties(SystemClock(), [duty])
+    duties.start()
+    try:
+        for _ in range(3):
+            assert duty.done.acquire(timeout=PATIENCE_S)
+    finally:
+        duties.stop()
+    assert caplog.text.count("KeyError") == 2
+    assert "on-demand failed, trying again" in caplog.text
+
+
 def test_real_time_cannot_be_moved():
     with pytest.raises(InvalidArgumentError, match="virtual clock"):
         Duties(SystemClock(), []).advance(1)
