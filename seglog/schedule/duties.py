@@ -137,13 +137,12 @@ class Duties:
                     left_ms = min(left_ms, duty.longest_sleep_ms or math.inf)
                     self._clock.wait(duty.bell, None if math.isinf(left_ms) else left_ms)
                     continue
-            if self._is_stopping:
-                return
-            try:
-                turns.run()
-            except Exception:  # noqa: BLE001 - without its thread the duty would never be done again
-                _log.exception("%s failed, trying again in %d ms", duty.name, RETRY_MS)
-                turns.rest()
+            if not self._is_stopping:
+                try:
+                    turns.run()
+                except Exception:  # noqa: BLE001 - without its thread the duty would never be done again
+                    _log.exception("%s failed, trying again in %d ms", duty.name, RETRY_MS)
+                    turns.rest()
 
 
 class _Turns:
