@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.clock import Clock, SystemClock
-from seglog.errors import NotFoundError
+from seglog.errors import CorruptError, NotFoundError
 from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import check_continues
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart, still_missing
@@ -20,8 +20,10 @@ from seglog.spark.archive.losses import damage_of, loss_error, losses_of, missin
 from seglog.spark.archive.manifest import LOST, Missing, Run, StoreIdentity
 from seglog.spark.archive.missing_table import write_missing_table
 from seglog.spark.archive.names import check_has_names, place_in_archive
-from seglog.spark.archive.staging import Found, StoreRows
+from seglog.spark.archive.run_files import RunTarget
+from seglog.spark.archive.staging import StoreRows
 from seglog.spark.archive.store_facts import QueueEnds, StoreFacts
+from seglog.spark.archive.stretches import Found
 from seglog.spark.audit import audit_store
 from seglog.spark.small_frames import small_frame
 from seglog.storage.directory import ReadingRoot, check_is_store
@@ -84,15 +86,19 @@ def archive_store(
                 name, runs, root, lambda own: check_continues(own, facts, rows.look_up, topics)
             )
             job = _Job(spark, archive, root, rows, facts, [run for run in runs if run.name == name], places)
-            run = job.add(
-                number,
-                name,
-                (clock or SystemClock()).now_ms(),
-                allow_loss=allow_loss,
-                fill_missing=fill_missing,
-            )
+            try:
+                run = job.add(
+                    number,
+                    name,
+                    (clock or SystemClock()).now_ms(),
+                    allow_loss=allow_loss,
+                    fill_missing=fill_missing,
+                )
+            except BaseException:
+                archive.clear(archive.staged(number))
+                raise
         if run is None:
-            archive.files.remove_tree(archive.staged(number))
+            archive.clear(archive.staged(number))
         else:
             archive.commit(run)
             archive.finish()
@@ -148,7 +154,7 @@ class _Job:
         is_strict = True
         try:
             found = self._write(staged, number, name, missing, strict=True, fills=fill_missing)
-        except _spark_errors():
+        except _read_errors():
             report = audit_store(self._root, spark=self._spark)
             if not allow_loss:
                 if not damage_of(report):
@@ -175,7 +181,7 @@ class _Job:
         return Run(
             number,
             now_ms,
-            tuple(sorted(self._archive.names(staged, ".parquet"))),
+            tuple(sorted(found.files)),
             tuple(found.intervals),
             found.messages,
             found.size_bytes,
@@ -189,13 +195,13 @@ class _Job:
         self, staged: Path, number: int, name: str, missing: list[Missing], *, strict: bool, fills: bool
     ) -> Found:
         """Writes the rows of the run, returns what they hold, and adds what is left out to ``missing``."""
+        self._archive.clear(staged)
+        target = RunTarget(self._archive.path, staged, number, name, self._rows.is_own_wanted)
         rows = self._filling(strict=strict) if fills and self._ranges else None
         if rows is None:
-            rows = self._rows.after(self._ends, strict=strict)
-        self._rows.write(rows, staged, number, name)
-        if not self._archive.names(staged, ".parquet"):
-            return Found()
-        found = self._rows.look_at(staged)
+            found = self._rows.write_after(self._ends, target, strict=strict)
+        else:
+            found = self._rows.write(rows, target)
         found.turned |= {
             (one.topic, one.queue_id)
             for one, place in zip(found.intervals, found.places, strict=True)
@@ -204,10 +210,13 @@ class _Job:
         }
         if found.turned:
             served = {key: places for key in found.turned if (places := self._facts.places(*key)) is not None}
-            chosen, gone = self._rows.keep_served(staged, rows, found.turned, served)
+            if rows is None:
+                rows = self._rows.after(self._ends, strict=strict)
+            written = [staged / one for one in found.files]
+            chosen, gone = self._rows.keep_served(written, rows, found.turned, served)
             missing += [one for one in gone if not any(_covers(known, one) for known in self._stretches)]
-            self._rows.write(chosen, staged, number, name)
-            found = self._rows.look_at(staged)
+            self._archive.clear(staged)
+            found = self._rows.write(chosen, target)
         return found
 
     def _filling(self, *, strict: bool) -> DataFrame:
@@ -234,10 +243,9 @@ class _Job:
             & (rows["queueOffset"] < missing["missingEnd"])
         )
         chosen = rows.join(missing, is_in, "left").where(
-            "heldEnd IS NULL OR queueOffset >= heldEnd"
-            f" OR (missingFirst IS NOT NULL AND NOT {columns.IS_PLACEHOLDER})"
+            "heldEnd IS NULL OR queueOffset >= heldEnd OR (missingFirst IS NOT NULL AND NOT placeholder)"
         )
-        return chosen.select(*columns.names_of(columns.READ))
+        return chosen.select(*(one.name for one in columns.WANTED))
 
     def _wanted_ends(self, facts: StoreFacts) -> dict[Key, QueueEnds]:
         return {key: ends for key, ends in facts.queues().items() if self._rows.is_wanted(key[0])}
@@ -253,8 +261,8 @@ def _covers(known: Missing, one: Missing) -> bool:
     return is_same and known.phy_offset <= one.phy_offset and one.phy_end <= known.phy_end
 
 
-def _spark_errors() -> tuple[type[Exception], ...]:
+def _read_errors() -> tuple[type[Exception], ...]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    return PySparkException, Py4JJavaError
+    return CorruptError, PySparkException, Py4JJavaError

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from seglog.errors import StoreError
 from seglog.spark.compact.placeholders import MARK
 from seglog.spark.making.derived import Derived, SegmentFollower
 from seglog.spark.making.index_files import spill_keys
+from seglog.spark.source.values.strings import bytes_of
 from seglog.storage.files import RestoringFiles, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
@@ -101,7 +101,7 @@ def write_chunks(
     limit = max(1, segment_bytes // _SHARE)
     number = 0
     for batch in batches:
-        data, starts, sizes = _bytes_of(batch.column(0))
+        data, starts, sizes = bytes_of(batch.column(0))
         if len(sizes) and int(sizes.max()) > segment_bytes - FILLER_BYTES:
             raise StoreError(
                 f"a record of {sizes.max()} bytes does not fit into a segment of {segment_bytes}",
@@ -176,12 +176,3 @@ def _write(
     files.write_file(staged / CHUNKS / name, out.tobytes(), sync=False)
     files.write_file(staged / CHUNKS / f"{name}.sizes", sizes.astype(np.int64).tobytes(), sync=False)
     return Chunk(*place, name, total, len(sizes))
-
-
-def _bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
-    """Returns the bytes of a binary column, and where each value starts and how long it is."""
-    large = column.cast(pa.large_binary())
-    _validity, offsets, data = large.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
-    held: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return held, bounds[:-1].copy(), np.diff(bounds)

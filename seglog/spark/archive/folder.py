@@ -6,6 +6,7 @@ there by the next run; others are rubbish.
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,8 +109,19 @@ class ArchiveFolder:
             staged = self.staged(run.number)
             if self.files.exists(staged):
                 _move(self.files, staged, self.path / DATA, run.files)
-        self.files.remove_tree(self.path / _STAGED)
+        self.clear(self.path / _STAGED)
         return runs[-1].number + 1 if runs else 1
+
+    def clear(self, folder: Path) -> None:
+        """Removes what a run staged, as far as tasks that nobody waits for do not go on writing there.
+
+        What those leave is in no manifest, and goes with the next run.
+        """
+        try:
+            self.files.remove_tree(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
 
     def commit(self, run: Run) -> None:
         """Makes the files of a run part of the archive, at once and durably.

@@ -7,27 +7,24 @@ damage of the archive: a store that is made of it would lack messages, or have o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from seglog.errors import ConfigError, DataLossError
-from seglog.spark.archive.columns import IS_OF_BYTES, SLOTS
-from seglog.spark.archive.folder import DATA, ArchiveFolder, Held, archived
+from seglog.spark.archive.folder import DATA, ArchiveFolder, Held, Key, archived
+from seglog.spark.archive.held_rows import ArchivedFile, HeldRows, look_into
 from seglog.spark.archive.manifest import Interval, Run
-from seglog.spark.archive.measured import OF_RUN, PARTS
-from seglog.spark.archive.record_crc import record_crc_sql
+from seglog.spark.archive.stretches import Noted, put_together
+from seglog.spark.making.each import run_each
+from seglog.storage.files import RestoringFiles
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _SHOWN: Final = 3
-_WANTED: Final = """count_if(is_other) AS others, min(file) FILTER (WHERE is_other) AS file,
-    count_if(is_wanted AND NOT placeholder) AS wantedMessages,
-    count_if(is_wanted AND placeholder) AS wantedPlaceholders,
-    coalesce(sum(size) FILTER (WHERE is_wanted), 0) AS wantedBytes"""
 _FILE_OF_ERROR: Final = re.compile(
     r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (\S+?)\.\s"
 )
@@ -91,68 +88,65 @@ def damage_named() -> Iterator[None]:
         if found is None:
             raise
         path = unquote(urlsplit(found.group(1)).path)
-        raise DataLossError(
-            f"{path} is damaged: it is cut or its bytes were changed, and cannot be read as Parquet",
-            help=_HELP,
-        ) from error
+        raise _damaged(path) from error
 
 
 def check_rows(
     spark: SparkSession,
-    rows: DataFrame,
+    archive: ArchiveFolder,
     runs: Sequence[Run],
     topics: Iterable[str],
-    folder: Path,
-    wanted_rows: str,
+    ends: Mapping[Key, int],
 ) -> Counted:
-    """Counts rows that are those that the manifests name, each the record that was archived.
+    """Counts the rows of one store, held against the manifests, and each against what was archived.
 
     Args:
         spark: The session.
-        rows: All rows of one store, of the wanted topics.
-        runs: Its runs.
-        topics: The wanted topics, all if empty.
-        folder: The archive.
-        wanted_rows: An expression for those that are wanted, of all that are checked.
+        archive: The archive.
+        runs: The runs of the store.
+        topics: The topics that are looked at, all if empty.
+        ends: From which queue offset on rows are wanted, by topic and number of the queue; 0 for others.
 
     Raises:
         DataLossError: They are not.
     """
     wanted = frozenset(topics)
+    files = [
+        ArchivedFile(archive.file(run, name), name, run.number, run.store is None)
+        for run in runs
+        for name in run.files
+    ]
+
+    def look(opened: RestoringFiles, file: ArchivedFile) -> HeldRows:
+        return look_into(opened, file, wanted, ends)
+
+    by_run: dict[int, list[Noted]] = {run.number: [] for run in runs}
     every = [0, 0, 0, 0]
-    other = f"NOT {IS_OF_BYTES}"
-    if "recordCrc" in rows.columns:  # the first layout has none
-        other += f" OR recordCrc <> {record_crc_sql('concat(head, body, tail)')}"
-    marked = rows.selectExpr("*", f"{SLOTS} AS slots", f"{other} AS is_other", f"{wanted_rows} AS is_wanted")
-    marked = marked.selectExpr("*", "if(is_other, input_file_name(), NULL) AS file")
-    found: dict[int, list[Interval]] = {run.number: [] for run in runs}
-    counts: dict[int, tuple[int, int, int]] = dict.fromkeys(found, (0, 0, 0))
-    text = PARTS.format(keys=OF_RUN, wanted=_WANTED)
-    with damage_named():
-        parts = spark.sql(text, rows=marked).collect()
-    for row in parts:
-        if row["others"]:
+    for file, held in zip(files, run_each(spark, archive.path, look, files), strict=True):
+        if held.damage:
+            raise _damaged(file.path)
+        if held.other is not None:
+            topic, queue_id, first, last = held.other
             raise DataLossError(
-                f"{row['file']}: {row['others']} records of {row['topic']}/{row['queueId']} at queue offsets"
-                f" {row['first']} to {row['end'] - 1} are not those that were archived"
-                " (recordCrc, or a column that their bytes contradict)",
+                f"{file.path}: {held.others} records of {topic}/{queue_id} at queue offsets {first} to {last}"
+                " are not those that were archived (recordCrc, or a column that their bytes contradict)",
                 help=_HELP,
             )
-        number = row["run"]
-        found.setdefault(number, []).append(Interval(row["topic"], row["queueId"], row["first"], row["end"]))
-        before = counts.get(number, (0, 0, 0))
-        more = row["messages"], row["placeholders"], row["bytes"]
-        counts[number] = before[0] + more[0], before[1] + more[1], before[2] + more[2]
-        own = row["wantedMessages"], row["wantedPlaceholders"], row["wantedBytes"], more[0] + more[1]
-        every = [one + other for one, other in zip(every, own, strict=True)]
-    by_number = {run.number: run for run in runs}
-    for number, intervals in sorted(found.items()):
-        run = by_number.get(number)
-        named = [one for one in run.intervals if not wanted or one.topic in wanted] if run else []
-        _check_intervals(folder, number, _joined(named), sorted(intervals))
-        if run is not None and not wanted:
-            _check_counts(folder, run, counts[number])
+        by_run[file.run].append(held.noted)
+        every = [one + other for one, other in zip(every, (*held.wanted, held.rows), strict=True)]
+    for run in runs:
+        found = put_together(by_run[run.number])
+        named = [one for one in run.intervals if not wanted or one.topic in wanted]
+        _check_intervals(archive.path, run.number, _joined(named), found.intervals)
+        if not wanted:
+            _check_counts(archive.path, run, (found.messages, found.placeholders, found.size_bytes))
     return Counted(*every)
+
+
+def _damaged(path: Path | str) -> DataLossError:
+    return DataLossError(
+        f"{path} is damaged: it is cut or its bytes were changed, and cannot be read as Parquet", help=_HELP
+    )
 
 
 def _check_intervals(folder: Path, number: int, named: Sequence[Interval], found: Sequence[Interval]) -> None:

@@ -18,7 +18,7 @@ MAX_NUMBER: Final = (1 << 63) - 1
 _LEAST_NUMBER: Final = -(1 << 63)
 MAX_NAME_BYTES: Final = 64
 """Of a store's name: escaped as Hive does, with ``store=`` before it, it stays a legal folder name."""
-_HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 EXPIRED: Final = "expired"
 LOST: Final = "lost"
 UNREADABLE: Final = "unreadable"
@@ -133,7 +133,7 @@ def check_store_name(name: str) -> str:
     Raises:
         InvalidArgumentError: It may not.
     """
-    is_plain = name.isprintable() and name.strip() == name and name not in ("", _HIVE_NULL)
+    is_plain = name.isprintable() and name.strip() == name and name not in ("", HIVE_NULL)
     if not is_plain or len(name.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
         raise InvalidArgumentError(
             f"a store cannot be called {name!r} in an archive",

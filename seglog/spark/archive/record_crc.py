@@ -1,8 +1,8 @@
 """The CRC by which a record is known again: it stays when a compaction or a restore moves the record.
 
 CRC-32 of the record's bytes with zeros for ``physicalOffset``, and without the property ``__CRC32#`` at their
-end: those two say where a record is, everything else what it is. Two twins that agree: Python for one record,
-Spark's own functions for a column.
+end: those two say where a record is, everything else what it is. Three that agree: Python for one record, and
+for those of a column; Spark's own functions, where rows are Spark's.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+import numpy as np
+
 from seglog.storage.format.layout import I64
 from seglog.storage.format.record import PHY_OFFSET_AT
 from seglog.storage.format.record import properties as props
+from seglog.storage.kernels.gather import Bytes, Ints, overlapping
 
 _PLACE_END: Final = PHY_OFFSET_AT + I64.size
 
@@ -22,6 +25,27 @@ def record_crc(record: bytes | memoryview) -> int:
     data = bytes(record)
     end = len(data) - (props.CRC_PROPERTY_BYTES if props.ends_with_record_crc(data) else 0)
     return zlib.crc32(data[_PLACE_END:end], zlib.crc32(bytes(I64.size), zlib.crc32(data[:PHY_OFFSET_AT])))
+
+
+def record_crcs(data: Bytes, starts: Ints, sizes: Ints) -> Ints:
+    """Returns the CRCs of whole records.
+
+    Args:
+        data: ``(m,) u8``.
+        starts: ``(n,)``, where in it the records start.
+        sizes: ``(n,)``, their lengths.
+    """
+    ends = starts + sizes
+    has_crc = np.ones(len(starts), np.bool_)
+    at = np.maximum(ends - props.CRC_PROPERTY_BYTES, 0)
+    for place, byte in enumerate(props.CRC_NAME):
+        has_crc &= data[at + place] == byte
+    ends -= np.where(has_crc & (sizes >= props.CRC_PROPERTY_BYTES), props.CRC_PROPERTY_BYTES, 0)
+    placeless = data.copy()
+    overlapping(placeless, np.dtype("V8"))[starts + PHY_OFFSET_AT] = bytes(I64.size)
+    memory, crc = placeless.data, zlib.crc32
+    crcs = [crc(memory[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return np.array(crcs, np.int64)
 
 
 def record_crc_sql(record: str) -> str:

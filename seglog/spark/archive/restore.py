@@ -246,8 +246,7 @@ class _Restore:
             ends: Where the queues of the store end; none for a new one.
         """
         plan = plan_restore(self._runs, ends, self._topics)
-        rows, wanted = (self._behind(ends), _IS_BEHIND) if ends else (self._rows, "true")
-        counted = check_rows(self._spark, rows, self._runs, self._topics, self._folder, wanted)
+        counted = check_rows(self._spark, ArchiveFolder(self._folder), self._runs, self._topics, ends)
         self._size_bytes = counted.size_bytes
         return plan, Restored(
             counted.messages,

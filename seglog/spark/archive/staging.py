@@ -1,10 +1,10 @@
-"""The rows of a run: read from the store, written beside the archive, and looked at before they count."""
+"""The rows of a run: tasks read them from the store, write them beside the archive, and say what they are."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+import pickle
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,20 +16,20 @@ from seglog.spark import register
 from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import LoggedQueue
 from seglog.spark.archive.folder import Key
-from seglog.spark.archive.manifest import SUPERSEDED, Interval, LastRecord, Missing
-from seglog.spark.archive.measured import OF_QUEUE, PARTS
+from seglog.spark.archive.manifest import SUPERSEDED, LastRecord, Missing
 from seglog.spark.archive.record_crc import record_crc
+from seglog.spark.archive.run_files import RunTarget, write_rows
 from seglog.spark.archive.store_facts import FoundRecord
+from seglog.spark.archive.stretches import Found, Noted, put_together
+from seglog.spark.numbered_tasks import run_numbered
 from seglog.spark.small_frames import small_frame
+from seglog.spark.source.read.read_plan import plan_pieces, read_piece
+from seglog.spark.source.wanted.options import parse_options
 from seglog.storage.format.record import decode_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 
-_WANTED: Final = """min(physicalOffset) AS place, bool_or(coalesce(turned, false)) AS turned,
-    max_by(struct(queueOffset, physicalOffset, recordCrc, bornTimestamp, storeTimestamp, bornHost, storeHost,
-                  placeholder), queueOffset) AS last"""
-_INTERVALS: Final = PARTS.format(keys=OF_QUEUE, wanted=_WANTED)
 _LOOK_UP: Final = """
     SELECT topic, queueId, min(queueOffset) AS first, max(queueOffset) AS last,
            max_by(record, physicalOffset) FILTER (WHERE queueOffset = asked) AS record,
@@ -46,30 +46,8 @@ _NO_PLACES: Final = pa.schema(
         ("physicalOffset", pa.int64()),
     ]
 ).empty_table()
+_OPTIONS: Final = {"includePlaceholders": "true", "innerBatches": "records"}
 Places: TypeAlias = npt.NDArray[np.int64]
-
-
-@dataclass(slots=True)
-class Found:
-    """What rows of a run hold.
-
-    Attributes:
-        intervals: Queue offsets, sorted.
-        last: The last record of each queue.
-        messages: How many messages.
-        placeholders: How many placeholders.
-        size_bytes: How much their records take.
-        places: Lowest place in the log of each interval.
-        turned: Queues of which offsets and places in the log do not go up together.
-    """
-
-    intervals: list[Interval] = field(default_factory=list)
-    last: dict[Key, LastRecord] = field(default_factory=dict)
-    messages: int = 0
-    placeholders: int = 0
-    size_bytes: int = 0
-    places: list[int] = field(default_factory=list)
-    turned: set[Key] = field(default_factory=set)
 
 
 class StoreRows:
@@ -93,6 +71,11 @@ class StoreRows:
         """Whether messages of a topic are wanted."""
         return topic in self._topics if self._topics else not columns.is_brokers_own(topic)
 
+    @property
+    def is_own_wanted(self) -> bool:
+        """Whether topics of the broker are wanted: those that are named."""
+        return bool(self._topics)
+
     def after(self, offsets: Mapping[Key, int], *, strict: bool) -> DataFrame:
         """Returns the records that are wanted, of queues that are named those from an offset on.
 
@@ -100,65 +83,78 @@ class StoreRows:
             offsets: By topic and number of the queue.
             strict: Whether a stretch of the log that cannot be read ends the job.
         """
-        reader = self._records().option("verify", str(self._verify).lower())
-        reader = reader.option("failOnDataLoss", str(strict).lower())
+        rows = self._records(self._options(offsets, strict=strict)).load(str(self._root))
+        rows = rows.where(columns.TAKES_SLOT)
+        return rows if self._topics else rows.where(columns.IS_NOT_BROKERS_OWN)
+
+    def _options(self, offsets: Mapping[Key, int], *, strict: bool) -> dict[str, str]:
+        given = {**_OPTIONS, "verify": str(self._verify).lower(), "failOnDataLoss": str(strict).lower()}
         if self._topics:
-            reader = reader.option("topic", ",".join(self._topics))
+            given["topic"] = ",".join(self._topics)
         if offsets:
             by_topic: dict[str, dict[str, int]] = {}
             for (topic, queue_id), offset in offsets.items():
                 if not self._topics or topic in self._topics:
                     by_topic.setdefault(topic, {})[str(queue_id)] = offset
-            reader = reader.option("startingOffsets", json.dumps(by_topic))
-        rows = reader.load(str(self._root)).where(columns.TAKES_SLOT)
-        return rows if self._topics else rows.where(columns.IS_NOT_BROKERS_OWN)
+            given["startingOffsets"] = json.dumps(by_topic)
+        return given
+
+    def write_after(self, offsets: Mapping[Key, int], target: RunTarget, *, strict: bool) -> Found:
+        """Writes what :meth:`after` returns as rows of a run, in tasks that read the log themselves.
+
+        Nothing of it goes through Java, whose rows would cost ten times what reading and writing does.
+
+        Raises:
+            CorruptError: A stretch of the log cannot be read, and ``strict`` is on.
+        """
+        options = parse_options({**self._options(offsets, strict=strict), "path": str(self._root)})
+        pieces = plan_pieces(options)
+
+        def write(number: int) -> Noted:
+            batches = read_piece(pieces[number], options, options.selection, columns.WANTED)
+            return write_rows(target, number, batches)
+
+        return put_together(run_numbered(self._spark, len(pieces), len(pieces), write))
+
+    def write(self, rows: DataFrame, target: RunTarget) -> Found:
+        """Writes chosen records as rows of a run."""
+        from pyspark import TaskContext
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = TaskContext.get()
+            task = context.partitionId() if context is not None else 0
+            noted = pickle.dumps(write_rows(target, task, batches))
+            yield pa.RecordBatch.from_arrays([pa.array([noted], pa.binary())], ["noted"])
+
+        # Joins may have mixed them up: tasks take neighbours, in the order of the log.
+        ordered = rows.repartitionByRange("physicalOffset").sortWithinPartitions("physicalOffset")
+        noted = ordered.mapInArrow(write, "noted binary").collect()
+        return put_together(pickle.loads(row["noted"]) for row in noted)  # noqa: S301 - made above
 
     def look_up(self, asked: Sequence[LastRecord]) -> dict[Key, LoggedQueue]:
         """Returns what the log says of queues of which the last archived record is asked for."""
         keys = [(one.topic, one.queue_id, one.queue_offset) for one in asked]
-        reader = self._records().option("failOnDataLoss", "false")
-        reader = reader.option("topic", ",".join(sorted({one.topic for one in asked})))
+        topics = ",".join(sorted({one.topic for one in asked}))
+        reader = self._records({**_OPTIONS, "failOnDataLoss": "false", "topic": topics})
         rows = reader.load(str(self._root)).where(columns.TAKES_SLOT)
         frame = small_frame(self._spark, "topic string, queueId int, asked bigint", keys)
         found = self._spark.sql(_LOOK_UP, rows=rows.join(frame, ["topic", "queueId"])).collect()
         return {(row["topic"], row["queueId"]): _logged(row) for row in found}
 
-    def _records(self) -> DataFrameReader:
-        reader = self._spark.read.format("seglog").schema(columns.READ)
-        return reader.options(includePlaceholders="true", innerBatches="records")
-
-    def write(self, rows: DataFrame, staged: Path, number: int, name: str) -> None:
-        """Writes records as a run of an archive has them, in place of what was there."""
-        from pyspark.sql.functions import lit
-
-        made = rows.withColumns({"store": lit(name), "run": lit(number)})
-        made = made.selectExpr("*", *(f"{text} AS {column}" for column, text in columns.MADE.items()))
-        writer = made.select(*columns.names_of(columns.COLUMNS)).write.mode("overwrite")
-        writer.option("compression", "zstd").partitionBy(*columns.PARTITIONS).parquet(str(staged))
-
-    def look_at(self, staged: Path) -> Found:
-        """Returns what was written."""
-        rows = self._staged(staged).selectExpr("*", f"{columns.SLOTS} AS slots")
-        found = Found()
-        for row in sorted(self._spark.sql(_INTERVALS, rows=rows).collect()):
-            key = row["topic"], row["queueId"]
-            found.intervals.append(Interval(*key, row["first"], row["end"]))
-            found.places.append(row["place"])
-            found.last[key] = LastRecord(*key, *row["last"])
-            found.messages += row["messages"]
-            found.placeholders += row["placeholders"]
-            found.size_bytes += row["bytes"]
-            if row["turned"]:
-                found.turned.add(key)
-        return found
+    def _records(self, options: Mapping[str, str]) -> DataFrameReader:
+        return self._spark.read.format("seglog").schema(columns.READ).options(**options)
 
     def keep_served(
-        self, staged: Path, rows: DataFrame, turned: Collection[Key], served: Mapping[Key, tuple[int, Places]]
+        self,
+        files: Sequence[Path],
+        rows: DataFrame,
+        turned: Collection[Key],
+        served: Mapping[Key, tuple[int, Places]],
     ) -> tuple[DataFrame, list[Missing]]:
         """Leaves records out whose queue offset another record has.
 
         Args:
-            staged: What was written.
+            files: What was written.
             rows: What it was written from.
             turned: The queues that have such records.
             served: First offset of each of these queues, and the places that its files lead to from there on.
@@ -168,7 +164,11 @@ class StoreRows:
             The other records, and where those are that were left out.
         """
         keys = small_frame(self._spark, "topic string, queueId int", turned)
-        known = self._staged(staged).join(keys, ["topic", "queueId"])
+        known = (
+            self._spark.read.schema(columns.COLUMNS)
+            .parquet(*map(str, files))
+            .join(keys, ["topic", "queueId"])
+        )
         known = known.select("topic", "queueId", "queueOffset", "physicalOffset")
         of_files = self._spark.createDataFrame(_served_table(served), known.schema)
         with_files = of_files.select("topic", "queueId").distinct()
@@ -190,9 +190,6 @@ class StoreRows:
         others = rows.join(keys, ["topic", "queueId"], "anti")
         chosen = rows.join(self._spark.createDataFrame(own, kept.schema), known.columns, "semi")
         return others.unionByName(chosen), named
-
-    def _staged(self, staged: Path) -> DataFrame:
-        return self._spark.read.schema(columns.COLUMNS).parquet(str(staged))
 
 
 def _served_table(served: Mapping[Key, tuple[int, Places]]) -> pa.Table:

@@ -1,11 +1,13 @@
-"""A process that is killed in a retention or a restore leaves a whole store, and the next run finishes."""
+"""A process that is killed leaves a whole store or archive, and the next run finishes."""
 
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 from typing_extensions import override
 
 from seglog.spark.archive.archive import archive_store
+from seglog.spark.archive.folder import ArchiveFolder
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import (
@@ -29,7 +32,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, content, copy, put
 from tests.support.machine.lent_session import lend
-from tests.support.scale import is_full
+from tests.support.scale import is_full, scaled
 
 LATER_MS = BEGIN_MS + 10**9
 POLICIES = {"T": Policy(retention_ms=10**9 - 250_000)}
@@ -53,6 +56,14 @@ from tests.support.machine.lent_session import borrowed_session
 root = Path(sys.argv[1])
 files = KillingRoot(root, sys.argv[2], sys.argv[3])
 restore_store(Path(sys.argv[4]), root, borrowed_session(), sizes=NEW_SIZES, apply=True, files=files)
+"""
+ARCHIVING = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from seglog.spark.archive.archive import archive_store
+from tests.support.machine.lent_session import borrowed_session
+archive_store(Path(sys.argv[1]), Path(sys.argv[2]), borrowed_session())
 """
 SWAP = {
     "new log written": ("sync_dir", "new/commitlog"),
@@ -147,6 +158,31 @@ def older_and_archive(tmp_path_factory, spark: SparkSession):
     put(copy(folder / "older", folder / "s"), 150, begin=100)
     archive_store(folder / "s", folder / "archive", spark)
     return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(scaled(2, 40)))
+def test_archive_that_is_killed_adds_nothing_twice(spark: SparkSession, tmp_path, seed):
+    rng, root, folder = random.Random(seed), put(tmp_path / "s", 100), tmp_path / "archive"
+    archive_store(root, folder, spark)
+    put(root, 700, begin=100)
+    staged = ArchiveFolder(folder).staged(2)
+    command = [sys.executable, "-c", ARCHIVING, *map(str, (root, folder, Path.cwd()))]
+    with tempfile.TemporaryFile() as printed:
+        child = subprocess.Popen(command, stdout=printed, stderr=printed, env=lend(spark))
+        # Its tasks, which run in the session that was lent, may go on when it is dead.
+        while not staged.exists() and child.poll() is None:
+            time.sleep(0.005)
+        time.sleep(rng.random() * 0.6)
+        child.kill()
+        assert child.wait() in (0, -signal.SIGKILL)
+    archive_store(root, folder, spark)
+    rows = spark.read.parquet(str(folder / "data")).select("topic", "queueId", "queueOffset").collect()
+    served = content(root)
+    assert sorted(map(tuple, rows)) == sorted((*key, offset) for key in served for offset in range(400))
+    assert sum(run.messages for run in ArchiveFolder(folder).runs()) == 800
+    restore_store(folder, tmp_path / "back", spark, sizes=NEW_SIZES, apply=True)
+    assert content(tmp_path / "back") == served
 
 
 @pytest.mark.spark

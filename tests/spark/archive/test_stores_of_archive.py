@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
@@ -16,10 +17,11 @@ from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.columns import FIRST_LAYOUT, names_of
 from seglog.spark.archive.folder import ArchiveFolder
 from seglog.spark.archive.manifest import check_store_name
-from seglog.spark.archive.record_crc import record_crc, record_crc_sql
+from seglog.spark.archive.record_crc import record_crc, record_crc_sql, record_crcs
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.archive.rows import read_archive
 from seglog.spark.compact.policy import Policy
+from seglog.spark.source.values.strings import bytes_of
 from seglog.storage.format.record import PLACEHOLDER_FLAG
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, content, copy, put
 from tests.support.material.compactions import SIZES
@@ -144,13 +146,16 @@ def test_crc_of_a_record_is_the_same_in_python_and_in_spark_and_stays_when_it_mo
 
 
 def crcs_of(spark, root):
-    """Returns the CRC and the place of each message by topic, queue and offset, as both twins have them."""
+    """Returns the CRC and the place of each message by topic, queue and offset, as all three have them."""
     reader = spark.read.format("seglog").option(
         "columns", "topic,queueId,queueOffset,physicalOffset,flag,record"
     )
     rows = reader.load(str(root)).where(f"flag <> {PLACEHOLDER_FLAG}")
     found = {}
-    for row in rows.selectExpr("*", f"{record_crc_sql('record')} AS crc").collect():
+    read = rows.selectExpr("*", f"{record_crc_sql('record')} AS crc").collect()
+    column = bytes_of(pa.array([bytes(row["record"]) for row in read], pa.binary()))
+    assert record_crcs(*column).tolist() == [row["crc"] for row in read]
+    for row in read:
         assert row["crc"] == record_crc(row["record"])
         found[row["topic"], row["queueId"], row["queueOffset"]] = row["crc"], row["physicalOffset"]
     return found

@@ -31,6 +31,19 @@ def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = Non
     return strings_of(offsets, copied(buffer, starts, sizes), is_there)
 
 
+def bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
+    """Returns the strings of a ``binary`` array without nulls.
+
+    Returns:
+        Its bytes, ``(m,) u8``; where in them each string starts, and its length, ``(n,)`` each.
+    """
+    large = column.cast(pa.large_binary())
+    _validity, offsets, data = large.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[large.offset : large.offset + len(large) + 1]
+    held: Bytes = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return held, bounds[:-1].copy(), np.diff(bounds)
+
+
 def as_text(strings: pa.Array) -> pa.Array:
     """Returns a ``binary`` array as ``string``."""
     data = strings.buffers()[2]
