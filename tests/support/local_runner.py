@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from seglog.doctor.check.check import check_store
+from seglog.doctor.check.check import StoreCheck
 from seglog.doctor.check.check_report import CheckReport
 from seglog.spark.compact.phases import decide_part, keyed_rows, losers_of
 from seglog.spark.compact.records import Asked
@@ -19,6 +19,7 @@ from seglog.spark.making.spills import Key
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.files.files import RestoringFiles
 from seglog.storage.kernels.key_winners import KEYED
+from seglog.storage.splits.known_records import KnownRecords
 from seglog.storage.splits.stretches import Stretch
 
 T = TypeVar("T")
@@ -36,9 +37,9 @@ class LocalRunner:
         for number in range(len(plan.splits)):
             yield from scan_split(self._files, plan, asked, number, staged)
 
-    def check(self, root: Path) -> CheckReport:
+    def check(self, root: Path, known: KnownRecords | None) -> CheckReport:
         """Checks a store."""
-        return check_store(root)
+        return StoreCheck(root, known=known).run(None, lambda: False, None, resume=False)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 2 to 4."""

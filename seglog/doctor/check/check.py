@@ -43,6 +43,7 @@ from seglog.storage.findings import Finding, Severity
 from seglog.storage.index_check import NO_DIFF, chain_finding, index_findings, load_index
 from seglog.storage.seals import Concerned
 from seglog.storage.small_files import read_log_origin
+from seglog.storage.splits import KnownRecords
 from seglog.storage.walk import Progress
 
 SPLIT_BYTES: Final = 128 << 20
@@ -114,6 +115,7 @@ class StoreCheck:
         follow: Folders directly in the store that may be links to folders elsewhere.
         files: Where the store is if not on this machine; :meth:`run` is for stores that are.
         address: How the store is named if not by ``root``.
+        known: Records of its log that were walked as they were written.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
@@ -124,6 +126,7 @@ class StoreCheck:
         plan: The files of the store, and the splits of its log.
         seals: Its seals.
         index: What its index must hold.
+        known: As it was given.
     """
 
     def __init__(
@@ -137,7 +140,9 @@ class StoreCheck:
         follow: Sequence[str] = (),
         files: CheckedFiles | None = None,
         address: str = "",
+        known: KnownRecords | None = None,
     ) -> None:
+        self.known = known
         self._given = given
         self._address = address
         self._root = root.absolute()
@@ -170,7 +175,7 @@ class StoreCheck:
         local = self._forgiving
         if not isinstance(local, ForgivingFiles):
             raise InvalidArgumentError(f"{self._address} is not on this machine", help="seglog spark audit")
-        walk = LogWalk(self.plan, self._files, self.seals.present, self.index)
+        walk = LogWalk(self.plan, self._files, self.seals.present, self.index, self.known)
         stamps = ResumeStamps(self.plan, local, self.index)
         known = load_outcomes(resume_file, self.plan, stamps) if resume_file is not None and resume else []
         kept = self._keep(resume_file, local, stamps, must=resume)

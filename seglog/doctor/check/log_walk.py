@@ -20,7 +20,7 @@ from seglog.storage.files import Files
 from seglog.storage.format.ours import SEAL_BLOCK_BYTES, Seal
 from seglog.storage.index_check import IndexFacts
 from seglog.storage.kernels import block_sums as sums
-from seglog.storage.splits import SplitScan, Stretch, UnitFiles
+from seglog.storage.splits import KnownRecords, SplitScan, Stretch, UnitFiles, known_within
 from seglog.storage.walk import Split
 
 THREADS: Final = 2
@@ -57,13 +57,22 @@ class LogWalk:
         files: Where it is.
         seals: By the first offset of their segment.
         index: What the index must hold.
+        known: Records that were walked as they were written.
     """
 
-    def __init__(self, plan: AuditPlan, files: Files, seals: dict[int, Seal], index: IndexFacts) -> None:
+    def __init__(
+        self,
+        plan: AuditPlan,
+        files: Files,
+        seals: dict[int, Seal],
+        index: IndexFacts,
+        known: KnownRecords | None = None,
+    ) -> None:
         self._plan = plan
         self._files = files
         self._seals = seals
         self._index = index
+        self._known = known
         # Listed once: a listing of each queue for each split costs more than reading its units.
         self._units = UnitFiles(files, plan.root, plan.geometry.queue_file_size_bytes)
 
@@ -97,7 +106,7 @@ class LogWalk:
 
     def _walk(self, split: Split) -> SplitOutcome:
         seal = self._seals.get(split.segment_end - self._plan.geometry.segment_size_bytes)
-        return walk_split(self._plan, self._files, split, seal, self._index, self._units)
+        return walk_split(self._plan, self._files, split, seal, self._index, self._units, self._known)
 
 
 def walk_split(
@@ -107,6 +116,7 @@ def walk_split(
     seal: Seal | None,
     index: IndexFacts,
     units: UnitFiles | None = None,
+    known: KnownRecords | None = None,
 ) -> SplitOutcome:
     """Walks one split, in any process.
 
@@ -117,6 +127,7 @@ def walk_split(
         seal: That of its segment, None without one.
         index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
         units: The store's queue files, where they are shared with other splits.
+        known: Records that were walked as they were written; of a sealed segment they do not count.
     """
     found: tuple[int, ...] = ()
     is_whole = False
@@ -138,7 +149,9 @@ def walk_split(
             units=units,
         )
     ) as scan:
-        stretches = tuple(scan.run(split))
+        segment_bytes = plan.geometry.segment_size_bytes
+        found_before = known_within(None if seal else known, split, segment_bytes, tags=watch.tags)
+        stretches = tuple(scan.run(split, known=found_before))
     return SplitOutcome(
         split.number, found, stretches, tuple(watch.seen[stretch.start] for stretch in stretches)
     )

@@ -20,6 +20,7 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.ours import Seal
 from seglog.storage.index_check import IndexFacts, chain_finding
 from seglog.storage.seals import read_seal
+from seglog.storage.splits import KnownRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,7 @@ class StoreWalk:
         index: What is where in its index.
         is_closed: Whether its last writer closed it.
         store: Path or address of the store.
+        known: Records of its log that were walked as they were written.
     """
 
     plan: AuditPlan
@@ -46,13 +48,14 @@ class StoreWalk:
     index: IndexFacts
     is_closed: bool
     store: str
+    known: KnownRecords | None = None
 
     @classmethod
     def of(cls, check: StoreCheck, store: str) -> StoreWalk:
         """Returns what tasks must know of a store that is to be checked."""
         plan = replace(check.plan, queue_files={}, batch_files={}, log_files=[], findings=[])
         index = replace(check.index, findings=())
-        return cls(plan, frozenset(check.seals.present), index, check.is_closed, store)
+        return cls(plan, frozenset(check.seals.present), index, check.is_closed, store, check.known)
 
     @property
     def steps(self) -> int:
@@ -74,7 +77,7 @@ class StoreWalk:
         if step < len(splits):
             split = splits[step]
             seal = self._seal(split.segment_end - self.plan.geometry.segment_size_bytes, files)
-            return walk_split(self.plan, files, split, seal, self.index), files.findings
+            return walk_split(self.plan, files, split, seal, self.index, known=self.known), files.findings
         outline = self.index.outlines[step - len(splits)]
         finding = chain_finding(files, outline.file, is_closed=self.is_closed)
         return None, [*files.findings, *([finding] if finding is not None else [])]

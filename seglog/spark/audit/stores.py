@@ -16,6 +16,7 @@ from seglog.spark.checked_remote import checked_files
 from seglog.spark.remote_files import is_address
 from seglog.spark.session import session_for
 from seglog.spark.source.wanted.identity import check_distinct
+from seglog.storage.splits import KnownRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,7 @@ def audit_stores(
     verify: bool = True,
     clock: Clock | None = None,
     unread: Unread | None = None,
+    known: KnownRecords | None = None,
 ) -> list[CheckReport]:
     """Audits stores; reads only.
 
@@ -41,6 +43,7 @@ def audit_stores(
         verify: Whether to compute checksums; everything else is always checked.
         clock: Measures how long it took.
         unread: Takes the stores that are not there or cannot be read, and the others are audited.
+        known: Records that were walked as they were written, of the only store.
 
     Returns:
         What :func:`seglog.doctor.check.check.check_store` would return for each that can be read.
@@ -60,7 +63,7 @@ def audit_stores(
     walks: list[StoreWalk] = []
     for path, store in zip(named, stores, strict=True):
         with unread_into(unread, path, store):
-            check = _check(store, clock, split_bytes=split_bytes, verify=verify)
+            check = _check(store, clock, split_bytes=split_bytes, verify=verify, known=known)
             walks.append(StoreWalk.of(check, store))
             checks.append((path, store, check))
     if not checks:
@@ -76,13 +79,19 @@ def audit_stores(
     return reports
 
 
-def audit_store(path: str | PathLike[str], *, spark: SparkSession | None = None) -> CheckReport:
+def audit_store(
+    path: str | PathLike[str], *, spark: SparkSession | None = None, known: KnownRecords | None = None
+) -> CheckReport:
     """Audits one store, as :func:`audit_stores` does."""
-    (report,) = audit_stores([path], spark=spark)
+    (report,) = audit_stores([path], spark=spark, known=known)
     return report
 
 
-def _check(store: str, clock: Clock | None, *, split_bytes: int, verify: bool) -> StoreCheck:
+def _check(
+    store: str, clock: Clock | None, *, split_bytes: int, verify: bool, known: KnownRecords | None
+) -> StoreCheck:
     files, root = checked_files(store)
     address = store if is_address(store) else ""
-    return StoreCheck(root, clock, split_bytes=split_bytes, verify=verify, files=files, address=address)
+    return StoreCheck(
+        root, clock, split_bytes=split_bytes, verify=verify, files=files, address=address, known=known
+    )

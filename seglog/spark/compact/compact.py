@@ -201,7 +201,7 @@ class Compaction:
         index_full_ms = self._write_derived(runner, plan, staged, written)
         finish_staging(files, plan, staged, written, index_full_ms, self.clock)
         note_dropped(files, staged, dropped_offsets(files, plan.root), plan.dropped_in_front)
-        check_staged(plan, staged, written, runner)
+        check_staged(files, plan, staged, written, runner)
         manifest = Manifest(
             plan.segments[0].first,
             state_of_store(files, plan.root),

@@ -36,7 +36,7 @@ from seglog.spark.numbered_tasks import keeping, numbered, run_numbered
 from seglog.storage.audit import AuditPlan
 from seglog.storage.files import RestoringFiles
 from seglog.storage.kernels.key_winners import KEYED
-from seglog.storage.splits import Stretch, UnitFiles
+from seglog.storage.splits import KnownRecords, Stretch, UnitFiles
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -77,9 +77,9 @@ class SparkRunner:
         for stretches in numbered(self._spark, count, task_count(self._spark, count), walk).collect():
             yield from stretches
 
-    def check(self, root: Path) -> CheckReport:
+    def check(self, root: Path, known: KnownRecords | None) -> CheckReport:
         """Checks a store."""
-        return audit_store(root, spark=self._spark)
+        return audit_store(root, spark=self._spark, known=known)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 2 to 4: as one task, as jobs that leave rows beside the new store, or by a shuffle."""

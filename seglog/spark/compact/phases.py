@@ -31,7 +31,7 @@ from seglog.storage.audit import AuditPlan
 from seglog.storage.files import RestoringFiles
 from seglog.storage.kernels.gather import Ints
 from seglog.storage.kernels.key_winners import KEYED, Keyed, last_of_keys
-from seglog.storage.splits import Stretch
+from seglog.storage.splits import KnownRecords, Stretch
 
 LOSER: Final = np.dtype([("part", "i4"), ("row", "i4"), ("verdict", "i1")])
 """A record that is superseded, or a tombstone that may go; ``row`` counts the records of its part."""
@@ -46,8 +46,13 @@ class Runner(Protocol):
     def scan(self, plan: AuditPlan, asked: Asked, staged: Path | None) -> Iterable[Stretch]:
         """Runs phase 1."""
 
-    def check(self, root: Path) -> CheckReport:
-        """Looks at everything in a store, as `seglog check` does."""
+    def check(self, root: Path, known: KnownRecords | None) -> CheckReport:
+        """Looks at everything in a store, as `seglog check` does.
+
+        Args:
+            root: The store.
+            known: Records of its log that were verified as they were written.
+        """
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
         """Runs phases 2 to 4; keeps the verdicts if a store is to be made."""

@@ -18,7 +18,7 @@ from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.plan import CompactionPlan
 from seglog.spark.compact.records import FACTS
 from seglog.spark.compact.shares import KEYED_ROWS, LOSERS
-from seglog.spark.compact.writing import VERDICTS, WrittenSegment, segment_path
+from seglog.spark.compact.writing import VERDICTS, WrittenSegment, noted_in, segment_path
 from seglog.spark.making.derived import UNITS
 from seglog.spark.making.index_files import KEYS
 from seglog.spark.making.made_tree import remove_attempts
@@ -30,6 +30,7 @@ from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.queue import COMPACTION
 from seglog.storage.small_files import LogOrigin, write_checkpoint, write_log_origin
+from seglog.storage.splits import KNOWN_KEYS, KnownRecords
 from seglog.storage.store import MessageStore
 
 _MADE_ANEW: Final = frozenset(
@@ -54,6 +55,7 @@ def begin_staging(files: RestoringFiles, staged: Path) -> None:
     """Makes the folders of a new store."""
     for folder in (names.COMMIT_LOG, names.CONSUME_QUEUE, *_SPILLS):
         files.make_dirs(staged / folder)
+    files.make_dirs(noted_in(staged))
 
 
 def copy_tables(files: RestoringFiles, root: Path, staged: Path) -> None:
@@ -107,8 +109,10 @@ def finish_staging(
     Raises:
         StoreError: A segment is not as it was planned.
     """
+    files.rename(staged / KEYS, noted_in(staged) / KNOWN_KEYS)
     for folder in _SPILLS:
-        remove_tree(files, staged / folder)
+        if folder != KEYS:
+            remove_tree(files, staged / folder)
     remove_attempts(files, staged)
     for segment, wanted in zip(written, plan.segments, strict=True):
         if (segment.first, segment.used_bytes) != (wanted.first, wanted.used_bytes):
@@ -127,16 +131,20 @@ def finish_staging(
 
 
 def check_staged(
-    plan: CompactionPlan, staged: Path, written: Sequence[WrittenSegment], runner: Runner
+    files: RestoringFiles,
+    plan: CompactionPlan,
+    staged: Path,
+    written: Sequence[WrittenSegment],
+    runner: Runner,
 ) -> None:
-    """Does nothing if the new store is one that can take the old one's place.
+    """Does nothing if the new store is one that can take the old one's place; removes what helped to say so.
 
     Raises:
         StoreError: Something is not as it should be; the store is as it was.
     """
-    report = runner.check(staged)
+    report = runner.check(staged, KnownRecords(noted_in(staged)))
     wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
-    before = wrong and {_place(finding) for finding in runner.check(plan.root).findings}
+    before = wrong and {_place(finding) for finding in runner.check(plan.root, None).findings}
     for finding in wrong:
         if _place(finding) not in before:
             raise StoreError(
@@ -151,6 +159,7 @@ def check_staged(
             raise StoreError(
                 f"{queue.topic}/{queue.queue_id} would end at {queue.max_offset}", help="nothing was changed"
             )
+    remove_tree(files, noted_in(staged))
 
 
 def _recover(

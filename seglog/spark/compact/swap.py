@@ -29,7 +29,9 @@ _MANIFEST: Final = "manifest.json"
 _NEW: Final = "new"
 _OLD: Final = "old"
 _WRITTEN: Final = ".written"
-_OURS: Final = frozenset({_NEW, _OLD, _MANIFEST, _MANIFEST + _WRITTEN, f"{_NEW}.unfinished"})
+NOTED: Final = ".noted"
+"""A folder beside the new store until that was audited: its records, as they were written."""
+_OURS: Final = frozenset({_NEW, _OLD, NOTED, _MANIFEST, _MANIFEST + _WRITTEN, f"{_NEW}.unfinished"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Writes one segment of the new log, from the parts of the old one that go into it.
 
 A segment appears under its name when it is whole; a task that is run twice writes it twice, the same bytes.
-Beside it go its units and keys, read from what was written: so what does not prove itself there is found
-before the task ends.
+Beside it go its units and keys, read from the memory that is written: so what does not prove itself there is
+found before the task ends. Rows and keys stay until the new store was audited, which takes them for a walk
+(:mod:`seglog.storage.splits.known_records`): the log goes past the system's cache, and is not read back.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ import numpy as np
 from seglog.spark.compact.placeholders import MARK
 from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.summary import are_replaced
+from seglog.spark.compact.swap import NOTED
 from seglog.spark.compact.task import Task, read_facts
 from seglog.spark.making.derived import Derived, SegmentFollower
 from seglog.spark.making.index_files import spill_keys
 from seglog.spark.making.spills import ATTEMPT, Key
 from seglog.storage.directory import LogReader
-from seglog.storage.files import RestoringFiles, Stamp, read_all
+from seglog.storage.files import DirectWriter, RestoringFiles, Stamp, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
 from seglog.storage.kernels.gather import Bytes, Ints
 from seglog.storage.kernels.record_facts import Facts
 from seglog.storage.kernels.record_moves import crc32, move_records, native_moves
+from seglog.storage.splits import RecordNotes
 
 VERDICTS: Final = ".verdicts"
 _FILE_MODE: Final = 0o644
@@ -77,6 +80,11 @@ def segment_path(staged: Path, first: int) -> Path:
     return staged / COMMIT_LOG / segment_file_name(first)
 
 
+def noted_in(staged: Path) -> Path:
+    """Returns the folder where the records of the new log are noted: beside the store, which is audited."""
+    return staged.with_name(NOTED)
+
+
 def verdicts_path(staged: Path, part: int) -> Path:
     """Returns where the verdicts on a part are, a byte for each record."""
     return staged / VERDICTS / str(part)
@@ -96,14 +104,17 @@ def write_segment(
     """
     path = segment_path(staged, plan.first)
     size = task.geometry.segment_size_bytes
-    attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
-    follower = SegmentFollower(task.batch_topics, plan.first)
+    ending = f"{ATTEMPT}-{uuid.uuid4().hex}"
+    attempt = path.with_name(f"{path.name}{ending}")
+    notes = RecordNotes(files, noted_in(staged), ending, plan.first, tags=True)
+    follower = SegmentFollower(task.batch_topics, plan.first, notes=notes)
     crc = 0
     with closing(files.create(attempt, size)) as file:
-        for part in plan.parts:
-            for records in _kept_records(files, task, staged, part, begins, follower):
-                crc = crc32(records.data.cast("B"), crc)
-                file.write_at(records.data, follower.end - len(records) - plan.first)
+        with DirectWriter(file) as writer:
+            for part in plan.parts:
+                for records in _kept_records(files, task, staged, part, begins, follower, writer):
+                    crc = crc32(records.data.cast("B"), crc)
+            writer.finish()
         position = follower.end - plan.first
         if not plan.is_last and size - position >= FILLER_BYTES:
             file.write_at(FILLER.struct.pack(size - position, MAGIC_BLANK), position)
@@ -123,8 +134,9 @@ def _kept_records(
     part: int,
     begins: Mapping[Key, int],
     follower: SegmentFollower,
+    writer: DirectWriter,
 ) -> Iterator[Bytes]:
-    """Yields what stays of a part, as it is in its new place."""
+    """Yields what stays of a part, as it is in its new place, in the memory of the writer."""
     facts, names = read_facts(files, task, part, staged)
     verdicts = np.frombuffer(read_all(files, verdicts_path(staged, part)), np.int8)
     begin_of = np.array([begins.get(key, 0) for key in names], np.int64)
@@ -137,8 +149,9 @@ def _kept_records(
         for rows in _steps(places):
             source, source_phy_offset = _source(reader, task, places[rows], facts[rows])
             starts = places[rows] - source_phy_offset
+            target = writer.room(int(sizes[rows].sum()))
             records = move_records(
-                source, source_phy_offset, starts, sizes[rows], replaced[rows], MARK, follower.end
+                source, source_phy_offset, starts, sizes[rows], replaced[rows], MARK, follower.end, target
             )
             reader.let_go(int(places[rows][0]), int(places[rows][-1]))
             follower.note(records)

@@ -28,6 +28,7 @@ from seglog.storage.format.record import FLAG_AT, INNER_BATCH, PLACEHOLDER_FLAG
 from seglog.storage.kernels import walk_into
 from seglog.storage.kernels.gather import Bytes, overlapping
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places, walk
+from seglog.storage.splits import RecordNotes
 
 UNITS: Final = ".units"
 """A folder in a store that is being made; it is gone before it is one."""
@@ -107,6 +108,7 @@ class SegmentFollower:
         first: Physical offset of the segment's first byte.
         verify: Whether checksums are computed; lengths and places are always looked at.
         tags: Whether tags are keys.
+        notes: Takes what an audit of the segment need not walk again; None if nothing.
         end: Where the next record goes.
     """
 
@@ -114,6 +116,7 @@ class SegmentFollower:
     first: int
     verify: bool = True
     tags: bool = True
+    notes: RecordNotes | None = None
     end: int = 0
     _records: int = 0
     _last: tuple[int, int] = (-1, 0)
@@ -137,6 +140,7 @@ class SegmentFollower:
         position = self._follow_natively(view, records) if walk_into.native_into is not None else 0
         if position < len(view):
             self._keys = None
+            self._drop_notes()
             rest, place, end = view[position:], self.end + position, self.end + len(view)
             result = walk(rest, place, end, self._queues, verify=self.verify)
             self._says_more |= bool(result.saying_more)
@@ -154,6 +158,8 @@ class SegmentFollower:
         """Writes the units beside the segment, and returns what they come to."""
         units, slices = self._by_queue()
         save_bytes(files, units_path(staged, self.first), units.tobytes())
+        if self.notes is not None:
+            self.notes.save(self._queues.names)
         return Derived(self._records, *self._last, self._newest_ms, slices, self._says_more)
 
     def keys(self) -> KeyRows | None:
@@ -164,11 +170,12 @@ class SegmentFollower:
         rows, keys = self._room = self._room or (np.empty(_ROOM, ROW), walk_into.new_keys())
         position = 0
         while position < len(view):
+            border = len(view) if self.notes is None else self.notes.border(self.end + position) - self.end
             walked = walk_into.walk_into(
                 view,
                 self.end,
                 position,
-                len(view),
+                min(len(view), border),
                 self._queues,
                 rows,
                 keys,
@@ -182,9 +189,18 @@ class SegmentFollower:
             elif self._keys is not None:
                 self._keys.append(walked.keys.rows.copy())
             self._says_more |= bool(walked.saying_more)
+            if walked.keys.lost or walked.saying_more:
+                self._drop_notes()
+            elif self.notes is not None:
+                self.notes.note(rows[: walked.row_count], walked.keys)
             self._take(rows[: walked.row_count], records)
             position = walked.position
         return position
+
+    def _drop_notes(self) -> None:
+        if self.notes is not None:
+            self.notes.drop()
+            self.notes = None
 
     def _take(self, rows: Rows, records: Bytes) -> None:
         names = self._queues.names

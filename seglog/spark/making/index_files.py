@@ -10,6 +10,7 @@ Source: as :mod:`seglog.storage.index.key_index`, which does the same behind a w
 
 from __future__ import annotations
 
+import mmap
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -164,11 +165,15 @@ def write_index_file(
     file = MappedFile.create(files, *shape) if plan.begun is None else MappedFile(files, *shape)
     last_ms = 0
     with closing(file):
+        file.read_no_further()
         if plan.begun is None:
             begin_index_file(file.view, _header(files, staged, plan.before))
         count = decode_index_header(file.view).index_count
         keys = sum(one.keys for one in plan.slices)
-        file.reserve(0, geometry.entries_at + INDEX_ENTRY.size_bytes * (keys + count))
+        used_bytes = geometry.entries_at + INDEX_ENTRY.size_bytes * (keys + count)
+        file.reserve(0, used_bytes)
+        if keys * mmap.PAGESIZE > geometry.entries_at:  # keys lead to slots of most pages
+            file.warm(0, used_bytes)
         for rows in _batches(files, staged, plan.slices):
             count += put_keys(file.view, geometry, rows)
             last_ms = int(rows["store_timestamp_ms"][-1])

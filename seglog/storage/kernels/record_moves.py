@@ -65,6 +65,7 @@ def move_records(
     are_replaced: Mask,
     mark: PlaceholderMark,
     phy_offset: int,
+    target: npt.NDArray[np.uint8] | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Returns records one behind the other, as they are at a place of the log.
 
@@ -76,12 +77,14 @@ def move_records(
         are_replaced: ``(n,)``, which of them placeholders stand for.
         mark: What placeholders say of themselves.
         phy_offset: Where in the log the first goes.
+        target: Memory for them, as long as they are together; new memory if None.
 
     Raises:
         CorruptError: There is no such record any more.
         TruncatedError: The source is a map, and a byte of it cannot be read any more.
     """
-    target = np.empty(int(sizes.sum()), np.uint8)
+    if target is None:
+        target = np.empty(int(sizes.sum()), np.uint8)
     if not len(sizes):
         return target
     if native_moves is not None:

@@ -289,6 +289,13 @@ class MappedFile:
         view = self.view
         return isinstance(view.obj, mmap.mmap) and populate(view[start:end])
 
+    def read_no_further(self) -> None:
+        """Has the system read only pages that are touched, for as long as this map stays.
+
+        It reads megabytes around them otherwise, and makes as many pages of zeros where nothing was written.
+        """
+        _advise(self.view, mmap.MADV_RANDOM)
+
     def read(self, position: int, size_bytes: int) -> memoryview:
         """Returns a copy of ``size_bytes`` from ``position`` on, fewer where the file was cut."""
         buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer

@@ -7,6 +7,10 @@ Called by audits, the doctor's check and the Spark jobs.
 Truth: the records of the log; a split says what it saw, the stitching decides what is the log.
 """
 
+from seglog.storage.splits.known_records import KNOWN_KEYS as KNOWN_KEYS
+from seglog.storage.splits.known_records import KnownRecords as KnownRecords
+from seglog.storage.splits.known_records import RecordNotes as RecordNotes
+from seglog.storage.splits.known_records import known_within as known_within
 from seglog.storage.splits.split_scan import SplitScan as SplitScan
 from seglog.storage.splits.splits import DEFAULT_SPLIT_BYTES as DEFAULT_SPLIT_BYTES
 from seglog.storage.splits.splits import MIN_SPLIT_BYTES as MIN_SPLIT_BYTES

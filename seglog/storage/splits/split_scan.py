@@ -20,6 +20,7 @@ from seglog.storage.kernels import walk_into
 from seglog.storage.kernels.index_keys import RecordKeys, index_keys
 from seglog.storage.kernels.walk import QueueTable, Rows
 from seglog.storage.splits.batch_runs import BatchUnitFinder
+from seglog.storage.splits.known_records import KnownStretch
 from seglog.storage.splits.stretch_builder import StretchBuilder
 from seglog.storage.splits.stretches import Stretch
 from seglog.storage.splits.unit_files import UnitFiles
@@ -118,18 +119,25 @@ class SplitScan:
         )
         self._builder: StretchBuilder
 
-    def run(self, split: Split, start: int | None = None) -> Iterator[Stretch]:
+    def run(
+        self, split: Split, start: int | None = None, known: KnownStretch | None = None
+    ) -> Iterator[Stretch]:
         """Yields the stretches of a split in log order.
 
         Args:
             split: The split.
             start: Where in it to begin, its first byte if None.
+            known: Its first records, which are not walked again; only of a scan that walked nothing yet.
         """
         position: int | None = split.start if start is None else start
+        if known is not None and known.is_there(self._reader):
+            position = known.start
+        else:
+            known = None
         while position is not None:
             if self._watch is not None:
                 self._watch.begin(position)
-            stretch = self._walk(split, position)
+            stretch, known = self._walk(split, position, known), None
             if self._watch is not None:
                 self._watch.end(stretch)
             yield stretch
@@ -150,11 +158,14 @@ class SplitScan:
         """Closes the file that was read last."""
         self._reader.close()
 
-    def _walk(self, split: Split, position: int) -> Stretch:
+    def _walk(self, split: Split, position: int, known: KnownStretch | None) -> Stretch:
         builder = self._builder = StretchBuilder(
             split, position, self._queues, self._batch_topics, self._units, self._batch_units
         )
         walk, watch = self._segment_walk, self._watch
+        if known is not None:
+            self._take_known(known)
+            position = known.end
         for rows, keys, window in walk.run(split, position, builder.inner):
             if window is None:
                 if watch is not None and keys is not None:
@@ -169,6 +180,14 @@ class SplitScan:
                 taken = window[: int(last["phy_offset"]) + int(last["size_bytes"]) - first]
                 watch.note(rows, index_keys(taken, first, tags=watch.tags))
         return builder.build(walk.position, walk.stopped, walk.damage)
+
+    def _take_known(self, known: KnownStretch) -> None:
+        for topic, queue_id in known.names:
+            self._queues.number(topic.encode(), queue_id)
+        for rows, keys in known.groups():
+            self._builder.add(rows)
+            if self._watch is not None:
+                self._watch.note(rows, keys)
 
     def _step(self, memory: memoryview, first: int, start: int, end: int) -> NativeStep:
         """Walks on into the memory of the builder."""
