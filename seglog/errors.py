@@ -415,6 +415,20 @@ class ClientClosedError(SeglogError):
     help = "make a new client; a process that was forked makes one of its own"
 
 
+class BodyError(SeglogError):
+    """The body of one message cannot be given as its producer gave it: it is damaged, or inflates too far."""
+
+    exit_code = 46
+    help = "read the body as it is stored, or send the message to the dead letters; those behind it are whole"
+
+
+class CodecMissingError(BodyError):
+    """The body of one message is compressed by a codec that is not installed here."""
+
+    exit_code = 47
+    help = "pip install 'seglog[compression]'"
+
+
 class MissingDependencyError(SeglogError):
     """Something outside of seglog is needed and not here, such as a JDK for Spark."""
 

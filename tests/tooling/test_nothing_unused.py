@@ -56,6 +56,7 @@ ALLOWED = {
     "pause_writing": "asyncio calls it",
     "resume_writing": "asyncio calls it",
     "connection_lost": "asyncio calls it",
+    **dict.fromkeys(("unwrap_all", "body_of"), "what push consumers give to listeners (issue 20)"),
     "encode_batch": "with its other half, the form of a batch",
     "_missing_": "enum calls it",
     "NoPermissionError": "what a hook that users write raises; README shows one",

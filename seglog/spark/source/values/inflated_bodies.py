@@ -21,8 +21,8 @@ from seglog.storage.format.record import (
     COMPRESSION_MASK,
     COMPRESSION_ZSTD,
     INNER_BATCH,
-    MAX_INFLATED_BYTES,
     inflate,
+    join_bounded,
 )
 from seglog.storage.kernels.gather import Bytes, Ints
 
@@ -60,23 +60,15 @@ def with_inflated(stored: pa.Array, inflated: Mapping[int, bytes]) -> pa.Array:
 
 
 def _inflate_stream(body: bytes, codec: str) -> bytes:
-    """Returns a body of another kind as the producer gave it.
+    """Returns a body of another kind as the producer gave it; Arrow has the codecs, wherever Spark runs.
 
     Raises:
         CorruptError: It does not inflate, or inflates beyond 64 MiB.
     """
     if not body:
         raise CorruptError("inflate", expected=f"a whole {codec} body", found="nothing")
-    pieces, size = [], 0
     try:
         with pa.CompressedInputStream(pa.py_buffer(body), codec) as stream:
-            while piece := stream.read(_PIECE_BYTES):
-                size += len(piece)
-                if size > MAX_INFLATED_BYTES:
-                    raise CorruptError(
-                        "inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more"
-                    )
-                pieces.append(piece)
+            return join_bounded(iter(lambda: stream.read(_PIECE_BYTES), b""))
     except (OSError, pa.ArrowInvalid) as error:
         raise CorruptError("inflate", expected=f"a whole {codec} body", found=str(error)) from error
-    return b"".join(pieces)

@@ -9,6 +9,9 @@ Truth: RocketMQ's sources and files, as each module names them.
 
 from seglog.storage.format.record import properties as properties
 from seglog.storage.format.record import sys_flag as sys_flag
+from seglog.storage.format.record.compression import MAX_INFLATED_BYTES as MAX_INFLATED_BYTES
+from seglog.storage.format.record.compression import inflate as inflate
+from seglog.storage.format.record.compression import join_bounded as join_bounded
 from seglog.storage.format.record.flipped_bit import flipped as flipped
 from seglog.storage.format.record.host import IPV4_BYTES as IPV4_BYTES
 from seglog.storage.format.record.host import IPV6_BYTES as IPV6_BYTES
@@ -16,11 +19,9 @@ from seglog.storage.format.record.host import Host as Host
 from seglog.storage.format.record.inner_batch import BATCH_HEAD as BATCH_HEAD
 from seglog.storage.format.record.inner_batch import BATCH_PROPERTIES as BATCH_PROPERTIES
 from seglog.storage.format.record.inner_batch import iter_batch as iter_batch
-from seglog.storage.format.record.message import MAX_INFLATED_BYTES as MAX_INFLATED_BYTES
 from seglog.storage.format.record.message import Message as Message
 from seglog.storage.format.record.message import decode_message as decode_message
 from seglog.storage.format.record.message import decode_message_id as decode_message_id
-from seglog.storage.format.record.message import inflate as inflate
 from seglog.storage.format.record.placeholder import PLACEHOLDER_FLAG as PLACEHOLDER_FLAG
 from seglog.storage.format.record.placeholder import PLACEHOLDER_MARK as PLACEHOLDER_MARK
 from seglog.storage.format.record.placeholder import (

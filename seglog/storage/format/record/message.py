@@ -6,17 +6,17 @@ decoded on first use: most readers want the body.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from seglog.arguments import as_text
-from seglog.errors import CorruptError, InvalidArgumentError, TruncatedError
+from seglog.errors import CorruptError, InvalidArgumentError, MissingDependencyError, TruncatedError
 from seglog.storage.format.layout import Field, Layout
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
+from seglog.storage.format.record.compression import inflate
 from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES, Host
 from seglog.storage.format.record.placeholder import is_placeholder
 from seglog.storage.format.record.record import HEAD_V4, Damage, examine, head_layout
@@ -29,8 +29,6 @@ MESSAGE_ID: Final = Layout(
 )
 
 _COMPRESSION_NAMES = {0: "zlib", flags.COMPRESSION_LZ4: "lz4", flags.COMPRESSION_ZSTD: "zstd"}
-MAX_INFLATED_BYTES = 64 << 20
-"""Bodies of 4 MiB inflate at most this far; zlib alone can reach a thousandfold."""
 new_host = lru_cache(maxsize=4096)(Host)
 """Few hosts write many messages."""
 
@@ -121,7 +119,7 @@ class Message:
     def body_error(self) -> str | None:
         """Why :meth:`payload` returns the body as stored although it is compressed; None if it does not.
 
-        A zlib body may not inflate, or inflate beyond :data:`MAX_INFLATED_BYTES`; lz4 and zstd are not read.
+        It may not inflate, or inflate beyond ``MAX_INFLATED_BYTES``, or its codec is not installed.
         The text names the message. Asking inflates the body.
         """
         return self.read_body().error
@@ -135,33 +133,16 @@ class Message:
         compression = self.compression
         if compression is None:
             return ReadBody(self.body, "", None)
-        if compression == "zlib":
-            try:
-                return ReadBody(inflate(self.body), "", None)
-            except CorruptError as error:
-                reason = f"the zlib body does not inflate: expected {error.expected}, found {error.found}"
-        else:
-            reason = f"the {compression} body is not inflated here"
+        try:
+            return ReadBody(inflate(self.body, compression), "", None)
+        except CorruptError as error:
+            reason = (
+                f"the {compression} body does not inflate: expected {error.expected}, found {error.found}"
+            )
+        except MissingDependencyError as error:
+            reason = f"the {compression} body is not inflated here: {error.help}"
         place = f"{self.topic}/{self.queue_id} @{self.queue_offset}, record at {self.phy_offset}"
         return ReadBody(self.body, reason, f"{place}: {reason}")
-
-
-def inflate(body: bytes) -> bytes:
-    """Returns a zlib body as the producer gave it.
-
-    Raises:
-        CorruptError: It does not inflate, or inflates beyond :data:`MAX_INFLATED_BYTES`.
-    """
-    inflater = zlib.decompressobj()
-    try:
-        inflated = inflater.decompress(body, MAX_INFLATED_BYTES + 1)
-    except zlib.error as error:
-        raise CorruptError("inflate", expected="a zlib body", found=str(error)) from error
-    if len(inflated) > MAX_INFLATED_BYTES:
-        raise CorruptError("inflate", expected=f"at most {MAX_INFLATED_BYTES} bytes", found="more")
-    if not inflater.eof:
-        raise CorruptError("inflate", expected="a whole zlib body", found=f"{len(body)} bytes of it")
-    return inflated
 
 
 def message_id(store_host: Host, phy_offset: int) -> str:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError, TruncatedError
+from seglog.storage.format.record.compression import MAX_INFLATED_BYTES, inflate
 from seglog.storage.format.record.host import Host
-from seglog.storage.format.record.message import MAX_INFLATED_BYTES, decode_message, inflate
+from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import decode_properties
 from tests.support.material.records import Record, records
 from tests.support.narrow import not_none
