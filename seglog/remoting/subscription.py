@@ -2,20 +2,25 @@
 
 A broker compares tagsCodes, which collide ("Aa" and "BB"), so the consumer compares the tags again.
 
-Source: ``FilterAPI.java buildSubscriptionData``, ``SubscriptionData.java``, ``ExpressionType.java``.
+Source: ``FilterAPI.java buildSubscriptionData, build``, ``SubscriptionData.java``, ``ExpressionType.java``,
+``MessageSelector.java``, ``PullAPIWrapper.java processPullResult``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from seglog.arguments import as_text
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.codes import PullFlag
+from seglog.storage.format.record import find_property
+from seglog.storage.format.record import properties as props
 
 ALL_TAGS: Final = "*"
 TAG_TYPE: Final = "TAG"
 SQL_TYPE: Final = "SQL92"
+_TAGS: Final = props.TAGS.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +51,88 @@ def is_tag_type(expression_type: str | None) -> bool:
     return expression_type in (None, "", TAG_TYPE)
 
 
+class PullForm(NamedTuple):
+    """What the header of a pull says of a subscription.
+
+    Attributes:
+        subscription: The expression; None where the broker is to take what the heartbeat said.
+        expression_type: Its language.
+        sub_version: Of the subscription, as in the heartbeat.
+        flags: What of it belongs into ``sys_flag``.
+    """
+
+    subscription: str | None
+    expression_type: str
+    sub_version: int
+    flags: PullFlag
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A parsed tag expression.
+    """What is wanted of a topic: a parsed tag expression, or a condition that the broker alone evaluates.
 
     Attributes:
         expression: As it was given, ``*`` for an empty one.
-        tags: None for all messages.
+        tags: None for all messages that the broker gives.
+        expression_type: ``TAG`` or ``SQL92``.
     """
 
     expression: str
     tags: frozenset[str] | None
+    expression_type: str = TAG_TYPE
+    _stored_tags: frozenset[bytes] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A tag with half a surrogate pair stays one that no message has: those are stored as UTF-8.
+        tags = None if self.tags is None else {tag.encode("utf-8", "surrogatepass") for tag in self.tags}
+        object.__setattr__(self, "_stored_tags", None if tags is None else frozenset(tags))
+
+    @classmethod
+    def by_sql(cls, condition: str) -> Subscription:
+        """Returns the subscription to messages that meet a condition, such as ``price > 5``.
+
+        The broker compiles it, and refuses one that it does not understand.
+
+        Raises:
+            InvalidArgumentError: The condition is empty.
+        """
+        if not as_text("condition", condition).strip():
+            raise InvalidArgumentError(
+                "the SQL92 condition of a subscription is empty",
+                help='write a condition such as "price > 5", or subscribe to *',
+            )
+        return cls(condition, None, SQL_TYPE)
+
+    def wants(self, properties_raw: bytes) -> bool:
+        """Returns whether a message that the broker gave is wanted: codes of tags collide, tags do not.
+
+        Of SQL92 the broker's word holds, as in Java.
+
+        Args:
+            properties_raw: Of the message, as stored; of one of an inner batch its own.
+        """
+        return self._stored_tags is None or find_property(properties_raw, _TAGS) in self._stored_tags
+
+    def in_heartbeat(self, topic: str, version: int) -> SubscriptionData:
+        """Returns what a heartbeat says of it.
+
+        Args:
+            topic: Of which it is.
+            version: When the client subscribed, in ms since the epoch.
+        """
+        return SubscriptionData(topic, self.expression, version, self.expression_type)
+
+    def in_pull(self, version: int, *, is_posted: bool = False) -> PullForm:
+        """Returns what the header of a pull says of it.
+
+        Args:
+            version: As in the heartbeat.
+            is_posted: Whether each pull repeats the expression (``postSubscriptionWhenPull``), so that the
+                broker need not have had the heartbeat.
+        """
+        expression = self.expression if is_posted else None
+        flags = PullFlag.SUBSCRIPTION if is_posted else PullFlag(0)
+        return PullForm(expression, self.expression_type, version, flags)
 
 
 def parse_subscription(expression: str | None) -> Subscription:

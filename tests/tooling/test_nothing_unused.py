@@ -30,6 +30,7 @@ FACES = {
     "Lookups": "calls of MessageStore",
     "Waits": "calls of MessageStore",
     "CachedQueue": "what push consumers work on (issue 20)",
+    "Subscription": "what push consumers subscribe with (issue 20)",
 }
 """Classes besides the public ones whose methods users call."""
 ALLOWED = {
