@@ -16,7 +16,7 @@ import numpy as np
 from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.task import Task, compaction_units
 from seglog.spark.compact.writing import verdicts_path
-from seglog.spark.making.derived import QueueSlice, Spilled
+from seglog.spark.making.derived import QueueSlice
 from seglog.spark.making.queues import load_units
 from seglog.spark.making.spills import ATTEMPT, Key
 from seglog.storage.compaction import (
@@ -31,6 +31,7 @@ from seglog.storage.directory import LogReader, configured_kinds
 from seglog.storage.files import Files, RestoringFiles, read_all, remove_tree
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue import BatchUnits
+from seglog.storage.kernels.queue_units import Spilled
 from seglog.storage.segments import MapPool
 
 

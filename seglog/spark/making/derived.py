@@ -16,34 +16,21 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from seglog.errors import StoreError
-from seglog.spark.making.spills import Key, divided, save_bytes
+from seglog.spark.making.spills import Key, save_bytes
 from seglog.storage.files import RestoringFiles
 from seglog.storage.format.index import KEY_ROW, KeyRows
-from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.record import FLAG_AT, INNER_BATCH, PLACEHOLDER_FLAG
+from seglog.storage.format.record import INNER_BATCH
 from seglog.storage.kernels import walk_into
-from seglog.storage.kernels.gather import Bytes, overlapping
-from seglog.storage.kernels.walk import ROW, QueueTable, Rows, places, walk
+from seglog.storage.kernels.gather import Bytes
+from seglog.storage.kernels.queue_units import SPILLED, Spilled, spilled_units, units_by_queue
+from seglog.storage.kernels.walk import ROW, QueueTable, Rows, walk
 from seglog.storage.splits import RecordNotes
 
 UNITS: Final = ".units"
 """A folder in a store that is being made; it is gone before it is one."""
-SPILLED: Final = np.dtype(
-    [
-        ("queue_offset", "i8"),
-        ("phy_offset", "i8"),
-        ("tags_code", "i8"),
-        ("size_bytes", "i4"),
-        ("queue", "i4"),
-        ("is_kept", "?"),
-    ]
-)
-"""One unit of a queue; ``queue`` numbers the queues of one segment, ``is_kept`` is false of placeholders."""
-Spilled = npt.NDArray[np.void]
 _ROOM: Final = 1 << 14
 
 
@@ -203,16 +190,9 @@ class SegmentFollower:
             self.notes = None
 
     def _take(self, rows: Rows, records: Bytes) -> None:
-        names = self._queues.names
-        is_plain = np.array([topic not in self.batch_topics for topic, _queue in names], np.bool_)
-        mine = rows[places(rows) & is_plain[rows["queue"]]]
+        are_plain = [topic not in self.batch_topics for topic, _queue in self._queues.names]
         self._says_more |= bool((rows["sys_flag"] & INNER_BATCH).any())
-        units = np.empty(len(mine), SPILLED)
-        for name in ("queue_offset", "phy_offset", "tags_code", "size_bytes", "queue"):
-            units[name] = mine[name]
-        flags = overlapping(records, I32_ITEMS)[mine["phy_offset"] - self.end + FLAG_AT]
-        units["is_kept"] = flags != PLACEHOLDER_FLAG
-        self._units.append(units)
+        self._units.append(spilled_units(rows, records, self.end, are_plain))
         self._records += len(rows)
         self._last = int(rows["phy_offset"][-1]), int(rows["store_timestamp_ms"][-1])
         self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max()))
@@ -221,7 +201,7 @@ class SegmentFollower:
         """Returns all units sorted by queue, and where those of each queue are."""
         every = np.concatenate([np.zeros(0, SPILLED), *self._units])
         names: Sequence[Key] = self._queues.names
-        every, starts = divided(every, every["queue"], len(names))
+        every, starts = units_by_queue(every, len(names))
         return every, tuple(
             QueueSlice(self.first, *key, start, end - start, int(every["queue_offset"][start]))
             for key, start, end in zip(names, starts[:-1], starts[1:], strict=True)

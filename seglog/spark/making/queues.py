@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from seglog.errors import StoreError
-from seglog.spark.making.derived import SPILLED, QueueSlice, Spilled, units_path
+from seglog.spark.making.derived import QueueSlice, units_path
 from seglog.spark.making.spills import ATTEMPT, Key, load_part
 from seglog.storage.directory import queue_directory
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue import CQ_UNIT, CQ_UNIT_BYTES, pre_blanks
+from seglog.storage.kernels.queue_units import SPILLED, Spilled
 
 
 def load_units(files: Files, staged: Path, slices: Sequence[QueueSlice]) -> Spilled:

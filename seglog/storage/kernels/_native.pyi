@@ -71,6 +71,29 @@ def record_facts(
 def last_of_keys(rows: memoryview, are_last: memoryview, /) -> None:
     """Says of each row, ``KEYED``, in a byte whether it is the last of its key."""
 
+def spilled_units(
+    rows: memoryview,
+    records: memoryview,
+    phy_offset: int,
+    are_plain: bytes,
+    placeholder_flag: int,
+    units: memoryview,
+    /,
+) -> int:
+    """Writes the units, ``SPILLED``, of records with a place in a plain queue; returns how many.
+
+    Args:
+        rows: The records, ``ROW``.
+        records: Their bytes.
+        phy_offset: Physical offset of the first of these.
+        are_plain: A byte for each queue.
+        placeholder_flag: The field ``flag`` of placeholders.
+        units: Room for as many as there are rows.
+    """
+
+def units_by_queue(units: memoryview, queue_count: int, ordered: memoryview, /) -> list[int]:
+    """Puts units, ``SPILLED``, in the order of their queues; returns where each queue begins, and the end."""
+
 def move_records(
     source: memoryview,
     source_phy_offset: int,

@@ -141,3 +141,12 @@
 #define SEGLOG_KEYED_KEY_LOW_AT 8 /* int64 */
 #define SEGLOG_KEYED_QUEUE_OFFSET_AT 16 /* int64 */
 #define SEGLOG_KEYED_QUEUE_AT 24 /* int32 */
+
+/* a unit of a queue that is made anew, in memory only */
+#define SEGLOG_SPILLED_SIZE 33
+#define SEGLOG_SPILLED_QUEUE_OFFSET_AT 0 /* int64 */
+#define SEGLOG_SPILLED_PHY_OFFSET_AT 8 /* int64 */
+#define SEGLOG_SPILLED_TAGS_CODE_AT 16 /* int64 */
+#define SEGLOG_SPILLED_SIZE_BYTES_AT 24 /* int32 */
+#define SEGLOG_SPILLED_QUEUE_AT 28 /* int32 */
+#define SEGLOG_SPILLED_IS_KEPT_AT 32 /* bool */

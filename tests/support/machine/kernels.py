@@ -19,6 +19,7 @@ from seglog.storage.kernels import message_columns as columns_module
 from seglog.storage.kernels import parallel_walk as side_by_side_module
 from seglog.storage.kernels import pending_record as append_module
 from seglog.storage.kernels import queue_rows as units_module
+from seglog.storage.kernels import queue_units as spilled_module
 from seglog.storage.kernels import record_facts as facts_module
 from seglog.storage.kernels import record_moves as moves_module
 from seglog.storage.kernels import walk as walk_module
@@ -60,6 +61,8 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(columns_module, "native_columns", module and module.message_columns)
         patch.setattr(facts_module, "native_facts", module and module.record_facts)
         patch.setattr(moves_module, "native_moves", module and module.move_records)
+        patch.setattr(spilled_module, "native_units", module and module.spilled_units)
+        patch.setattr(spilled_module, "native_by_queue", module and module.units_by_queue)
         patch.setattr(winners_module, "native_last", module and module.last_of_keys)
         patch.setattr(
             append_module,

@@ -20,7 +20,8 @@
             each(index_keys) each(key_digest) each(key_digests) each(key_rows) each(last_of_keys)            \
                 each(message_columns) each(mode_beneath) each(move_records) each(open_beneath)               \
                     each(open_plain) each(populate) each(put_keys) each(record_facts) each(rows_stand_in)    \
-                        each(store_calls) each(walk) each(walk_into) each(walk_stretch)
+                        each(spilled_units) each(store_calls) each(units_by_queue) each(walk)                \
+                            each(walk_into) each(walk_stretch)
 
 /* Its types, ..._add here: each adds one, or several, and returns -1 with an exception. */
 #define MODULE_TYPES(each)                                                                                   \
