@@ -16,7 +16,7 @@ from seglog.remoting.command import OUR_SENDER, Request, Response, Sender
 from seglog.remoting.frames.frame import Serialization
 from seglog.remoting.later import AskTable, Deferred
 from seglog.remoting.peer import Peer
-from seglog.schedule import Timers
+from seglog.schedule import AnyTimers
 from seglog.storage.format.record import Host
 
 
@@ -48,7 +48,7 @@ class WireEnd:
     def __init__(
         self,
         end: socket.socket,
-        timers: Timers,
+        timers: AnyTimers,
         answer: Callable[[Request], Response | Deferred[Response] | None] = lambda _: None,
         serialization: Serialization = Serialization.JSON,
         sender: Sender = OUR_SENDER,

@@ -27,7 +27,7 @@ class Home(Protocol):
     def why_over(self) -> str | None:
         """Why it runs nothing any more; None while it does. It is the first thing to ask after a fork."""
 
-    def post(self, task: Callable[[], None]) -> None:
+    def post(self, task: Callable[[], object]) -> None:
         """Has a task done by the home soon.
 
         Tasks of one thread are done in the order of its calls. All that is posted until the home looks costs

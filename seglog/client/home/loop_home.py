@@ -56,7 +56,7 @@ class LoopHome:
             return _FORKED
         return "its event loop was closed" if self.loop.is_closed() else None
 
-    def post(self, task: Callable[[], None]) -> None:
+    def post(self, task: Callable[[], object]) -> None:
         """Has a task done by the loop soon."""
         if self.why_over is None:
             self._inbox.post(task)

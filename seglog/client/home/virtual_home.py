@@ -33,7 +33,7 @@ class VirtualHome:
         self.why_over: str | None = None
         self._runner: int | None = None
 
-    def post(self, task: Callable[[], None]) -> None:
+    def post(self, task: Callable[[], object]) -> None:
         """Has a task done as soon as time is moved, be it by 0 ms."""
         self.timers.after(0, task)
 

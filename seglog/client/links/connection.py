@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -232,8 +233,7 @@ class Connection(asyncio.Protocol):
             one = await dial(loop, self.address, limit_s, self._home.sockets.add)
             await loop.create_connection(lambda: self, sock=one)
         except (OSError, SeglogError, UnicodeError) as error:
-            reason = str(error) or f"there is no answer within {limit_s:.0f} s"
-            why = f"{self.address} cannot be connected to: {reason}"
+            why = f"{self.address} cannot be connected to: {_reason(error)}"
             self.end(why, partial(CannotConnectError, address=self.address))
 
     def _dialed(self, dialing: asyncio.Task[None]) -> None:
@@ -300,6 +300,12 @@ class Connection(asyncio.Protocol):
             self.end(f"{self.address} has read nothing for {STALL_MS // 1000} s")
         else:
             self._home.timers.after(STALL_MS, partial(self._watch_reader, pause, left_bytes))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)  # asyncio has the address in place of this
+    return str(error) or f"there is no answer within {CONNECT_MS // 1000} s"
 
 
 _FULL: Final = f"{MOST_BYTES >> 20} MiB wait to be written"

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-Task = Callable[[], None]
+Task = Callable[[], object]
 _log = logging.getLogger(__name__)
 
 

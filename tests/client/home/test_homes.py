@@ -1,0 +1,175 @@
+"""Homes run what any thread posts, in order, with few wake-ups, and call timers at their time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import defaultdict
+
+import pytest
+
+from seglog.client.home.loop_home import LoopHome
+from seglog.client.home.thread_home import NAME, thread_home
+from seglog.client.home.virtual_home import VirtualHome
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.later import Deferred
+from tests.support.brokers import open_broker
+from tests.support.machine.patience import patience_s
+
+
+class VirtualTime:
+    """A broker's schedule, moved by the test."""
+
+    def __init__(self, broker):
+        self._broker = broker
+        self.home = VirtualHome(broker.timers, broker.liveness_clock)
+
+    def run(self, by_ms=0):
+        self._broker.advance(by_ms)
+
+
+class RealTime:
+    """The thread of all clients."""
+
+    def __init__(self):
+        self.home = thread_home()
+
+    def run(self, by_ms=0):
+        over = threading.Event()
+        self.home.timers.after(by_ms, lambda: self.home.post(over.set))
+        assert over.wait(patience_s(5) + by_ms / 1000)
+
+
+@pytest.fixture(params=["virtual", "thread"])
+def time(request, tmp_path):
+    if request.param == "thread":
+        yield RealTime()
+        return
+    with open_broker(tmp_path) as broker:
+        yield VirtualTime(broker)
+
+
+def test_tasks_are_done_by_the_home_in_the_order_of_their_thread(time):
+    seen = defaultdict(list)
+
+    def post(name):
+        for number in range(300):
+            time.home.post(lambda number=number: seen[name].append((number, time.home.is_here())))
+
+    threads = [threading.Thread(target=post, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    time.run()
+    assert dict(seen) == {name: [(number, True) for number in range(300)] for name in "abc"}
+    assert not time.home.is_here()
+    assert time.home.why_over is None
+
+
+def test_timers_are_called_by_the_home_in_order_and_not_once_they_are_cancelled(time):
+    seen, timers = [], time.home.timers
+    timers.after(40, lambda: seen.append(("b", time.home.is_here())))
+    timers.after(20, lambda: seen.append(("a", time.home.is_here())))
+    timers.cancel(timers.after(30, lambda: seen.append(("cancelled", True))))
+    timers.after(40, lambda: timers.after(0, lambda: seen.append(("c", time.home.is_here()))))
+    time.run(100)
+    assert seen == [("a", True), ("b", True), ("c", True)]
+
+
+def test_a_task_that_posts_is_followed_by_what_it_posts(time):
+    seen = []
+
+    def again(left):
+        seen.append(left)
+        if left:
+            time.home.post(lambda: again(left - 1))
+
+    time.home.post(lambda: again(20))
+    time.run(10)
+    assert seen == list(range(20, -1, -1))
+
+
+def test_an_earlier_timer_is_not_kept_waiting_by_a_later_one():
+    home, over = thread_home(), threading.Event()
+    late = home.timers.after(60_000, lambda: None)
+    home.timers.after(5, over.set)
+    assert over.wait(patience_s(5))
+    home.timers.cancel(late)
+
+
+def test_what_fails_keeps_nothing_from_the_others(caplog):
+    home, over = thread_home(), threading.Event()
+    with caplog.at_level(logging.ERROR):
+        home.post(lambda: 1 // 0)
+        home.timers.after(0, lambda: 1 // 0)
+        home.timers.after(1, lambda: home.post(over.set))
+        assert over.wait(patience_s(5))
+    assert caplog.text.count("ZeroDivisionError") == 2
+
+
+def test_what_is_posted_while_the_home_is_busy_costs_one_wake_up(monkeypatch):
+    home = thread_home()
+    is_busy, go, over = threading.Event(), threading.Event(), threading.Event()
+    home.post(lambda: (is_busy.set(), go.wait(patience_s(5))))
+    is_busy.wait()
+    wakes, wake = [], home.loop.call_soon_threadsafe
+    monkeypatch.setattr(home.loop, "call_soon_threadsafe", lambda task: (wakes.append(task), wake(task)))
+    for _ in range(1_000):
+        home.post(lambda: None)
+    home.timers.after(3_000, lambda: None)
+    home.post(over.set)
+    go.set()
+    assert over.wait(patience_s(5))
+    assert len(wakes) == 1
+
+
+def test_there_is_one_thread_for_a_process_and_it_does_not_wait_for_itself():
+    assert thread_home() is thread_home()
+    assert sum(thread.name == NAME for thread in threading.enumerate()) == 1
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name == NAME)
+    refused, over = [], threading.Event()
+
+    def wait():
+        with pytest.raises(InvalidArgumentError, match="would wait for itself") as caught:
+            Deferred().wait(1)
+        refused.append(caught.value)
+        over.set()
+
+    thread_home().post(wait)
+    assert over.wait(patience_s(5))
+    assert len(refused) == 1
+
+
+def test_a_users_loop_is_a_home_until_it_is_closed():
+    async def scene():
+        home, seen = LoopHome(asyncio.get_running_loop()), []
+        assert home.is_here()
+        home.post(lambda: seen.append("posted"))
+        home.timers.after(1, lambda: seen.append("timer"))
+        assert seen == []
+        thread = threading.Thread(target=lambda: seen.append(f"here: {home.is_here()}"))
+        thread.start()
+        thread.join()
+        await asyncio.sleep(0.05)
+        assert seen == ["here: False", "posted", "timer"]
+        return home
+
+    home = asyncio.run(scene(), debug=True)
+    assert home.why_over == "its event loop was closed"
+    home.post(lambda: 1 // 0)
+    home.timers.after(1, lambda: 1 // 0)
+    assert not home.is_here()
+
+
+def test_on_virtual_time_nothing_runs_but_while_time_is_moved(tmp_path):
+    with open_broker(tmp_path) as broker:
+        home, seen = VirtualHome(broker.timers, broker.liveness_clock), []
+        home.post(lambda: seen.append(home.clock.now_ms()))
+        home.timers.after(7_200_000, lambda: seen.append(home.clock.now_ms()))
+        assert seen == []
+        broker.run_due()
+        start_ms = broker.clock.now_ms()
+        broker.advance("2h")
+        assert seen == [start_ms, start_ms + 7_200_000]

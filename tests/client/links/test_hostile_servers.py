@@ -1,0 +1,173 @@
+"""Servers that cut, lie, or neither read nor answer: errors in time, never a hang."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import threading
+
+import pytest
+
+from seglog.client.links import connection, outbox
+from seglog.client.links.events import Connected, Lost
+from seglog.errors import (
+    AskLimitError,
+    AskTimeoutError,
+    ConnectionEndedError,
+    ProtocolError,
+)
+from seglog.remoting.codec import Asked, Codec
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Request, Response, refuse
+from tests.support.asks import route_of, wait_until
+from tests.support.listening import Server
+from tests.support.machine.patience import patience_s
+from tests.support.peers import (
+    ASK,
+    ENDED,
+    asked_with,
+    echo,
+    read_for_ever,
+)
+
+
+def test_connections_cut_at_any_byte_lose_no_answer_and_hang_nothing(link_to):
+    rng = random.Random(20)
+
+    def serve(one, number):
+        codec, left = Codec(), rng.randint(0, 4_000)
+        while left > 0 and (data := one.recv(1 << 16)):
+            for event in asked_with(codec, data):
+                answer = b"".join(codec.answer(event, echo(event.request)))
+                one.sendall(answer[:left])
+                left -= len(answer)
+                if left <= 0:
+                    break
+        if rng.random() < 0.5:  # RST instead of FIN
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with Server(serve) as server:
+        link, answered, failed = link_to(server.address), 0, 0
+        for turn in range(60):
+            wait_until(lambda: link.ask(ASK).error is None)  # an address that was cut at once rests a moment
+            bodies = [b"%d-%d" % (turn, number) + b"x" * rng.randint(0, 300) for number in range(10)]
+            asked = [link.ask(Request(9_999, body=body), 10_000) for body in bodies]
+            for one, body in zip(asked, bodies, strict=True):
+                try:
+                    assert bytes(one.wait(patience_s(20)).body) == body
+                    answered += 1
+                except ENDED:
+                    failed += 1
+        assert answered > 100
+        assert failed > 20
+    assert len(link._lines[server.address]._open) <= 1
+
+
+def test_a_server_that_never_answers_is_given_up_in_time(link_to, monkeypatch, events):
+    monkeypatch.setattr(connection, "SILENT_MS", 100)
+    with Server(read_for_ever) as server:
+        link = link_to(server.address)
+        held = link.ask(ASK, 60_000)
+        with pytest.raises(AskTimeoutError, match=r"request 9999 to .* got no answer within 150 ms"):
+            link.ask(ASK, 150).wait(patience_s(5))
+        with pytest.raises(ConnectionEndedError, match="silent"):
+            held.wait(patience_s(5))
+        assert [type(event) for event in events] == [Connected, Lost]
+
+
+def test_a_late_answer_and_a_second_one_are_dropped(link_to):
+    late = []
+
+    def serve(one, number):
+        codec = Codec()
+        while data := one.recv(1 << 16):
+            for event in asked_with(codec, data):
+                if not late:
+                    late.append(event)
+                    continue
+                if len(late) == 1:
+                    one.sendall(b"".join(codec.answer(late[0], refuse(ResponseCode.SYSTEM_ERROR, "late"))))
+                    late.append(event)
+                twice = b"".join(codec.answer(event, echo(event.request)))
+                one.sendall(twice + twice)
+
+    with Server(serve) as server:
+        link = link_to(server.address)
+        with pytest.raises(AskTimeoutError):
+            link.ask(ASK, 50).wait(patience_s(5))
+        for number in range(20):
+            assert bytes(link.invoke(Request(9_999, body=b"%d" % number)).body) == b"%d" % number
+        assert len(server.sockets) == 1
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"HTTP/1.1 400 Bad Request\r\n\r\n", bytes(8), b"\xff" * 8, b"\0\0\0\x08\0\0\0\x04nope", bytes(64)],
+)
+def test_what_is_no_frame_ends_the_connection(link_to, events, garbage):
+    def serve(one, number):
+        one.recv(1)
+        one.sendall(garbage)
+        read_for_ever(one)
+
+    with Server(serve) as server:
+        with pytest.raises(ConnectionEndedError, match="sent what is no frame"):
+            link_to(server.address).invoke(ASK, 20_000)
+        assert [type(event) for event in events] == [Connected, Lost]
+
+
+def test_an_answer_that_cannot_be_read_fails_its_request_alone(link_to):
+    def serve(one, number):
+        codec = Codec()
+        while data := one.recv(1 << 16):
+            for event in asked_with(codec, data):
+                body = b"no JSON" if event.request.code == 105 else None
+                # Written as the answer to a code that has bytes.
+                asked = Asked(event.opaque, ASK)
+                one.sendall(b"".join(codec.answer(asked, Response(ResponseCode.SUCCESS, body=body))))
+
+    with Server(serve) as server:
+        link = link_to(server.address)
+        with pytest.raises(ProtocolError):
+            link.invoke(route_of("T"))
+        assert link.invoke(ASK).code is ResponseCode.SUCCESS
+        assert len(server.sockets) == 1
+
+
+def test_a_server_that_never_reads_fills_no_memory_and_loses_its_connection(link_to, monkeypatch):
+    monkeypatch.setattr(connection, "STALL_MS", 300)
+    release = threading.Event()
+
+    def serve(one, number):
+        release.wait(patience_s(20))
+
+    with Server(serve) as server:
+        link = link_to(server.address)
+        asked = [link.ask(Request(9_999, body=bytes(4 << 20)), 30_000) for _ in range(30)]
+        limited = [one for one in asked if isinstance(one.error, AskLimitError)]
+        assert limited
+        with pytest.raises(AskLimitError, match="32 MiB wait to be written"):
+            limited[-1].result()
+        for one in asked[:3]:
+            with pytest.raises(ConnectionEndedError, match="has read nothing"):
+                one.wait(patience_s(10))
+        release.set()
+    assert outbox.MOST_BYTES == 32 << 20
+
+
+def test_a_slow_reader_keeps_its_connection(link_to, monkeypatch):
+    monkeypatch.setattr(connection, "STALL_MS", 300)
+
+    def serve(one, number):
+        codec, nap = Codec(), threading.Event()
+        while data := one.recv(1 << 17):
+            nap.wait(0.005)
+            for event in asked_with(codec, data):
+                one.sendall(b"".join(codec.answer(event, Response(ResponseCode.SUCCESS))))
+
+    with Server(serve) as server:
+        link = link_to(server.address)
+        asked = [link.ask(Request(9_999, body=bytes(1 << 20)), 60_000) for _ in range(24)]
+        assert all(one.wait(patience_s(30)).code is ResponseCode.SUCCESS for one in asked)
+        assert len(server.sockets) == 1
