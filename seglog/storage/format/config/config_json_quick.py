@@ -15,7 +15,8 @@ from typing import Final
 
 from seglog.storage.format.config.config_value import ConfigValue
 
-_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")', re.DOTALL)
+_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))', re.DOTALL)
+"""One without end goes to the end of the text: else each escaped quote in it would be tried as its begin."""
 _INTEGER_KEY: Final = re.compile(r"(?<=[{, \t\n\r])(-?(?:0|[1-9][0-9]{0,18}))(?=[ \t\n\r]*:)")
 _BRACKET: Final = re.compile(r"[{}\[\]]")
 _LONG_NUMBER: Final = re.compile(r"[0-9]{20}")

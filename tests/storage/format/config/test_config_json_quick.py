@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,16 @@ def encode_config_or_none(value):
 
 def digits(text):
     return "".join(each if each.isdigit() else " " for each in text).split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":"' + r"\"" * 1_000_000, "{1:" + r'"\"' * 500_000, '["' + "\\" * 999_999, '"' * 1_000_001],
+    ids=["a string without end", "strings without end", "no end behind a backslash", "quotes"],
+)
+def test_a_text_that_ends_in_a_string_is_left_to_the_close_reader_soon(text):
+    began_s = time.process_time()
+    assert quickly(text) is None
+    with pytest.raises(CorruptError):
+        decode_closely(text)
+    assert time.process_time() - began_s < 5
