@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,9 @@ def truth(text, **properties):
         ("-a = 5", UNKNOWN),
         ("a > -5 AND - -5 = a AND +a = +5", TRUE),
         ("a = 5 -- to the end\n AND /* and ** within */ TRUE", TRUE),
+        ("a = --5", TRUE),
+        ("a = 5 -- 'to\r-- the' /* end\n AND TRUE", TRUE),
+        ("'--\n' = '--\n' AND /* -- \n */ TRUE", TRUE),
         ("(a = 5) = TRUE", TRUE),
         ("(a = 5) = 5", FALSE),
         ("INDEX = 'i' AND _x$1 = '1'", TRUE),
@@ -139,9 +143,20 @@ def test_what_is_no_expression_is_refused(text):
 
 
 @pytest.mark.parametrize(
+    "text", ["-" * 100_000 + "1", "\n" + "-- " * 50_000, "a = 5 " + "/*" * 50_000, "'" * 100_001]
+)
+def test_what_is_no_expression_is_refused_soon(text):
+    began_s = time.process_time()
+    with pytest.raises(InvalidArgumentError):
+        compile_sql(text)
+    assert time.process_time() - began_s < 5
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("a = 5 b = 6", "unexpected 'b' at column 7"),
+        ("-- a note\na = 5 -- another\n  b = 6", "unexpected 'b' at column 3"),
         ("a = #", "unexpected '#' at column 5"),
         ("a =", "unexpected end"),
         ("a IN (5)", "unexpected '5' at column 7"),

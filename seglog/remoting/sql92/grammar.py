@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -68,9 +69,11 @@ FLOAT.2: /[0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+
 WHOLE.1: /0|[1-9][0-9]*[lL]?/
 NAME: /[a-zA-Z_$][a-zA-Z0-9_$]*/
 %ignore /[ \t\n\r\f]+/
-%ignore /--[^\n\r]*[\n\r]/
 %ignore /\/\*[^*]*\*(?:\*|[^*\/][^*]*\*)*\//
 """
+
+_OPAQUE: Final = re.compile(r"'(?:''|[^'])*(?:'|\Z)|--[^\n\r]*|/\*(?:[^*]|\*(?!/))*(?:\*/|\Z)")
+"""What no other of its kind begins in: a string, a comment up to an end of line, one between stars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def compile_sql(text: str) -> SqlExpression:
     """
     try:
         # lark says that it returns a tree, even if the rules make something else.
-        node = nodes.as_condition(cast("Node", _parser().parse(text)))
+        node = nodes.as_condition(cast("Node", _parser().parse(_without_line_comments(text))))
     except UnexpectedInput as error:
         raise InvalidArgumentError(f"{_problem(error)} of the SQL92 expression {text!r}") from error
     return SqlExpression(text, node.names, node.evaluate)
@@ -219,6 +222,23 @@ def _parser() -> Lark:
     )
     # A lexer that knew the rules would take AND for a property's name where no other word can be.
     return Lark(f"{_RULES}\n{keywords}\n", parser="lalr", lexer="basic", transformer=_Parts())
+
+
+def _without_line_comments(text: str) -> str:
+    """Returns a text with blanks for its comments up to an end of line.
+
+    Without such an end ``--`` is two signs; a rule of the lexer would look for it from each ``--`` on.
+    """
+    last = max(text.rfind("\n"), text.rfind("\r"))
+    pieces: list[str] = []
+    at = 0
+    for found in _OPAQUE.finditer(text):
+        if found.start() > last:
+            break
+        if found[0].startswith("--"):
+            pieces += text[at : found.start()], " " * len(found[0])
+            at = found.end()
+    return "".join((*pieces, text[at:]))
 
 
 def _unquoted(text: Token) -> str:
