@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from seglog.remoting.message_bodies import body_of, unwrap_all
+from seglog.consumer.message_bodies import body_of, unwrap_all
 from seglog.storage.format.record import decode_message, inflate
 from tests.interop.judging import toolchain
 from tests.interop.judging.judge import Judge

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seglog.consumer.message_bodies import MAX_BODY_BYTES, body_of, is_inner_batch, unwrap, unwrap_all
 from seglog.errors import BodyError, CodecMissingError
-from seglog.remoting.message_bodies import MAX_BODY_BYTES, body_of, is_inner_batch, unwrap, unwrap_all
 from seglog.storage.format.record import (
     COMPRESSED,
     COMPRESSION_LZ4,
