@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from seglog.doctor.check import CheckReport
 from seglog.spark.audit.stores import audit_store
-from seglog.spark.compact.phases import LOSER, decide_parts, keyed_rows_of, losers_of, share_of
+from seglog.spark.compact.phases import LOSER, decide_alone, decide_parts, keyed_rows_of, losers_of, share_of
 from seglog.spark.compact.records import Asked
 from seglog.spark.compact.shares import (
     KEYED_ROWS,
@@ -107,14 +107,8 @@ class SparkRunner:
 
     def _alone(self, task: Task, staged: Path) -> list[list[QueuePart]]:
         """Decides in one task."""
-        root, parts = task.root, range(task.parts)
-
-        def decide(_number: int) -> list[QueuePart]:
-            files = files_around(root)
-            losers = losers_of(keyed_rows_of(files, task, parts, staged))
-            return decide_parts(files, task, parts, losers, staged)
-
-        return self._run(1, decide)
+        root = task.root
+        return self._run(1, lambda _number: decide_alone(files_around(root), task, staged))
 
     def _left(self, task: Task, staged: Path, shares: int, groups: Groups) -> list[list[QueuePart]]:
         """Decides by files beside the new store."""

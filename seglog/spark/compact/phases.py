@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -31,6 +31,7 @@ from seglog.storage.audit import AuditPlan
 from seglog.storage.files import RestoringFiles
 from seglog.storage.kernels.gather import Ints
 from seglog.storage.kernels.key_winners import KEYED, Keyed, last_of_keys
+from seglog.storage.kernels.record_facts import Facts
 from seglog.storage.splits import KnownRecords, Stretch
 
 LOSER: Final = np.dtype([("part", "i4"), ("row", "i4"), ("verdict", "i1")])
@@ -72,7 +73,10 @@ class Runner(Protocol):
 
 def keyed_rows(files: RestoringFiles, task: Task, part: int, staged: Path | None) -> Keyed:
     """Returns what of a part takes part in the choice of the last of each key."""
-    facts, names = read_facts(files, task, part, staged)
+    return _keyed(task, part, *read_facts(files, task, part, staged))
+
+
+def _keyed(task: Task, part: int, facts: Facts, names: Sequence[Key]) -> Keyed:
     rows = np.flatnonzero(is_mapped(facts, names, task.policies))
     order = {key: number for number, key in enumerate(sorted(task.policies))}
     found = np.zeros(len(rows), KEYED)
@@ -112,7 +116,18 @@ def decide_part(
     files: RestoringFiles, task: Task, part: int, losers: Losers, staged: Path | None
 ) -> list[QueuePart]:
     """Decides on all records of a part, given its losers; returns the numbers."""
-    facts, names = read_facts(files, task, part, staged)
+    return _decided(files, task, part, losers, staged, *read_facts(files, task, part, staged))
+
+
+def _decided(
+    files: RestoringFiles,
+    task: Task,
+    part: int,
+    losers: Losers,
+    staged: Path | None,
+    facts: Facts,
+    names: Sequence[Key],
+) -> list[QueuePart]:
     verdicts, anchors = decide(
         facts, names, task.policies, losers["row"].astype(np.int64), losers["verdict"].astype(np.int8)
     )
@@ -125,9 +140,26 @@ def decide_parts(
     files: RestoringFiles, task: Task, parts: Iterable[int], losers: Losers, staged: Path | None
 ) -> list[QueuePart]:
     """Decides on some parts, given the losers of all of them; returns the numbers."""
+    every = list(parts)
+    of_parts = zip(every, _by_part(losers, every), strict=True)
+    return [one for part, mine in of_parts for one in decide_part(files, task, part, mine, staged)]
+
+
+def decide_alone(files: RestoringFiles, task: Task, staged: Path | None) -> list[QueuePart]:
+    """Runs phases 2 to 4 of a log whose facts find room in memory, so that they are read once."""
+    facts = [read_facts(files, task, part, staged) for part in range(task.parts)]
+    rows = [_keyed(task, part, *known) for part, known in enumerate(facts)]
+    losers = losers_of(np.concatenate([np.zeros(0, KEYED), *rows]))
     found: list[QueuePart] = []
-    losers = losers[np.argsort(losers["part"], kind="stable")]
-    for part in parts:
-        first, last = np.searchsorted(losers["part"], (part, part + 1)).tolist()
-        found += decide_part(files, task, part, losers[first:last], staged)
+    for part, (known, mine) in enumerate(zip(facts, _by_part(losers, range(task.parts)), strict=True)):
+        found += _decided(files, task, part, mine, staged, *known)
     return found
+
+
+def _by_part(losers: Losers, parts: Iterable[int]) -> Iterator[Losers]:
+    """Yields the losers of each of some parts."""
+    losers = losers[np.argsort(losers["part"], kind="stable")]
+    of_parts = np.ascontiguousarray(losers["part"])
+    for part in parts:
+        first, last = np.searchsorted(of_parts, (part, part + 1)).tolist()
+        yield losers[first:last]

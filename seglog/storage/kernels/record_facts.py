@@ -122,7 +122,7 @@ def record_facts(
         CorruptError: There is no such record any more.
         TruncatedError: The buffer is a map, and a byte of it cannot be read any more.
     """
-    facts = np.zeros(len(rows), FACT)
+    facts = np.empty(len(rows), FACT)
     if not len(rows):
         return facts
     if native_facts is not None:
