@@ -18,9 +18,11 @@ class JavaBroker:
 
     Attributes:
         port: Where it listens, on 127.0.0.1.
+        name_server_port: Where its name server does; 0 without one.
     """
 
     port: int
+    name_server_port: int
     _question: Callable[[Mapping[str, object]], list[dict[str, Any]]]
 
     def ask(self, request: Request, client: str = "") -> WireAnswer:

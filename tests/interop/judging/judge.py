@@ -235,6 +235,7 @@ class Judge:
         *,
         settings: dict[str, object] | None = None,
         halt: bool = False,
+        name_server: bool = False,
         **config: object,
     ) -> Iterator[JavaBroker]:
         """Runs the real broker on ``path`` until the block ends; this judge does nothing else meanwhile.
@@ -245,13 +246,15 @@ class Judge:
             settings: Properties of BrokerConfig.
             halt: End with Runtime.halt instead of a clean shutdown: the abort file stays, tables are as they
                 were last saved.
+            name_server: Whether a name server runs beside it.
             config: Further properties of MessageStoreConfig.
         """
         broker = {name: java_text(value) for name, value in (settings or {}).items()}
-        question = {"op": "brokerStart", "broker": broker} | target_of(path, geometry, config)
+        question = {"op": "brokerStart", "broker": broker, "nameServer": name_server}
+        question |= target_of(path, geometry, config)
         (started,) = self._ask(question)
         try:
-            yield JavaBroker(started["port"], lambda asked: self._ask(dict(asked)))
+            yield JavaBroker(started["port"], started["nameServerPort"], lambda asked: self._ask(dict(asked)))
         finally:
             if self._process is not None:
                 self._ask({"op": "brokerHalt" if halt else "brokerStop"})

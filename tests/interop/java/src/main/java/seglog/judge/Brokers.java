@@ -26,7 +26,11 @@ final class Brokers {
       throw new IllegalStateException("a broker runs already");
     }
     running = RealBroker.start(request);
-    answers.line("broker").put("port", running.port()).send();
+    answers
+        .line("broker")
+        .put("port", running.port())
+        .put("nameServerPort", running.nameServerPort())
+        .send();
   }
 
   private static void stop() throws Exception {

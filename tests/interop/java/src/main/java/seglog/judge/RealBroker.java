@@ -6,20 +6,25 @@ import java.util.Map;
 import org.apache.rocketmq.broker.BrokerController;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MQVersion;
+import org.apache.rocketmq.common.namesrv.NamesrvConfig;
+import org.apache.rocketmq.namesrv.NamesrvController;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.netty.NettyRemotingClient;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
-/** A started BrokerController without a name server, and its clients, all on the loopback device. */
+/** A started BrokerController, a name server if it is wanted, and clients, on the loopback device. */
 final class RealBroker implements AutoCloseable {
   private static final String ADDRESS = "127.0.0.1";
 
   private final BrokerController controller;
   private final Map<String, NettyRemotingClient> clients = new HashMap<>();
 
-  private RealBroker(BrokerController controller) {
+  private final NamesrvController nameServer;
+
+  private RealBroker(BrokerController controller, NamesrvController nameServer) {
     this.controller = controller;
+    this.nameServer = nameServer;
   }
 
   /** Starts a broker on the directory of the request; it listens on any free port. */
@@ -30,16 +35,39 @@ final class RealBroker implements AutoCloseable {
     config.setListenPort(0);
     config.setEnableDetailStat(false);
     RealStore.applyFurther(config, request.broker);
-    NettyServerConfig server = new NettyServerConfig();
-    server.setBindAddress(ADDRESS);
-    server.setListenPort(0);
+    NamesrvController nameServer = request.nameServer ? startNameServer() : null;
+    if (nameServer != null) {
+      config.setNamesrvAddr(ADDRESS + ":" + nameServer.getNettyServerConfig().getListenPort());
+    }
+    NettyServerConfig server = loopback();
     BrokerController controller =
         new BrokerController(config, server, new NettyClientConfig(), RealStore.configure(request));
     if (!controller.initialize()) {
       throw new IllegalStateException("initialize() returned false");
     }
     controller.start();
-    return new RealBroker(controller);
+    return new RealBroker(controller, nameServer);
+  }
+
+  private static NettyServerConfig loopback() {
+    NettyServerConfig server = new NettyServerConfig();
+    server.setBindAddress(ADDRESS);
+    server.setListenPort(0);
+    return server;
+  }
+
+  private static NamesrvController startNameServer() throws Exception {
+    NamesrvController nameServer = new NamesrvController(new NamesrvConfig(), loopback());
+    if (!nameServer.initialize()) {
+      throw new IllegalStateException("initialize() of the name server returned false");
+    }
+    nameServer.start();
+    return nameServer;
+  }
+
+  /** Where the name server listens; 0 without one. */
+  int nameServerPort() {
+    return nameServer == null ? 0 : nameServer.getNettyServerConfig().getListenPort();
   }
 
   int port() {
@@ -89,6 +117,9 @@ final class RealBroker implements AutoCloseable {
     try (Hurry hurry = Hurry.begin()) {
       clients.values().forEach(NettyRemotingClient::shutdown);
       controller.shutdown();
+      if (nameServer != null) {
+        nameServer.shutdown();
+      }
     }
   }
 }

@@ -35,6 +35,9 @@ final class Request {
   /** brokerStart: properties of BrokerConfig, by their name in broker.conf. */
   Map<String, String> broker = Map.of();
 
+  /** brokerStart: also start a name server, which the broker tells of its topics. */
+  boolean nameServer;
+
   /** brokerAsk: which of the clients asks; each has a connection of its own. */
   String client = "";
 
