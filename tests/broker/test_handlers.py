@@ -43,7 +43,11 @@ def query(broker, group="g", *, topic="T", queue_id=0, **options):
 
 def test_finding_10_of_the_broker_every_request_of_the_table_of_exchanges_has_its_handler():
     asked = {code for code, exchange in EXCHANGES.items() if exchange.answerer is not Answerer.CLIENT}
-    of_clients = {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT}
+    of_clients = {
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+    }
     assert set(HANDLERS) == asked == set(RequestCode) - of_clients
 
 

@@ -141,9 +141,10 @@ def test_a_client_is_known_by_its_connection_in_all_its_groups(tmp_path):
         assert [len(found.clients) for found in broker.clients.all_consumers()] == [1, 1]
         assert broker.clients.producers("p1") == broker.clients.producers("p2") == ()
         assert max(other.told_groups) == "g2"
-        one.beat(ALL_OF_T, group="g1")
+        again = ToldClient(broker, "a")
+        again.beat(ALL_OF_T, group="g1")
         other.link.close()
-        one.link.close()
+        again.link.close()
         assert broker.clients.is_empty
         assert broker.clients._groups_of == {}
 
