@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 from seglog.errors import MissingDependencyError, SparkJobError
 from seglog.spark import register
+from seglog.spark.columnar_jar import columnar_settings
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 from seglog.spark.java_end import end_within, ended_java, printed_text
 from seglog.spark.java_stderr import JavaStderr
@@ -135,6 +136,7 @@ def local_session(
     ours = _SETTINGS | (_LOCAL_SETTINGS if is_local else {}) | _worker_settings()
     elsewhere = default_settings(os.environ, Path(pyspark.__path__[0]))
     settings = {name: value for name, value in ours.items() if name not in elsewhere} | _UTC | dict(conf)
+    settings |= columnar_settings(pyspark.__version__, elsewhere | settings)
     spark_conf = SparkConf().setMaster(master).setAppName(app).setAll(list(settings.items()))
     # Without PYSPARK_PYTHON the workers may run another Python, one without numpy.
     environment: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable}

@@ -18,6 +18,7 @@ _MADE_BY: Final = frozenset({"owner", "provider"})
 _OPTION: Final = "option."
 _PATH: Final = "path"
 _KEY: Final = "seglog.options"
+_FRAMES_OF: Final = "seglog.framesOf"
 
 
 def table_options(given: Mapping[str, str]) -> dict[str, str] | None:
@@ -42,3 +43,11 @@ def options_in(schema: StructType) -> dict[str, str]:
     """Returns the options that a schema has in it; none if it is not that of a table."""
     noted = next((field.metadata[_KEY] for field in schema.fields if _KEY in field.metadata), "{}")
     return {str(name): str(value) for name, value in json.loads(noted).items()}
+
+
+def framed_schema(schema: StructType) -> StructType | None:
+    """Returns the columns that frames are asked of, by the columnar reader; None if rows are asked for."""
+    for field in schema.fields:
+        if _FRAMES_OF in field.metadata:
+            return StructType.fromJson(json.loads(field.metadata[_FRAMES_OF]))
+    return None

@@ -22,7 +22,7 @@ from seglog.errors import InvalidArgumentError, MissingDependencyError
 from seglog.spark.arrow_schemas import arrow_schema
 from seglog.spark.packages import require_packages
 from seglog.spark.remote_files import is_address
-from seglog.spark.source.catalog import options_in, table_options, with_options
+from seglog.spark.source.catalog import framed_schema, options_in, table_options, with_options
 from seglog.spark.source.read.readers import MessageReader, TableReader
 from seglog.spark.source.tables import SCHEMAS, check_table_schema
 from seglog.spark.source.values.columns import named_columns, usual_columns, wanted_columns
@@ -71,13 +71,17 @@ class SeglogDataSource(DataSource):
     @override
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader of messages, or of another table."""
+        framed = framed_schema(schema)
+        schema = framed or schema
+        gives_frames = framed is not None
         parsed = self._options_for(schema)
         if parsed.starting == "latest":
             raise InvalidArgumentError("startingOffsets latest is for streams: a batch would read nothing")
         asked = arrow_schema(schema)
         if parsed.table != "messages":
-            return TableReader(parsed, check_table_schema(parsed.table, asked))
-        return MessageReader(parsed, wanted_columns(asked))
+            names = check_table_schema(parsed.table, asked)
+            return TableReader(parsed, names, gives_frames=gives_frames)
+        return MessageReader(parsed, wanted_columns(asked), gives_frames=gives_frames)
 
     @override
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

@@ -121,6 +121,12 @@ class Messages:
         self._positions: Ints = self.rows["phy_offset"] - window.phy_offset
         self._sizes: Ints = self.rows["size_bytes"].astype(np.int64)
 
+    @property
+    def are_as_stored(self) -> bool:
+        """Whether they are the records as they lie in the log: none is inflated or taken out of another."""
+        unwraps = self._unwraps is not None and (self.rows["sys_flag"] & INNER_BATCH).any()
+        return not self._inflates and not unwraps
+
     def batch(self, wanted: Sequence[Wanted], constants: Constants) -> pa.RecordBatch:
         """Returns the columns that are wanted."""
         filled = NativeColumns(self._window.memory, self._window.phy_offset, self.rows, wanted)
@@ -290,17 +296,15 @@ def is_wide(wanted: Sequence[Wanted]) -> bool:
     return any(one.name in ("body", "record") for one in wanted)
 
 
-def iter_batches(
+def iter_messages(
     windows: Iterator[Window],
     queues: Sequence[tuple[str, int]],
-    wanted: Sequence[Wanted],
-    constants: Constants,
     batch_rows: int,
     *,
     inflates: bool,
     has_placeholders: bool = False,
     unwraps: Chooser | None = None,
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[Messages]:
     """Yields the messages of windows, at most ``batch_rows`` records at a time."""
     for window in windows:
         count = len(window.rows)
@@ -310,7 +314,7 @@ def iter_batches(
                 part, queues, inflates=inflates, has_placeholders=has_placeholders, unwraps=unwraps
             )
             if len(messages.rows):
-                yield messages.batch(wanted, constants)
+                yield messages
 
 
 def tombstone_losses(window: Window, queues: Sequence[tuple[str, int]]) -> Iterator[Loss]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from seglog.spark.remote_files import locate
-from seglog.spark.source.read.batches import Constants, is_wide, iter_batches, tombstone_losses
+from seglog.spark.source.read.batches import Constants, is_wide, iter_messages, tombstone_losses
+from seglog.spark.source.read.frames import RowFrames, can_be_mapped, column_frames
 from seglog.spark.source.read.log_plan import LogPlan, LogSplit, plan_log
 from seglog.spark.source.read.losses import Loss, report_losses
 from seglog.spark.source.read.queue_path import QueuePath
@@ -78,7 +79,12 @@ def pieces_of(plans: Sequence[LogPlan], options: Options) -> list[Piece]:
 
 
 def read_piece(
-    piece: Piece, options: Options, selection: Selection, wanted: Sequence[Wanted]
+    piece: Piece,
+    options: Options,
+    selection: Selection,
+    wanted: Sequence[Wanted],
+    *,
+    gives_frames: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the messages of a piece.
 
@@ -87,6 +93,7 @@ def read_piece(
         options: How.
         selection: Which messages.
         wanted: Columns.
+        gives_frames: Whether to yield frames (:mod:`seglog.spark.source.read.frames`) in place of them.
 
     Raises:
         CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on.
@@ -100,7 +107,7 @@ def read_piece(
         selection = piece.spans.of(selection)
     files, _root = locate(path)
     # A window grows until it holds a batch of narrow rows; of whole messages the first one is long enough.
-    window_rows = 1 if is_wide(wanted) else options.batch_rows
+    window_rows = 1 if is_wide(wanted) and not gives_frames else options.batch_rows
     rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=window_rows)
     names = rows.queues.names
     constants = Constants(options.broker_name(piece.store), path)
@@ -118,16 +125,24 @@ def read_piece(
         chosen = _choose(windows, chooser)
         if piece.tells_tombstones:
             chosen = _telling_tombstones(chosen, names, lose)
-        yield from iter_batches(
+        found = iter_messages(
             chosen,
             names,
-            wanted,
-            constants,
             options.batch_rows,
             inflates=options.decompress,
             has_placeholders=options.include_placeholders,
             unwraps=Chooser(wanted_messages, names) if unwraps else None,
         )
+        if gives_frames and can_be_mapped(path, piece.root):
+            frames = RowFrames(piece.root, piece.geometry.segment_size_bytes, names, wanted, constants)
+            yield from frames.of(found)
+            return
+        for messages in found:
+            batch = messages.batch(wanted, constants)
+            if gives_frames:
+                yield from column_frames(batch)
+            else:
+                yield batch
     finally:
         rows.close()
 

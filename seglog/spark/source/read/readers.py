@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from typing_extensions import override
 
+from seglog.spark.source.read.frames import column_frames
 from seglog.spark.source.read.read_plan import Piece, plan_pieces, read_piece
 from seglog.spark.source.tables import TablePiece, plan_table, read_table
 from seglog.spark.task_memory import keep_modules
@@ -42,11 +43,13 @@ class MessageReader(DataSourceReader):
     Args:
         options: What was asked for.
         wanted: Columns.
+        gives_frames: Whether the columnar reader takes what is read, which wants frames.
     """
 
-    def __init__(self, options: Options, wanted: Sequence[Wanted]) -> None:
+    def __init__(self, options: Options, wanted: Sequence[Wanted], *, gives_frames: bool = False) -> None:
         self._options = options
         self._wanted = wanted
+        self._gives_frames = gives_frames
         self._selection = options.selection
 
     @override
@@ -59,7 +62,13 @@ class MessageReader(DataSourceReader):
         """Yields the messages of a partition; PySpark makes one of its own where there is none."""
         keep_modules()
         if isinstance(partition, PiecePartition):
-            yield from read_piece(partition.piece, self._options, partition.selection, self._wanted)
+            yield from read_piece(
+                partition.piece,
+                self._options,
+                partition.selection,
+                self._wanted,
+                gives_frames=self._gives_frames,
+            )
 
 
 class TablePartition(InputPartition):
@@ -76,11 +85,13 @@ class TableReader(DataSourceReader):
     Args:
         options: What was asked for.
         names: Columns, by the names that they shall have.
+        gives_frames: Whether the columnar reader takes what is read, which wants frames.
     """
 
-    def __init__(self, options: Options, names: Mapping[str, str]) -> None:
+    def __init__(self, options: Options, names: Mapping[str, str], *, gives_frames: bool = False) -> None:
         self._options = options
         self._names = names
+        self._gives_frames = gives_frames
 
     @override
     def partitions(self) -> list[InputPartition]:
@@ -91,4 +102,8 @@ class TableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a partition."""
         if isinstance(partition, TablePartition):
-            yield from read_table(partition.piece, self._options, self._names)
+            for batch in read_table(partition.piece, self._options, self._names):
+                if self._gives_frames:
+                    yield from column_frames(batch)
+                else:
+                    yield batch
