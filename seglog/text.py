@@ -15,9 +15,10 @@ def count_text(count: int, noun: str = "", plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def messages_text(count: int, lost: int) -> str:
-    """Returns ``391 messages, 9 lost``; ``400 messages`` where none is."""
-    return count_text(count, "message") + (f", {count_text(lost)} lost" if lost else "")
+def messages_text(count: int, lost: int, placeholders: int = 0) -> str:
+    """Returns ``391 messages, 9 lost``; ``400 messages`` where none is; with what a compaction left."""
+    text = count_text(count, "message") + (f", {count_text(lost)} lost" if lost else "")
+    return text + (f", {count_text(placeholders, 'placeholder')} of a compaction" if placeholders else "")
 
 
 def size_text(size_bytes: float) -> str:

@@ -40,6 +40,7 @@ def check_fields(report: CheckReport) -> dict[str, object]:
         "queues": len(report.queues),
         "messages": report.messages.messages,
         "lostMessages": report.messages.lost,
+        "placeholders": report.messages.placeholders,
         "sealed": report.sealed,
         "bytes": report.read_bytes,
         "resumedBytes": report.resumed_bytes,
@@ -119,7 +120,8 @@ def _crc_text(report: CheckReport) -> str:
 
 def _queues_text(report: CheckReport) -> str:
     topics = len({queue.topic for queue in report.queues})
-    messages = render.messages_text(report.messages.messages, report.messages.lost)
+    counts = report.messages
+    messages = render.messages_text(counts.messages, counts.lost, counts.placeholders)
     groups = len({lag.group for lag in report.lags})
     return (
         f"{render.count_text(len(report.queues))} of {render.count_text(topics, 'topic')},"

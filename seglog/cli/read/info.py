@@ -6,8 +6,9 @@ over the log still checks everything else of every record.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,7 @@ from seglog.storage.format.names import CONFIG
 from seglog.storage.format.record import CRC32, decode_message
 from seglog.storage.overlay import BatchQueueState, QueueState, is_message
 from seglog.storage.scan import MessageCounts
-from seglog.storage.survey import Survey
+from seglog.storage.survey import Survey, count_placeholders
 
 _MAX_QUEUES_SHOWN: Final = 200
 _DERIVED: Final = (
@@ -63,6 +64,7 @@ class Facts:
         file_bytes: The lengths of its files.
         cut_bytes: What recovery would move from the log's end to the attic.
         record_crc: Whether its newest record carries ``__CRC32#``.
+        placeholders: How many placeholders of a compaction each queue holds that holds any.
     """
 
     found: Survey
@@ -73,6 +75,12 @@ class Facts:
     file_bytes: int
     cut_bytes: int
     record_crc: bool
+    placeholders: Counter[tuple[str, int]]
+
+    @property
+    def counts(self) -> MessageCounts:
+        """How many messages its queues hold, how many they lost, and how many placeholders they have."""
+        return replace(self.found.counts, placeholders=self.placeholders.total())
 
     @property
     def queues(self) -> list[QueueState | BatchQueueState]:
@@ -162,6 +170,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
     with closing(LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)) as reader:
         cut_bytes = 0 if holder is not None else _bytes_behind_end(found, reader)
         record_crc = _has_record_crc(found, reader)
+        placeholders = count_placeholders(found, reader)
     sizes = list(file_sizes(options.reading(path), path))
     disk_bytes, file_bytes = sum(disk for disk, _length in sizes), sum(length for _disk, length in sizes)
     return Facts(
@@ -173,6 +182,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
         file_bytes,
         cut_bytes,
         record_crc,
+        placeholders,
     )
 
 
@@ -210,7 +220,7 @@ def _has_record_crc(found: Survey, reader: LogReader) -> bool:
 
 def _fields(facts: Facts) -> dict[str, object]:
     found = facts.found
-    counts = found.counts
+    counts = facts.counts
     return {
         "kind": "info",
         "path": str(facts.path),
@@ -225,6 +235,7 @@ def _fields(facts: Facts) -> dict[str, object]:
         "records": len(found.rows),
         "messages": counts.messages,
         "lostMessages": counts.lost,
+        "placeholders": counts.placeholders,
         "diskBytes": facts.disk_bytes,
         "fileBytes": facts.file_bytes,
         "queues": [
@@ -235,6 +246,7 @@ def _fields(facts: Facts) -> dict[str, object]:
                 "maxOffset": queue.max_offset,
                 "count": queue.max_offset - queue.min_offset,
                 "lost": counts.lost_of.get((queue.topic, queue.queue_id), 0),
+                "placeholders": facts.placeholders[queue.topic, queue.queue_id],
                 "lastStoreTimestamp": last_store_ms(queue, found),
             }
             for queue in facts.queues
@@ -257,7 +269,7 @@ def _show(facts: Facts) -> None:
     log_size = render.size_text(found.max_phy_offset - log_start)
     log_files = render.count_text(len(found.log_files), "file")
     topics = len({queue.topic for queue in facts.queues})
-    counts = found.counts
+    counts = facts.counts
     render.facts(
         {
             "store": f"{facts.path} ({facts.kind})",
@@ -266,17 +278,18 @@ def _show(facts: Facts) -> None:
             f" of {render.size_text(geometry.segment_size_bytes)}",
             "records": render.count_text(len(found.rows)),
             "queues": f"{render.count_text(len(facts.queues))} of {render.count_text(topics, 'topic')},"
-            f" {render.messages_text(counts.messages, counts.lost)}",
+            f" {render.messages_text(counts.messages, counts.lost, counts.placeholders)}",
             "disk": f"{render.size_text(facts.disk_bytes)} for files of {render.size_text(facts.file_bytes)}",
             "recovery": _recovery_text(facts),
         }
     )
     if facts.queues:
+        more = [*(["lost"] if counts.lost else []), *(["placeholders"] if counts.placeholders else [])]
         render.say()
         render.table(
-            ("topic", "queue", "min", "max", "messages", *(["lost"] if counts.lost else []), "last stored"),
-            [_queue_cells(queue, found, counts) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
-            numbers=("queue", "min", "max", "messages", "lost"),
+            ("topic", "queue", "min", "max", "messages", *more, "last stored"),
+            [_queue_cells(queue, facts, counts) for queue in facts.queues[:_MAX_QUEUES_SHOWN]],
+            numbers=("queue", "min", "max", "messages", *more),
         )
         _say_rest(len(facts.queues) - _MAX_QUEUES_SHOWN)
     if found.findings:
@@ -314,18 +327,17 @@ def _recovery_text(facts: Facts) -> str:
     return " and ".join(steps) if steps else "nothing to do"
 
 
-def _queue_cells(
-    queue: QueueState | BatchQueueState, found: Survey, counts: MessageCounts
-) -> tuple[str, ...]:
-    stored_ms = last_store_ms(queue, found)
+def _queue_cells(queue: QueueState | BatchQueueState, facts: Facts, counts: MessageCounts) -> tuple[str, ...]:
+    stored_ms = last_store_ms(queue, facts.found)
     key = queue.topic, queue.queue_id
     return (
         render.printable(queue.topic),
         str(queue.queue_id),
         str(queue.min_offset),
         str(queue.max_offset),
-        str(counts.messages_of[key]),
+        str(counts.messages_of[key] - facts.placeholders[key]),
         *([str(counts.lost_of.get(key, 0))] if counts.lost else []),
+        *([str(facts.placeholders[key])] if counts.placeholders else []),
         "-" if stored_ms is None else render.time_text(stored_ms),
     )
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -243,7 +243,7 @@ class StoreCheck:
             report.records,
             seen.with_crc,
             report.queues,
-            report.counts,
+            replace(report.counts, placeholders=seen.placeholders),
             tuple(group_lags(self._tables, queues)),
             seen.minutes,
             len(seals.present),
@@ -397,17 +397,17 @@ def _place(finding: Finding) -> tuple[str, str, int]:
 
 
 def _sum(parts: Iterable[Seen]) -> Seen:
-    records = with_crc = 0
+    records = with_crc = placeholders = 0
     counts: Counter[int] = Counter()
     sizes: Counter[int] = Counter()
     keys = NO_DIFF
     for part in parts:
         records += part.records
         with_crc += part.with_crc
+        placeholders += part.placeholders
         keys += part.keys
         for minute, count, size in part.minutes:
             counts[minute] += count
             sizes[minute] += size
-    return Seen(
-        records, with_crc, tuple((minute, counts[minute], sizes[minute]) for minute in sorted(counts)), keys
-    )
+    minutes = tuple((minute, counts[minute], sizes[minute]) for minute in sorted(counts))
+    return Seen(records, with_crc, placeholders, minutes, keys)

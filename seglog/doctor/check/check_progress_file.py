@@ -33,7 +33,7 @@ MAX_RESUME_BYTES: Final = 1 << 30
 _MAX_HEADER_BYTES: Final = 16 << 20
 _MAX_LINE_BYTES: Final = 256 << 20
 _HELP: Final = "start anew without --resume"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _Json = Any  # what json.loads gives: every field is built anew from it, and a wrong shape is refused
 
 
@@ -200,6 +200,7 @@ def _stretch(number: int, fields: Sequence[_Json]) -> Stretch:
 
 
 def _seen(fields: Sequence[_Json]) -> Seen:
-    records, with_crc, minutes, (keys, changed, absent, stray, late) = fields
+    records, with_crc, placeholders, minutes, (keys, changed, absent, stray, late) = fields
     diff = KeyDiff(keys, tuple(changed), Places(*absent), Places(*stray), Places(*late))
-    return Seen(records, with_crc, tuple((one[0], one[1], one[2]) for one in minutes), diff)
+    of_minutes = tuple((one[0], one[1], one[2]) for one in minutes)
+    return Seen(records, with_crc, placeholders, of_minutes, diff)

@@ -24,12 +24,14 @@ class Seen:
     Attributes:
         records: How many records.
         with_crc: How many of them have a record CRC.
+        placeholders: How many of them stand for messages that a compaction dropped.
         minutes: Records and bytes by the minute since 1970 in which they were stored.
         keys: How the index differs.
     """
 
     records: int = 0
     with_crc: int = 0
+    placeholders: int = 0
     minutes: tuple[tuple[int, int, int], ...] = ()
     keys: KeyDiff = NO_DIFF
 
@@ -64,6 +66,7 @@ class RecordWatch:
         """Takes in the next records, which follow those before."""
         self._records += len(rows)
         self._with_crc += keys.with_crc
+        self._placeholders += keys.placeholders
         self._note_times(rows)
         last = rows[-1]
         self._check.note(keys, int(last["phy_offset"]) + int(last["size_bytes"]))
@@ -75,10 +78,12 @@ class RecordWatch:
             (minute, self._minute_records[minute], size)
             for minute, size in sorted(self._minute_bytes.items())
         )
-        self.seen[stretch.start] = Seen(self._records, self._with_crc, minutes, self._check.diff)
+        self.seen[stretch.start] = Seen(
+            self._records, self._with_crc, self._placeholders, minutes, self._check.diff
+        )
 
     def _reset(self) -> None:
-        self._records = self._with_crc = 0
+        self._records = self._with_crc = self._placeholders = 0
         self._minute_records: Counter[int] = Counter()
         self._minute_bytes: Counter[int] = Counter()
         self._check.diff = NO_DIFF

@@ -144,7 +144,8 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
         "crashed": "not closed: its last writer crashed or was killed",
         "open": "open for writing by a process",
     }
-    messages = messages_text(report.messages.messages, report.messages.lost)
+    counts = report.messages
+    messages = messages_text(counts.messages, counts.lost, counts.placeholders)
     topics = len({queue.topic for queue in report.queues})
     start = max(0, report.min_phy_offset)
     if not report.records:

@@ -158,7 +158,7 @@ def walk_into(
     keys: memoryview | None,
     tags: bool,
     /,
-) -> tuple[int, list[int], int, bool, int, list[int], int]:
+) -> tuple[int, list[int], int, bool, int, list[int], int, int]:
     """Walks records as :func:`walk_stretch` does, numbers queues as :func:`walk` does, and finds keys.
 
     ``rows`` takes the rows, packed as ``ROW``; ``keys``, unless it is None, the keys, packed as ``KEY_ROW``,
@@ -238,7 +238,7 @@ def key_digests(buffer: memoryview, first: int, places: memoryview, key_hash: in
         ``(n,) uint64``.
     """
 
-def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int]:
+def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple[bytes, list[int], int, int]:
     """Returns the keys of the records from the start of the buffer on.
 
     Args:
@@ -247,8 +247,8 @@ def index_keys(buffer: memoryview, phy_offset: int, with_tags: bool, /) -> tuple
         with_tags: Whether tags are keys.
 
     Returns:
-        The keys packed as ``KEY_ROW``, where in the buffer the tombstones are, which have none, and how
-        many records have a record CRC.
+        The keys packed as ``KEY_ROW``, where in the buffer the tombstones are, which have none, how
+        many records have a record CRC, and how many are placeholders of a compaction.
     """
 
 def copy_strings(buffer: memoryview, starts: memoryview, sizes: memoryview, target: memoryview, /) -> None:

@@ -16,7 +16,7 @@ from seglog.storage.format.index import IndexGeometry, index_build
 from seglog.storage.format.index.index_build import KEY_ROW, KeyRows
 from seglog.storage.format.index.index_keys import IndexedRecord
 from seglog.storage.format.index.index_rows import key_rows
-from seglog.storage.format.record import HEAD_V4, LOST_FLAG, Damage, examine
+from seglog.storage.format.record import HEAD_V4, LOST_FLAG, Damage, examine, is_placeholder
 from seglog.storage.format.record import properties as props
 from seglog.storage.kernels import KERNELS, NATIVE
 
@@ -25,7 +25,7 @@ ROOM: Final = 1 << 18
 
 NativeKeyRows: TypeAlias = Callable[[memoryview, int, int, bool, memoryview], tuple[int, int]]
 NativePutKeys: TypeAlias = Callable[[memoryview, int, int, memoryview], int]
-NativeKeys: TypeAlias = Callable[[memoryview, int, bool], tuple[bytes, list[int], int]]
+NativeKeys: TypeAlias = Callable[[memoryview, int, bool], tuple[bytes, list[int], int, int]]
 
 NativeHave: TypeAlias = Callable[[memoryview, int, memoryview, bytes], bytes]
 NativeDigest: TypeAlias = Callable[[bytes, bytes, bytes], int]
@@ -56,11 +56,13 @@ class RecordKeys:
         rows: ``(n,) KEY_ROW``, in log order; tombstones have none.
         lost: Physical offsets of the tombstones.
         with_crc: How many records have a record CRC.
+        placeholders: How many records stand for messages that a compaction dropped.
     """
 
     rows: KeyRows
     lost: tuple[int, ...] = ()
     with_crc: int = 0
+    placeholders: int = 0
 
     @property
     def hashes(self) -> set[int]:
@@ -77,19 +79,23 @@ def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys
         tags: Whether the index has entries for tags.
     """
     if native_keys is not None:
-        packed, lost, with_crc = native_keys(buffer, phy_offset, tags)
-        return RecordKeys(np.frombuffer(packed, KEY_ROW), tuple(phy_offset + at for at in lost), with_crc)
+        packed, lost, with_crc, placeholders = native_keys(buffer, phy_offset, tags)
+        places = tuple(phy_offset + at for at in lost)
+        return RecordKeys(np.frombuffer(packed, KEY_ROW), places, with_crc, placeholders)
     records: list[IndexedRecord] = []
     tombstones: list[int] = []
-    with_crc = at = 0
+    with_crc = placeholders = at = 0
     while True:
         row = examine(buffer, at, phy_offset + at, verify=False)
         if isinstance(row, Damage):
-            return RecordKeys(key_rows(records, tags=tags), tuple(tombstones), with_crc)
+            return RecordKeys(key_rows(records, tags=tags), tuple(tombstones), with_crc, placeholders)
         start = at + row.properties_at
         properties = bytes(buffer[start : start + row.properties_bytes])
         with_crc += props.ends_with_record_crc(properties)
-        if _FLAG(buffer, at)[0] == LOST_FLAG:
+        flag = _FLAG(buffer, at)[0]
+        body = buffer[at + row.body_at :][: row.body_bytes]
+        placeholders += is_placeholder(flag, body, properties)
+        if flag == LOST_FLAG:
             tombstones.append(phy_offset + at)
         else:
             topic = row.topic.decode("utf-8", "replace")

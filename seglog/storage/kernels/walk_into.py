@@ -25,7 +25,7 @@ KEYS_ROOM: Final = 1 << 16
 
 NativeInto: TypeAlias = Callable[
     [memoryview, int, int, int, bool, Callable[[bytes, int], int], memoryview, memoryview | None, bool],
-    tuple[int, list[int], int, bool, int, list[int], int],
+    tuple[int, list[int], int, bool, int, list[int], int, int],
 ]
 
 native_into: NativeInto | None = None
@@ -89,12 +89,13 @@ def walk_into(
     if native_into is None:
         raise RuntimeError("there are no native kernels to walk with")
     room = None if keys is None else keys.data.cast("B")
-    count, saying_more, position, is_full, key_count, lost, with_crc = native_into(
+    count, saying_more, position, is_full, key_count, lost, with_crc, placeholders = native_into(
         buffer, phy_offset, start, until, verify, queues.number, rows.data.cast("B"), room, tags
     )
     found = RecordKeys(
         np.empty(0, KEY_ROW) if keys is None else keys[:key_count],
         tuple(phy_offset + at for at in lost),
         with_crc,
+        placeholders,
     )
     return Walked(count, found, saying_more, position, is_full)

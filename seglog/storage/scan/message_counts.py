@@ -52,17 +52,20 @@ class MessageCounts:
     """The messages of a store.
 
     Attributes:
-        messages_of: How many each queue holds.
+        messages_of: How many each queue holds, placeholders of a compaction among them.
         lost_of: How many each queue lost that lost any.
+        placeholders: How many records stand for messages that a compaction dropped, as far as they were
+            counted.
     """
 
     messages_of: Mapping[Key, int]
     lost_of: Mapping[Key, int]
+    placeholders: int = 0
 
     @property
     def messages(self) -> int:
-        """How many the queues hold that are not lost."""
-        return sum(self.messages_of.values())
+        """How many the queues hold that are not lost and no placeholders."""
+        return sum(self.messages_of.values()) - self.placeholders
 
     @property
     def lost(self) -> int:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog.storage.format.index.index import key_hash
+from seglog.storage.format.record.placeholder import PLACEHOLDER_FLAG, PLACEHOLDER_MARK
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.kernels.index_keys import index_keys
@@ -21,6 +22,7 @@ MANY = settings(max_examples=scaled(300, 30_000))
 PIECES = [
     b"TAGS\x01", b"KEYS\x01", b"UNIQ_KEY\x01", b"UNIQ_KEY", b"KEY", b"\x01", b"\x02", b"\x02\x02", b" ",
     b"  ", b"a", b"b c", b"polygenelubricants", "é€😀".encode(), b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xff",
+    PLACEHOLDER_MARK,
 ]  # fmt: skip
 properties = st.lists(st.sampled_from(PIECES) | st.binary(max_size=5), max_size=12).map(b"".join)
 topics = st.sampled_from([b"A", b"", "é".encode(), b"\xf0\x9f", b"t" * 128]) | st.binary(max_size=9)
@@ -29,7 +31,7 @@ made = st.builds(
     records(topic=b"T", body=b"", properties=b""),
     topic=topics,
     body=st.binary(max_size=9),
-    flag=st.sampled_from([0, LOST_FLAG]),
+    flag=st.sampled_from([0, LOST_FLAG, PLACEHOLDER_FLAG]),
     record_crc=st.booleans(),
     properties=properties,
     sys_flag=st.sampled_from([0, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK]),
@@ -44,7 +46,7 @@ def exact(data):
 def keys(kernels, log, phy_offset, tags):
     with running(kernels):
         found = index_keys(exact(log), phy_offset, tags=tags)
-        return found.rows.tolist(), found.lost, found.with_crc
+        return found.rows.tolist(), found.lost, found.with_crc, found.placeholders
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -53,8 +55,8 @@ def test_keys_are_the_unique_key_then_each_key_then_the_tag(kernels: str):
     log = pack_log([record])
     hashes = [key_hash(key) for key in ("T#u", "T#k1", "T#k2", "T#T#red")]
     expected = [(hashed, 0, record.store_timestamp_ms) for hashed in hashes]
-    assert keys(kernels, log, 0, tags=True) == (expected, (), 0)
-    assert keys(kernels, log, 0, tags=False) == (expected[:3], (), 0)
+    assert keys(kernels, log, 0, tags=True) == (expected, (), 0, 0)
+    assert keys(kernels, log, 0, tags=False) == (expected[:3], (), 0, 0)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -63,7 +65,7 @@ def test_a_rolled_back_record_has_no_keys_and_what_is_no_record_ends_them(kernel
     log = pack_log([replace(with_key, sys_flag=TRANSACTION_ROLLBACK), with_key])
     assert len(keys(kernels, log, 0, tags=True)[0]) == 1
     assert len(keys(kernels, log + b"garbage" * 30, 0, tags=True)[0]) == 1
-    assert keys(kernels, log, 1, tags=True) == ([], (), 0)
+    assert keys(kernels, log, 1, tags=True) == ([], (), 0, 0)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -72,9 +74,23 @@ def test_tombstones_are_named_and_have_no_keys_and_record_crcs_are_counted(kerne
     with_crc = replace(plain, record_crc=True)
     log = pack_log([plain, replace(with_crc, flag=LOST_FLAG), with_crc])
     size = len(pack_log([plain]))
-    found, lost, count = keys(kernels, log, 0, tags=True)
+    found, lost, count, _placeholders = keys(kernels, log, 0, tags=True)
     assert [place for _hash, place, _ms in found] == [0, size + len(pack_log([with_crc]))]
     assert (lost, count) == ((size,), 2)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_placeholders_are_counted_and_nothing_that_has_only_their_flag(kernels: str):
+    placeholder = Record(topic=b"T", body=b"", properties=PLACEHOLDER_MARK, flag=PLACEHOLDER_FLAG)
+    log = pack_log([
+        placeholder,
+        replace(placeholder, record_crc=True),
+        replace(placeholder, properties=b""),
+        replace(placeholder, body=b"b"),
+        replace(placeholder, properties=b"KEYS\x01k\x02"),
+        replace(placeholder, flag=0),
+    ])  # fmt: skip
+    assert keys(kernels, log, 0, tags=True)[1:] == ((), 1, 3)
 
 
 @given(log=st.lists(made, max_size=6).map(pack_log), tags=st.booleans(), cut=st.integers(0, 40))

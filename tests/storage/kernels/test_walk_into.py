@@ -36,5 +36,6 @@ def test_rows_and_keys_are_those_of_the_python_kernels(log, tags, cut, data):
     assert own.names == queues.names[: len(own.names)]
     assert walked.keys.rows.tolist() == keys.rows.tolist()
     assert (walked.keys.lost, walked.keys.with_crc) == (keys.lost, keys.with_crc)
+    assert walked.keys.placeholders == keys.placeholders
     assert walked.saying_more == [at for at in whole.saying_more if at < end]
     assert (walked.position, walked.is_full) == (end, False)

@@ -183,8 +183,10 @@ enum noted log_keys_note(struct log_keys *keys, const struct record *record,
         noted = add_keys(keys, record, values, hash_before, phy_offset, tags);
     else if (!add_lost(keys, position))
         noted = NO_MEMORY;
-    if (noted == NOTED)
+    if (noted == NOTED) {
         keys->with_crc += record_has_crc_property(record);
+        keys->placeholders += record_is_placeholder(record);
+    }
     return noted;
 }
 
@@ -228,9 +230,10 @@ static void keys_job(void *state)
 static PyObject *result_of(const struct log_keys *keys)
 {
     return Py_BuildValue(
-        "(NNn)",
+        "(NNnn)",
         PyBytes_FromStringAndSize((const char *)keys->rows, (Py_ssize_t)(keys->count * SEGLOG_KEY_ROW_SIZE)),
-        list_of_positions(keys->lost, keys->lost_count), (Py_ssize_t)keys->with_crc);
+        list_of_positions(keys->lost, keys->lost_count), (Py_ssize_t)keys->with_crc,
+        (Py_ssize_t)keys->placeholders);
 }
 
 PyObject *py_index_keys(PyObject *Py_UNUSED(module), PyObject *args)

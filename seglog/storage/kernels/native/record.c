@@ -424,6 +424,16 @@ bool record_has_crc_property(const struct record *record)
            span_begins_with(span_last(properties, ENTRY_BYTES), TEXT(SEGLOG_CRC_NAME));
 }
 
+bool record_is_placeholder(const struct record *record)
+{
+    struct span own = record->properties;
+    if (read_i32(record->bytes.at + SEGLOG_HEADS_0_FLAG_AT) != SEGLOG_PLACEHOLDER_FLAG || record->body.size)
+        return false;
+    if (record_has_crc_property(record))
+        own.size -= SEGLOG_CRC_PROPERTY_BYTES;
+    return !own.size || spans_are_equal(own, TEXT(SEGLOG_PLACEHOLDER_MARK));
+}
+
 bool record_verifies(const struct record *record)
 {
     struct span tail = span_last(record->properties, ENTRY_BYTES);

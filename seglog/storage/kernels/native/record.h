@@ -61,6 +61,9 @@ bool record_verifies(const struct record *record);
 
 bool record_has_crc_property(const struct record *record);
 
+/* Whether it stands for a message that a compaction dropped; applications may use the flag too. */
+bool record_is_placeholder(const struct record *record);
+
 /* Where the store time lies, by the kinds of both addresses. */
 size_t record_store_timestamp_at(int32_t sys_flag);
 
@@ -114,11 +117,12 @@ uint32_t key_hash_before(struct span topic);
  * rows: ours, unless `are_borrowed`: then they have the room that they have.
  * lost: places of tombstones, which have no keys here.
  * with_crc: how many records have a record CRC.
+ * placeholders: how many stand for messages that a compaction dropped.
  */
 struct log_keys {
     uint8_t *rows;
     size_t *lost;
-    size_t count, room, lost_count, lost_room, with_crc;
+    size_t count, room, lost_count, lost_room, with_crc, placeholders;
     bool are_borrowed;
 };
 

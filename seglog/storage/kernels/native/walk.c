@@ -424,10 +424,11 @@ static PyObject *into_result(struct walk *walk, PyObject *number_of)
     const struct log_keys *keys = walk->keys ? walk->keys : &nothing;
     if (!renumber(walk, number_of))
         return NULL;
-    return Py_BuildValue("(nNnNnNn)", (Py_ssize_t)walk->count,
+    return Py_BuildValue("(nNnNnNnn)", (Py_ssize_t)walk->count,
                          list_of_positions(walk->saying_more, walk->more_count), (Py_ssize_t)walk->position,
                          PyBool_FromLong(walk->is_full), (Py_ssize_t)keys->count,
-                         list_of_positions(keys->lost, keys->lost_count), (Py_ssize_t)keys->with_crc);
+                         list_of_positions(keys->lost, keys->lost_count), (Py_ssize_t)keys->with_crc,
+                         (Py_ssize_t)keys->placeholders);
 }
 
 /* Walks into memory that the caller has; `keys` is NULL if they are not wanted. */
