@@ -2,14 +2,16 @@
 
 A segment appears under its name when it is whole; a task that is run twice writes it twice, the same bytes.
 Beside it go its units and keys, read from the memory that is written: so what does not prove itself there is
-found before the task ends. Rows and keys stay until the new store was audited, which takes them for a walk
-(:mod:`seglog.storage.splits.known_records`): the log goes past the system's cache, and is not read back.
+found before the task ends. Then the segment is read back from the disk, and each byte of it is held against
+that memory (:mod:`seglog.spark.compact.written_bytes`). Rows and keys stay until the new store was audited,
+which takes them for a walk (:mod:`seglog.storage.splits.known_records`) and does not read the log again.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from seglog.spark.compact.policy import Verdict
 from seglog.spark.compact.summary import are_replaced
 from seglog.spark.compact.swap import NOTED
 from seglog.spark.compact.task import Task, read_facts
+from seglog.spark.compact.written_bytes import WrittenBytes
 from seglog.spark.making.derived import Derived, SegmentFollower
 from seglog.spark.making.index_files import spill_keys
 from seglog.spark.making.spills import ATTEMPT, Key
@@ -29,9 +32,9 @@ from seglog.storage.directory import LogReader
 from seglog.storage.files import DirectWriter, RestoringFiles, Stamp, read_all
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import FILLER, FILLER_BYTES, MAGIC_BLANK
-from seglog.storage.kernels.gather import Bytes, Ints
+from seglog.storage.kernels.gather import Ints
 from seglog.storage.kernels.record_facts import Facts
-from seglog.storage.kernels.record_moves import crc32, move_records, native_moves
+from seglog.storage.kernels.record_moves import move_records, native_moves
 from seglog.storage.splits import RecordNotes
 
 VERDICTS: Final = ".verdicts"
@@ -101,33 +104,39 @@ def write_segment(
         staged: The store that is being made.
         plan: The segment.
         begins: Queue offset at which each queue of ``task.policies`` will begin.
+
+    Raises:
+        CorruptError: The disk has other bytes than were verified.
+        FullError: There is no space.
     """
     path = segment_path(staged, plan.first)
     size = task.geometry.segment_size_bytes
-    ending = f"{ATTEMPT}-{uuid.uuid4().hex}"
-    attempt = path.with_name(f"{path.name}{ending}")
-    notes = RecordNotes(files, noted_in(staged), ending, plan.first, tags=True)
+    mark = f"{ATTEMPT}-{uuid.uuid4().hex}"
+    attempt = path.with_name(f"{path.name}{mark}")
+    notes = RecordNotes(files, noted_in(staged), mark, plan.first, tags=True)
     follower = SegmentFollower(task.batch_topics, plan.first, notes=notes)
-    crc = 0
-    with closing(files.create(attempt, size)) as file:
+    written = WrittenBytes()
+    with closing(files.create(attempt, size)) as file, ThreadPoolExecutor(1, "seglog-reads-back") as beside:
         with DirectWriter(file) as writer:
             for part in plan.parts:
-                for records in _kept_records(files, task, staged, part, begins, follower, writer):
-                    crc = crc32(records.data.cast("B"), crc)
+                _write_part(files, task, staged, part, begins, follower, writer, written)
             writer.finish()
         position = follower.end - plan.first
-        if not plan.is_last and size - position >= FILLER_BYTES:
-            file.write_at(FILLER.struct.pack(size - position, MAGIC_BLANK), position)
+        is_filled = not plan.is_last and size - position >= FILLER_BYTES
+        ending = FILLER.struct.pack(size - position, MAGIC_BLANK) if is_filled else b""
+        file.write_at(ending, position)
         file.sync()
-    derived = follower.save(files, staged)
+        checked = beside.submit(written.check, file, f"{COMMIT_LOG}/{path.name}", ending)
+        derived = follower.save(files, staged)
+        checked.result()
     if derived.last_store_ms:  # RocketMQ's retention goes by the age of the file
         files.set_stamp(attempt, Stamp(_FILE_MODE, derived.last_store_ms * 1_000_000))
     files.rename(attempt, path)
     keys = spill_keys(files, staged, plan.first, follower, size)
-    return WrittenSegment(plan.first, position, crc, derived, keys)
+    return WrittenSegment(plan.first, position, written.crc, derived, keys)
 
 
-def _kept_records(
+def _write_part(
     files: RestoringFiles,
     task: Task,
     staged: Path,
@@ -135,8 +144,9 @@ def _kept_records(
     begins: Mapping[Key, int],
     follower: SegmentFollower,
     writer: DirectWriter,
-) -> Iterator[Bytes]:
-    """Yields what stays of a part, as it is in its new place, in the memory of the writer."""
+    written: WrittenBytes,
+) -> None:
+    """Puts what stays of a part, as it is in its new place, into the memory of the writer."""
     facts, names = read_facts(files, task, part, staged)
     verdicts = np.frombuffer(read_all(files, verdicts_path(staged, part)), np.int8)
     begin_of = np.array([begins.get(key, 0) for key in names], np.int64)
@@ -154,8 +164,8 @@ def _kept_records(
                 source, source_phy_offset, starts, sizes[rows], replaced[rows], MARK, follower.end, target
             )
             reader.let_go(int(places[rows][0]), int(places[rows][-1]))
+            written.note(records.data.cast("B"))
             follower.note(records)
-            yield records
 
 
 def _steps(places: Ints) -> Iterator[slice]:

@@ -12,6 +12,7 @@ from seglog.storage.files.copies import copy_file as copy_file
 from seglog.storage.files.copies import copy_tree as copy_tree
 from seglog.storage.files.copies import link_or_copy as link_or_copy
 from seglog.storage.files.copies import remove_tree as remove_tree
+from seglog.storage.files.direct_reader import DirectReader as DirectReader
 from seglog.storage.files.direct_writer import DirectWriter as DirectWriter
 from seglog.storage.files.file_kinds import FILE as FILE
 from seglog.storage.files.file_kinds import FOLDER as FOLDER

@@ -5,29 +5,22 @@ pays for pages: 2.4 CPU seconds a GiB on a virtual machine that gives free memor
 0.15 past the cache. Memory is aligned for ``O_DIRECT``, and a thread writes one part of it while the next is
 filled.
 
-Source: ``open(2)``, NOTES on ``O_DIRECT``. A file system that does not know it is written to as any other.
+A file system that does not know ``O_DIRECT`` is written to as any other. Nothing here proves that the file
+holds what was filled in: the caller takes sums of that, and compares them with what a
+:class:`~seglog.storage.files.direct_reader.DirectReader` finds on the disk.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import mmap
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from seglog.storage.files.direct_mode import BLOCK_BYTES, STEP_BYTES, DirectMode, aligned_memory
 from seglog.storage.files.files import OpenFile
-
-STEP_BYTES: Final = 4 << 20
-"""Written at a time: disks of virtual machines take 1 MiB at half the rate."""
-_BLOCK_BYTES: Final = 4096
-"""What memory, lengths and places are aligned to; disks ask for 512 or this."""
-_O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
 
 
 class DirectWriter:
@@ -44,12 +37,11 @@ class DirectWriter:
     def __init__(self, file: OpenFile, step_bytes: int = STEP_BYTES) -> None:
         self._file = file
         self._step_bytes = step_bytes
-        self._buffers = [_aligned(2 * step_bytes), _aligned(2 * step_bytes)]
+        self._buffers = [aligned_memory(2 * step_bytes), aligned_memory(2 * step_bytes)]
         self._begin = 0  # of what the first of the buffers holds, in the file
         self._written: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "seglog-writes")
-        self._is_direct = False
-        self._may_be_direct = bool(_O_DIRECT) and file.descriptor >= 0
+        self._mode = DirectMode(file)
         self.end = 0
 
     def __enter__(self) -> Self:
@@ -73,7 +65,7 @@ class DirectWriter:
             self._turn()
         used = self.end - self._begin
         if used + size_bytes > len(self._buffers[0]):
-            grown = _aligned(-(-(used + size_bytes) // _BLOCK_BYTES) * _BLOCK_BYTES)
+            grown = aligned_memory(-(-(used + size_bytes) // BLOCK_BYTES) * BLOCK_BYTES)
             grown[:used] = self._buffers[0][:used]
             self._buffers[0] = grown
         self.end += size_bytes
@@ -89,7 +81,7 @@ class DirectWriter:
         if self.end - self._begin >= self._step_bytes:
             self._turn()
         self._wait()
-        self._set_direct(on=False)
+        self._mode.set(on=False)
         self._file.write_at(self._buffers[0][: self.end - self._begin].data, self._begin)
         self._begin = self.end
 
@@ -97,7 +89,7 @@ class DirectWriter:
         """Has whole blocks written beside the caller, who goes on in the other memory."""
         self._wait()
         used = self.end - self._begin
-        whole = used // _BLOCK_BYTES * _BLOCK_BYTES
+        whole = used // BLOCK_BYTES * BLOCK_BYTES
         full, free = self._buffers
         free[: used - whole] = full[whole:used]
         self._written = self._thread.submit(self._write, full[:whole].data, self._begin)
@@ -105,34 +97,9 @@ class DirectWriter:
         self._begin += whole
 
     def _write(self, data: memoryview, position: int) -> None:
-        if self._may_be_direct and not self._is_direct:
-            self._set_direct(on=True)
-        try:
-            self._file.write_at(data, position)
-        except OSError as error:
-            if not self._is_direct or error.errno != errno.EINVAL:
-                raise
-            self._set_direct(on=False)  # it took the flag, and not the write
-            self._may_be_direct = False
-            self._file.write_at(data, position)
-
-    def _set_direct(self, *, on: bool) -> None:
-        if not self._may_be_direct or on == self._is_direct:
-            return
-        flags = fcntl.fcntl(self._file.descriptor, fcntl.F_GETFL)
-        try:
-            fcntl.fcntl(self._file.descriptor, fcntl.F_SETFL, flags | _O_DIRECT if on else flags & ~_O_DIRECT)
-        except OSError:
-            self._may_be_direct = False
-        else:
-            self._is_direct = on
+        self._mode.call(lambda: self._file.write_at(data, position))
 
     def _wait(self) -> None:
         written, self._written = self._written, None
         if written is not None:
             written.result()
-
-
-def _aligned(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Returns memory that begins with a page."""
-    return np.frombuffer(mmap.mmap(-1, size_bytes), np.uint8)

@@ -3,7 +3,8 @@
 Who writes a log verifies each record in the memory that goes to the file, and leaves its row here. An audit
 of what was written then has the rows and keys without reading the log again, and holds queues and index
 against them as after any walk. It reads the file itself at the edges of each group of records, and from the
-last of them on. A log that is written past the system's cache would have to come back from the disk for more.
+last of them on. That the file has every byte between as it was verified is up to who wrote it: a compaction
+reads each segment back, in the task that wrote it.
 
 Beside the rows of each segment lie its keys (``KEY_ROW``) and its marks: where a group of records ends. No
 group reaches over a border of :data:`~seglog.storage.splits.splits.DEFAULT_SPLIT_BYTES`.

@@ -84,7 +84,8 @@ def test_the_report_is_that_of_a_walk(made):
     assert report.records == 900
 
 
-def test_what_is_known_is_not_read_again(made):
+def test_bytes_within_groups_are_left_to_who_wrote_them(made):
+    # A compaction reads them back: tests/spark/compact/test_written_bytes.py.
     root, known, firsts = made
     with (root / "commitlog" / segment_file_name(firsts[0])).open("r+b") as file:
         file.seek(SPLIT_BYTES // 2)

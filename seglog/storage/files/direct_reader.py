@@ -1,0 +1,66 @@
+"""Reads a long file from the disk, not from the system's cache, where that can be done.
+
+Who compares a file with what was to be written into it wants to see what the disk has. A file system that
+does not know ``O_DIRECT`` is asked to forget the pages of the file first; one without a disk keeps them.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Final, Self
+
+from seglog.storage.files.direct_mode import BLOCK_BYTES, STEP_BYTES, DirectMode, aligned_memory
+from seglog.storage.files.files import OpenFile
+
+_FORGET: Final = getattr(os, "posix_fadvise", None)
+
+
+class DirectReader:
+    """Reads a file. One thread at a time.
+
+    Args:
+        file: The file, synced; the caller closes it.
+        step_bytes: How much is read at a time, a multiple of 4096 and not 4096 itself.
+    """
+
+    def __init__(self, file: OpenFile, step_bytes: int = STEP_BYTES) -> None:
+        self._file = file
+        self._memory = aligned_memory(step_bytes)
+        self._mode = DirectMode(file)
+        self._blocks_end = file.size_bytes // BLOCK_BYTES * BLOCK_BYTES
+        self._is_forgotten = _FORGET is None or file.descriptor < 0
+
+    def __enter__(self) -> Self:
+        """Returns itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves the file to be read as any other."""
+        self._mode.set(on=False)
+
+    def read(self, start: int, end: int) -> memoryview:
+        """Returns the bytes from ``start`` on: up to ``end``, or as many as are read at a time.
+
+        They are valid until the next call; none are returned at the end of the file.
+
+        Raises:
+            OSError: The disk does not give them.
+        """
+        begin = start - start % BLOCK_BYTES
+        size = min(-(-(end - begin) // BLOCK_BYTES) * BLOCK_BYTES, len(self._memory))
+        if begin < self._blocks_end:
+            size = min(size, self._blocks_end - begin)
+            count = self._mode.call(lambda: self._fill(begin, size))
+        else:  # less than a block, at the end of a file of odd length
+            self._mode.set(on=False)
+            count = self._fill(begin, size)
+        return self._memory.data[start - begin : max(0, min(count, end - begin))]
+
+    def _fill(self, begin: int, size: int) -> int:
+        if not self._mode.is_on and not self._is_forgotten:
+            os.posix_fadvise(self._file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            self._is_forgotten = True
+        return self._file.read_into(self._memory.data[:size], begin)
