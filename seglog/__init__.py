@@ -11,12 +11,15 @@ from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.broker.broker import Broker
+    from seglog.client.client import Client
     from seglog.client.links.local_link import LocalLink
     from seglog.clock import Clock, SystemClock, VirtualClock
     from seglog.consumer.listener import Consume, ConsumeFrom
     from seglog.consumer.orderly import OrderlyConsumer
+    from seglog.consumer.push import PushConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import Producer
+    from seglog.remoting.subscription import Subscription
     from seglog.storage.format.get_status import GetStatus
     from seglog.storage.format.record.message import Message
     from seglog.storage.reads.get import GetResult
@@ -28,6 +31,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Broker",
+    "Client",
     "Clock",
     "Consume",
     "ConsumeFrom",
@@ -40,7 +44,9 @@ __all__ = [
     "NewMessage",
     "OrderlyConsumer",
     "Producer",
+    "PushConsumer",
     "SeglogError",
+    "Subscription",
     "SystemClock",
     "VirtualClock",
     "__version__",
@@ -50,6 +56,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Broker": "broker.broker",
+        "Client": "client.client",
         "Clock": "clock",
         "SystemClock": "clock",
         "VirtualClock": "clock",
@@ -65,6 +72,8 @@ __getattr__ = lazy_exports(
         "NewMessage": "storage.writes.values",
         "OrderlyConsumer": "consumer.orderly",
         "Producer": "producer.producer",
+        "PushConsumer": "consumer.push",
+        "Subscription": "remoting.subscription",
     },
 )
 

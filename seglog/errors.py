@@ -407,6 +407,14 @@ class CannotConnectError(SeglogError):
         self.address = address
 
 
+class BrokerNotFoundError(SeglogError):
+    """No route says where a broker is."""
+
+    exit_code = 48
+    is_retryable = True
+    help = "check that the broker is registered at the name server; routes are asked for every 30 s"
+
+
 class ClientClosedError(SeglogError):
     """A client was used that was closed, or whose process or event loop is another one by now."""
 

@@ -14,20 +14,23 @@ the broker.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, Unpack
 
 from typing_extensions import override
 
 from seglog.broker.access import Before
 from seglog.broker.broker import Broker
 from seglog.broker.settings import BrokerConfig
+from seglog.client.connect import make_client
+from seglog.client.home import start, wait_for
 from seglog.client.links import LocalLink
 from seglog.clock import VirtualClock
+from seglog.consumer.consumer import ConsumerOptions
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
+from seglog.consumer.settings import Wanted
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.files import DiskUsage, StoreRoot
@@ -106,29 +109,22 @@ class VirtualBroker(Broker):
     def consumer(
         self,
         group: str,
-        subscription: str | Mapping[str, str],
+        subscription: Wanted,
         listener: Listener,
-        *,
-        max_reconsume_times: int | None = None,
+        **options: Unpack[ConsumerOptions],
     ) -> OrderlyConsumer:
-        """Returns a new member of a group, which consumes from the first message on when it is stepped.
+        """Returns a new member of a group, which consumes from the first message on.
+
+        Once it is started it does so in :meth:`advance`; ``run_until_idle`` starts it too.
 
         Args:
             group: As for :class:`~seglog.consumer.orderly.OrderlyConsumer`.
             subscription: Likewise.
             listener: Likewise.
-            max_reconsume_times: Likewise.
+            options: Likewise.
         """
-        link = self.link()
-        return OrderlyConsumer(
-            link,
-            group,
-            subscription,
-            listener,
-            client_id=link.client_id,
-            consume_from=ConsumeFrom.FIRST,
-            max_reconsume_times=max_reconsume_times,
-        )
+        options = {"consume_from": ConsumeFrom.FIRST, **options}
+        return OrderlyConsumer(self.link(), group, subscription, listener, **options)
 
     def messages(self, topic: str) -> list[Message]:
         """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
@@ -152,4 +148,7 @@ class VirtualBroker(Broker):
         Raises:
             ProtocolError: The broker refuses.
         """
-        SendBack(self.link(), group, self._clock).retry_later(message, delay_level)
+        with make_client(self.link()) as client:
+            client.routes.to_read(message.topic)
+            sending = SendBack(client, group).retry_later(message, self.config.broker_name, delay_level)
+            wait_for(client.home, start(client.home, sending, "a message that is sent back"))

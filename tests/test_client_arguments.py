@@ -7,6 +7,7 @@ import inspect
 import math
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
 from seglog.broker.settings.config import BrokerConfig, GuardPolicy
 from seglog.clock import VirtualClock
+from seglog.consumer.consumer import ConsumerOptions
 from seglog.consumer.listener import Consume
+from seglog.consumer.settings import ConsumerSettings
 from seglog.errors import InvalidArgumentError
 from seglog.testing import VirtualBroker
 from tests.support.machine.fast_paths import fast_paths_of
@@ -97,14 +100,17 @@ CONSUMER = {
     "group": (*NO_TEXTS, ""),
     "subscription": (5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}),
     "listener": (5, None, "seen"),
-    "client_id": NO_TEXTS,
-    "members": (5, "one", b"one", [5]),
     "consume_from": ("FIRST", "", 5, None, Durability.SYNC),
     "pull_count": (*NO_COUNTS, 0),
     "pull_bytes": (*NO_COUNTS, 0),
     "suspend_ms": (*NO_TIMES, -1),
-    "max_reconsume_times": NO_COUNTS,
-    "clock": NO_CLOCKS,
+    "max_reconsume_times": (*(each for each in NO_COUNTS if each != -1), -2),
+    "threads": (*NO_COUNTS, 0, 1_001),
+    "max_span": (*NO_COUNTS, 0, 65_536),
+    "max_cached": (*NO_COUNTS, 0, 65_536),
+    "max_cached_bytes": (*NO_COUNTS, (1 << 20) - 1, (1 << 30) + 1),
+    "pull_interval_ms": (*NO_COUNTS, 65_536),
+    "strategy": (5, "AVG", None),
 }
 CLIENT_WORDS = WORDS | {"queue_id": "queue_id|no queue", "subscription": "subscription|no tag|topic"}
 
@@ -184,14 +190,16 @@ def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _messag
 
 def test_the_tables_have_every_argument_of_clients_and_brokers():
     taken: dict[str, tuple[Callable[..., object], AbstractSet[str]]] = {
-        "producer": (Producer, PRODUCER.keys() | {"link"}),
+        "producer": (Producer, PRODUCER.keys() | {"target"}),
         "send": (Producer.send, SEND.keys() | {"self"}),
         "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
-        "consumer": (OrderlyConsumer, CONSUMER.keys() | {"link"}),
         "open": (Broker.open, BROKER.keys()),
     }
     for name, (call, expected) in taken.items():
         assert set(inspect.signature(call).parameters) == expected, name
+    options = ConsumerOptions.__annotations__.keys()
+    assert options | {"group", "subscription", "listener"} == CONSUMER.keys()
+    assert options == {field.name for field in fields(ConsumerSettings)} - {"group", "subscriptions"}
 
 
 def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):

@@ -1,23 +1,26 @@
-"""Which queues a topic has, asked from the broker and kept for a while.
+"""Which queues a topic has and where its brokers are, asked from a name server and kept for a while.
 
 A producer's route for a topic that does not exist is that of TBW102 with at most the queues that the
 producer would create: the broker makes the topic with the first send.
 
-Source: ``MQClientInstance.java updateTopicRouteInfoFromNameServer, topicRouteData2TopicPublishInfo``.
+Source: ``MQClientInstance.java updateTopicRouteInfoFromNameServer, topicRouteData2TopicPublishInfo,
+findBrokerAddressInSubscribe``.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from seglog.client.home.flows import until
 from seglog.client.links.link import Link
 from seglog.clock import Clock
 from seglog.errors import RemoteProtocolError
 from seglog.remoting.bodies import TopicRouteBody
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, expect_body
+from seglog.remoting.command import Request, Response, expect_body
 from seglog.remoting.headers import GetRouteInfoHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.topics import PERM_READ, PERM_WRITE
@@ -27,75 +30,163 @@ REFRESH_MS: Final = 30_000
 """``pollNameServerInterval``."""
 NEW_TOPIC_QUEUE_NUMS: Final = 4
 """``defaultTopicQueueNums`` of a producer."""
+MASTER: Final = 0
+"""Broker id of the one that takes writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    route: TopicRouteBody | None
+    route: TopicRouteBody
     fresh_until_ms: float
     to_publish: tuple[MessageQueue, ...]
     to_read: tuple[MessageQueue, ...]
 
 
 class Routes:
-    """Routes of topics. Any thread may call it.
+    """Routes of topics, for all producers and consumers of a client. Any thread may call it.
 
     Args:
         link: Whom to ask.
         clock: Its monotonic time ages what is known.
-        new_topic_queue_nums: Queues of topics that do not exist yet, at most.
     """
 
-    def __init__(self, link: Link, clock: Clock, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS) -> None:
+    def __init__(self, link: Link, clock: Clock) -> None:
         self._link = link
         self._clock = clock
-        self._new_topic_queue_nums = new_topic_queue_nums
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
+        self._addresses: dict[str, Mapping[int, str]] = {}
 
-    def to_publish(self, topic: str) -> tuple[MessageQueue, ...]:
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics whose routes are known."""
+        return tuple(self._known)
+
+    def brokers(self) -> Mapping[str, Mapping[int, str]]:
+        """Returns the addresses of all brokers that any route names, by name and broker id."""
+        with self._lock:
+            return dict(self._addresses)
+
+    def address_of(self, broker_name: str, broker_id: int = MASTER) -> str | None:
+        """Returns where a broker is, None if no route says; of a slave that is gone, where its master is."""
+        addresses = self._addresses.get(broker_name)
+        if not addresses:
+            return None
+        return addresses.get(broker_id) or addresses.get(MASTER) or next(iter(addresses.values()))
+
+    def to_publish(
+        self, topic: str, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS
+    ) -> tuple[MessageQueue, ...]:
         """Returns the queues that messages can be sent to, those of a future topic included.
+
+        Where nothing fresh is known the calling thread asks, and waits for the answer.
+
+        Args:
+            topic: The topic.
+            new_topic_queue_nums: Queues of a topic that does not exist yet, at most.
 
         Raises:
             RemoteProtocolError: There is none: no such topic and none can be made, or it is not writable.
         """
-        queues = self._get(topic).to_publish
-        if queues:
-            return queues
-        raise RemoteProtocolError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} has no queue to write to")
+        known = self._fresh(topic)
+        if known is None:
+            known = self._learn(topic, self._ask(topic))
+        if known is not None:
+            return self._checked(topic, known.to_publish)
+        model = _route_of(self._ask(AUTO_CREATE_TOPIC))
+        return self._checked(topic, self._of_model(model, topic, new_topic_queue_nums))
 
     def to_read(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the queues that can be read, in RocketMQ's order; none for an unknown topic."""
-        return self._get(topic).to_read
+        known = self._fresh(topic)
+        if known is None:
+            known = self._learn(topic, self._ask(topic))
+        return () if known is None else known.to_read
+
+    def known_to_read(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the same by what is known, however old that is, without asking."""
+        known = self._known.get(topic)
+        return () if known is None else known.to_read
+
+    def known_to_publish(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues that can be written to in the same way; none for a topic that does not exist."""
+        known = self._known.get(topic)
+        return () if known is None else known.to_publish
+
+    async def refresh(self, topic: str) -> bool:
+        """Asks for a route; a flow awaits it. Returns whether the topic has one.
+
+        Raises:
+            SeglogError: There is no answer, or a refusal; what was known stays.
+        """
+        answer = await until(self._link.ask(_request(topic)))
+        return self._learn(topic, answer) is not None
+
+    async def ask_to_publish(
+        self, topic: str, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS
+    ) -> tuple[MessageQueue, ...]:
+        """Returns what :meth:`to_publish` does; a flow awaits it.
+
+        Raises:
+            SeglogError: As :meth:`to_publish`, or there is no answer.
+        """
+        if self._fresh(topic) is None and not await self.refresh(topic):
+            model = _route_of(await until(self._link.ask(_request(AUTO_CREATE_TOPIC))))
+            return self._checked(topic, self._of_model(model, topic, new_topic_queue_nums))
+        return self._checked(topic, self.known_to_publish(topic))
 
     def forget(self, topic: str) -> None:
         """Makes the next call ask again: the broker has answered that the route is wrong."""
         with self._lock:
             self._known.pop(topic, None)
 
-    def _get(self, topic: str) -> _Known:
+    def _fresh(self, topic: str) -> _Known | None:
         known = self._known.get(topic)
-        if known is None or self._clock.monotonic_ms() >= known.fresh_until_ms:
-            known = self._ask(topic)
-            with self._lock:
-                self._known[topic] = known
+        return known if known is not None and self._clock.monotonic_ms() < known.fresh_until_ms else None
+
+    def _ask(self, topic: str) -> Response:
+        return self._link.invoke(_request(topic))
+
+    def _learn(self, topic: str, answer: Response) -> _Known | None:
+        """Keeps a route; of a topic that does not exist nothing is kept: it may with the next send."""
+        route = _route_of(answer)
+        if route is None:
+            self.forget(topic)
+            return None
+        fresh_until_ms = self._clock.monotonic_ms() + REFRESH_MS
+        known = _Known(route, fresh_until_ms, _writable(route, topic), _readable(route, topic))
+        with self._lock:
+            self._known[topic] = known
+            self._note_brokers(route)
         return known
 
-    def _ask(self, topic: str) -> _Known:
-        route = self._fetch(topic)
-        if route is not None:
-            fresh_until_ms = self._clock.monotonic_ms() + REFRESH_MS
-            return _Known(route, fresh_until_ms, _writable(route, topic), _readable(route, topic))
-        # Nothing is kept of a topic that does not exist: it may with the next send.
-        model = self._fetch(AUTO_CREATE_TOPIC)
-        queues = () if model is None else _writable(model, topic, self._new_topic_queue_nums)
-        return _Known(None, 0.0, queues, ())
+    def _checked(self, topic: str, queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue, ...]:
+        if queues:
+            return queues
+        raise RemoteProtocolError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} has no queue to write to")
 
-    def _fetch(self, topic: str) -> TopicRouteBody | None:
-        response = self._link.invoke(Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic)))
-        if response.code is ResponseCode.TOPIC_NOT_EXIST:
-            return None
-        return expect_body(response, TopicRouteBody)
+    def _of_model(
+        self, model: TopicRouteBody | None, topic: str, most_queues: int
+    ) -> tuple[MessageQueue, ...]:
+        if model is None:
+            return ()
+        with self._lock:
+            self._note_brokers(model)
+        return _writable(model, topic, most_queues)
+
+    def _note_brokers(self, route: TopicRouteBody) -> None:
+        for broker in route.brokers:
+            self._addresses[broker.broker_name] = dict(broker.broker_addresses)
+
+
+def _request(topic: str) -> Request:
+    return Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic))
+
+
+def _route_of(answer: Response) -> TopicRouteBody | None:
+    if answer.code is ResponseCode.TOPIC_NOT_EXIST:
+        return None
+    return expect_body(answer, TopicRouteBody)
 
 
 def _writable(route: TopicRouteBody, topic: str, limit: int | None = None) -> tuple[MessageQueue, ...]:

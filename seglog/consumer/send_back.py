@@ -13,11 +13,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from seglog.client.links import Link
-from seglog.client.routes import Routes
-from seglog.clock import Clock
-from seglog.errors import ProtocolError, RemoteProtocolError
-from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.client.client import Client
+from seglog.consumer.brokers import Brokers, check
+from seglog.errors import SeglogError
+from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendBackHeader, SendMessageHeader
 from seglog.storage.format.names import RETRY_PREFIX
@@ -35,31 +34,30 @@ _log = logging.getLogger(__name__)
 
 
 class SendBack:
-    """Gives messages of one group back.
+    """Gives messages of one group back. Its flows run on the client's home.
 
     Args:
-        link: To the broker.
+        client: Whose routes, clock and link.
         group: Whose retry topic.
-        clock: Stamps what is sent anew.
         max_reconsume_times: Failures after which a message is a dead letter; None for the group's own number.
     """
 
-    def __init__(self, link: Link, group: str, clock: Clock, max_reconsume_times: int | None = None) -> None:
-        self._link = link
+    def __init__(self, client: Client, group: str, max_reconsume_times: int | None = None) -> None:
+        self._client = client
+        self._brokers = Brokers(client)
         self._group = group
-        self._clock = clock
         self._max_reconsume_times = max_reconsume_times
-        self._routes = Routes(link, clock)
 
-    def retry_later(self, message: Message, delay_level: int = 0) -> None:
+    async def retry_later(self, message: Message, broker_name: str, delay_level: int = 0) -> None:
         """Has a message tried again.
 
         Args:
             message: As it was pulled.
+            broker_name: The broker that has it.
             delay_level: How long to wait; 0 for longer after every failure, below 0 for a dead letter now.
 
         Raises:
-            ProtocolError: The message could be sent neither back nor anew.
+            SeglogError: The message could be sent neither back nor anew.
         """
         header = SendBackHeader(
             message.phy_offset,
@@ -70,12 +68,12 @@ class SendBack:
             max_reconsume_times=self._max_reconsume_times,
         )
         try:
-            self._invoke(Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
-        except ProtocolError as error:
+            await self._brokers.order(broker_name, Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
+        except SeglogError as error:
             _log.warning("message %s is sent anew: %s", message.message_id, error)
-            self.send_anew(message, message.reconsume_times + 1)
+            await self.send_anew(message, message.reconsume_times + 1)
 
-    def send_anew(self, message: Message, failures: int) -> None:
+    async def send_anew(self, message: Message, failures: int) -> None:
         """Sends a message to the retry topic as a new one.
 
         Args:
@@ -83,7 +81,7 @@ class SendBack:
             failures: How often it has failed.
 
         Raises:
-            ProtocolError: The broker refuses, or there is no answer.
+            SeglogError: The broker refuses, or there is no answer.
         """
         most = ENDLESS if self._max_reconsume_times is None else self._max_reconsume_times
         found = dict(message.properties)
@@ -97,7 +95,7 @@ class SendBack:
             props.DELAY: str(FIRST_LEVEL + message.reconsume_times),
         }
         topic = f"{RETRY_PREFIX}{self._group}"
-        queue = self._routes.to_publish(topic)[0]
+        queue = (await self._client.routes.ask_to_publish(topic))[0]
         header = SendMessageHeader(
             PRODUCER_GROUP,
             topic,
@@ -105,16 +103,12 @@ class SendBack:
             1,
             queue.queue_id,
             message.sys_flag & (flags.COMPRESSED | flags.COMPRESSION_MASK),
-            self._clock.now_ms(),
+            self._client.clock.now_ms(),
             message.flag,
             props.encode_properties(found),
             failures,
             max_reconsume_times=self._max_reconsume_times,
             broker_name=queue.broker_name,
         )
-        self._invoke(Request(RequestCode.SEND_MESSAGE_V2, header, message.body))
-
-    def _invoke(self, request: Request) -> None:
-        response = self._link.invoke(request)
-        if response.code is not ResponseCode.SUCCESS:
-            raise RemoteProtocolError(response.code, response.remark or response.code.name)
+        sent = Request(RequestCode.SEND_MESSAGE_V2, header, message.body)
+        check(await self._brokers.ask(queue.broker_name, sent))

@@ -1,6 +1,6 @@
 """Producer: sends messages and says where each went.
 
-    producer = Producer(link, "orders-service")
+    producer = Producer(broker, "orders-service")      # or Producer("127.0.0.1:9876", ...)
     sent = producer.send("orders", b"42 apples", tags="fruit", sharding_key="customer-7")
 
 A send returns when the broker has stored the message as durably as it is set to; everything else is an
@@ -11,6 +11,7 @@ Source: ``DefaultMQProducerImpl.java sendKernelImpl``, ``Message.java``.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -20,6 +21,7 @@ from seglog.arguments import (
     MAX_I32,
     MIN_I32,
     as_body,
+    as_doing,
     as_flag,
     as_int,
     as_kind,
@@ -27,10 +29,16 @@ from seglog.arguments import (
     as_timeout_ms,
     refusal,
 )
-from seglog.client.links import Link, clock_for
-from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS, Routes
-from seglog.clock import Clock
-from seglog.errors import InvalidArgumentError, LocalProtocolError, RemoteProtocolError
+from seglog.client.connect import Target, client_for
+from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
+from seglog.clock import CLOCK_CALLS, Clock
+from seglog.errors import (
+    BrokerNotFoundError,
+    InvalidArgumentError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    SeglogError,
+)
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
 from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
 from seglog.remoting.bodies import BatchMessage, MessageBatch
@@ -47,15 +55,35 @@ from seglog.storage.writes import Durability, NewMessage
 
 SHARDING_KEY: Final = "__SHARDINGKEY"
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+RETRIES: Final = 2
+"""``retryTimesWhenSendFailed``."""
+RETRIED: Final = frozenset(
+    (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    )
+)
+"""``retryResponseCodes``, and what a broker says that is about to stop."""
+
+_log = logging.getLogger(__name__)
 
 
 class Producer:
-    """Sends through a link. Any thread may call it; use it in a ``with`` statement or just let it go.
+    """Sends messages. Any thread may call it; close it, or use it in a ``with`` statement.
+
+    A send that is not answered, or refused for a reason that may pass, is tried again, twice at most, and at
+    another broker where there are several; so a message may be stored twice, with one id.
 
     Args:
-        link: To the broker.
+        target: A broker in this process, the address of a name server, or a Client that is shared.
         group: Which application sends.
-        clock: Stamps the messages and ages the routes; as for a consumer if it is not given.
+        clock: Stamps the messages; that of the client if it is not given.
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
         first_turn: Which queue has the first turn; any by default.
@@ -63,7 +91,7 @@ class Producer:
 
     def __init__(
         self,
-        link: Link,
+        target: Target,
         group: str = DEFAULT_GROUP,
         *,
         clock: Clock | None = None,
@@ -74,14 +102,17 @@ class Producer:
         as_int("new_topic_queue_nums", new_topic_queue_nums, 1, MAX_I32)
         if first_turn is not None:
             as_int("first_turn", first_turn, 0)
-        self._link = link
         self._group = check_group(group)
-        self._clock = clock_for(link, clock)
+        if clock is not None:
+            as_doing("clock", clock, CLOCK_CALLS, "a clock")
+        self._client, self._is_own = client_for(target)
+        self._clock = self._client.clock if clock is None else clock
         self._ids = UniqueIds(self._clock) if ids is None else as_kind("ids", UniqueIds, ids)
         self._new_topic_queue_nums = new_topic_queue_nums
-        self._routes = Routes(link, self._clock, new_topic_queue_nums)
+        self._routes = self._client.routes
         self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
         self._is_closed = False
+        self._client.add_producer(self._group)
 
     def __enter__(self) -> Self:
         return self
@@ -92,8 +123,14 @@ class Producer:
         self.close()
 
     def close(self) -> None:
-        """Refuses further sends; the link is its owner's and stays open."""
+        """Refuses further sends; a client that it has made ends with it. A second call does nothing."""
+        if self._is_closed:
+            return
         self._is_closed = True
+        if self._is_own:
+            self._client.close()
+        else:
+            self._client.remove_producer(self._group)
 
     def send(
         self,
@@ -125,7 +162,7 @@ class Producer:
             wait_for_disk: False lets a broker that syncs every message answer before it has.
             delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h.
             ttl_ms: After this time consumers pass the message; 0 for never.
-            timeout_ms: As for ``Link.invoke``.
+            timeout_ms: As for ``BrokerLink.invoke``.
 
         Raises:
             LocalProtocolError: The producer was closed.
@@ -139,7 +176,6 @@ class Producer:
         delay_level, ttl_ms = as_int("delay_level", delay_level, 0), as_int("ttl_ms", ttl_ms, 0)
         as_flag("wait_for_disk", wait_for_disk)
         _check_timeout(timeout_ms)
-        queue = self._choose(topic, queue_id, sharding_key)
         found = self._properties(tags, keys, properties, sharding_key)
         if not wait_for_disk:
             found[props.WAIT] = "false"
@@ -147,8 +183,8 @@ class Producer:
             found[props.DELAY] = str(delay_level)
         if ttl_ms > 0:
             found[props.TTL] = str(ttl_ms)
-        header = self._header(queue, flag, props.encode_properties(found, is_new=True))
-        status, answer = self._invoke(RequestCode.SEND_MESSAGE_V2, header, body, timeout_ms)
+        raw = props.encode_properties(found, is_new=True)
+        queue, status, answer = self._send(topic, queue_id, sharding_key, flag, raw, body, timeout_ms)
         if answer.queue_id != queue.queue_id:
             queue = MessageQueue(topic, queue.broker_name, answer.queue_id)
         return SendResult(
@@ -186,7 +222,6 @@ class Producer:
             raise refusal("messages", messages, "at least one message")
         as_flag("wait_for_disk", wait_for_disk)
         _check_timeout(timeout_ms)
-        queue = self._choose(topic, queue_id, sharding_key)
         batch: list[BatchMessage] = []
         ids: list[str] = []
         for item in messages:
@@ -200,8 +235,8 @@ class Producer:
                 raise InvalidArgumentError(f"messages[{len(batch)}]: {error}", help=error.help) from error
             ids.append(found[props.UNIQ_KEY])
         raw = b"" if wait_for_disk else props.encode_properties({props.WAIT: "false"})
-        header = self._header(queue, 0, raw, is_batch=True)
-        status, answer = self._invoke(RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch(batch), timeout_ms)
+        whole = MessageBatch(batch)
+        queue, status, answer = self._send(topic, queue_id, sharding_key, 0, raw, whole, timeout_ms)
         return BatchSendResult(
             status,
             tuple(ids),
@@ -219,14 +254,43 @@ class Producer:
         """
         return self._routes.to_publish(as_text("topic", topic))
 
-    def _choose(self, topic: str, queue_id: int | None, sharding_key: str | None) -> MessageQueue:
+    def _send(
+        self,
+        topic: str,
+        queue_id: int | None,
+        sharding_key: str | None,
+        flag: int,
+        raw: bytes,
+        body: Body,
+        timeout_ms: int | None,
+    ) -> tuple[MessageQueue, SendStatus, SendMessageResponseHeader]:
+        """Sends until a broker has stored it; to a queue that was chosen it is sent once, as in Java."""
+        left = 0 if queue_id is not None or sharding_key is not None else RETRIES
+        failed: str | None = None
+        while True:
+            queue = self._choose(topic, queue_id, sharding_key, failed)
+            request = self._request(queue, flag, raw, body)
+            try:
+                return queue, *self._invoke(request, queue, timeout_ms)
+            except SeglogError as error:
+                if not left or not _may_pass(error):
+                    raise
+                _log.warning("a message of topic %s is sent again: %s", topic, error)
+            left -= 1
+            failed = queue.broker_name
+
+    def _choose(
+        self, topic: str, queue_id: int | None, sharding_key: str | None, failed: str | None
+    ) -> MessageQueue:
         if self._is_closed:
             raise LocalProtocolError("the producer was closed", help="make a new one")
-        queues = self._routes.to_publish(as_text("topic", topic))
+        queues = self._routes.to_publish(as_text("topic", topic), self._new_topic_queue_nums)
         if queue_id is not None:
             return by_id(queues, as_int("queue_id", queue_id))
         if sharding_key is not None:
             return by_key(queues, as_text("sharding_key", sharding_key))
+        if failed is not None:
+            queues = tuple(queue for queue in queues if queue.broker_name != failed) or queues
         return self._turns.next(queues)
 
     def _properties(
@@ -236,6 +300,8 @@ class Producer:
         properties: Mapping[str, str] | None,
         sharding_key: str | None,
     ) -> dict[str, str]:
+        if sharding_key is not None:
+            as_text("sharding_key", sharding_key)
         found = all_properties(tags, keys, properties)
         if sharding_key is not None:
             found[SHARDING_KEY] = sharding_key
@@ -243,10 +309,9 @@ class Producer:
             found[props.UNIQ_KEY] = self._ids.next()
         return found
 
-    def _header(
-        self, queue: MessageQueue, flag: int, raw: bytes, *, is_batch: bool = False
-    ) -> SendMessageHeader:
-        return SendMessageHeader(
+    def _request(self, queue: MessageQueue, flag: int, raw: bytes, body: Body) -> Request:
+        is_batch = isinstance(body, MessageBatch)
+        header = SendMessageHeader(
             self._group,
             queue.topic,
             AUTO_CREATE_TOPIC,
@@ -259,17 +324,28 @@ class Producer:
             is_batch=is_batch,
             broker_name=queue.broker_name,
         )
+        return Request(
+            RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2, header, body
+        )
 
     def _invoke(
-        self, code: RequestCode, header: SendMessageHeader, body: Body, timeout_ms: int | None
+        self, request: Request, queue: MessageQueue, timeout_ms: int | None
     ) -> tuple[SendStatus, SendMessageResponseHeader]:
-        response = self._link.invoke(Request(code, header, body), timeout_ms)
+        address = self._routes.address_of(queue.broker_name)
+        if address is None:
+            raise BrokerNotFoundError(f"no route says where broker {queue.broker_name} is")
+        response = self._client.link.invoke(request, timeout_ms, address)
         end = response.code
         status = SendStatus.SEND_OK if end is ResponseCode.SUCCESS else STATUS_OF.get(end)
         if status is None:
-            self._routes.forget(header.topic)
+            self._routes.forget(queue.topic)
             raise RemoteProtocolError(end, response.remark or end.name)
         return status, expect_header(response, SendMessageResponseHeader)
+
+
+def _may_pass(error: SeglogError) -> bool:
+    """Returns whether a send that failed so is tried again."""
+    return error.code in RETRIED if isinstance(error, RemoteProtocolError) else error.is_retryable
 
 
 def _check_timeout(timeout_ms: int | None) -> None:

@@ -9,15 +9,16 @@ from typing import Unpack
 import pytest
 
 from seglog.broker.broker import Broker
-from seglog.client.links.link import Link
+from seglog.client.connect import Target
 from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
+from seglog.consumer.consumer import ConsumerOptions
 from seglog.consumer.listener import Consume, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
-from tests.support.consumers import ConsumerOptions, NewConsumer, Send
+from tests.support.consumers import NewConsumer, Send
 
 
 @pytest.fixture
@@ -32,13 +33,8 @@ def broker(tmp_path: Path, clock: VirtualClock) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def link(broker: Broker) -> LocalLink:
-    return LocalLink(broker)
-
-
-@pytest.fixture
-def send(link: LocalLink, clock: VirtualClock) -> Send:
-    producer = Producer(link, clock=clock)
+def send(broker: Broker) -> Send:
+    producer = Producer(broker)
 
     def send(count: int = 1, *, queue_id: int = 0, tags: str | None = None, topic: str = "T") -> None:
         for number in range(count):
@@ -48,13 +44,12 @@ def send(link: LocalLink, clock: VirtualClock) -> Send:
 
 
 @pytest.fixture
-def consume(link: LocalLink, clock: VirtualClock) -> NewConsumer:
+def consume(broker: Broker) -> NewConsumer:
     def consume(
-        client_id: str = "a",
         subscription: str | Mapping[str, str] = "T",
         *,
         listener: Listener | None = None,
-        via: Link | None = None,
+        via: Target | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]:
         seen: list[tuple[int, int]] = []
@@ -63,9 +58,7 @@ def consume(link: LocalLink, clock: VirtualClock) -> NewConsumer:
             seen.append((message.queue_id, message.queue_offset))
             return None if listener is None else listener(message)
 
-        consumer = OrderlyConsumer(
-            via or link, "g", subscription, note, client_id=client_id, clock=clock, **options
-        )
+        consumer = OrderlyConsumer(via or LocalLink(broker), "g", subscription, note, **options)
         return consumer, seen
 
     return consume

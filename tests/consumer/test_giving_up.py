@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.client.links.local_link import LocalLink
+from seglog.client.connect import make_client
+from seglog.client.home.flows import start
+from seglog.client.home.waiting import wait_for
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
-from seglog.consumer.orderly import SUSPEND_MS
 from seglog.consumer.send_back import SendBack
 from seglog.errors import RemoteProtocolError
 from seglog.producer.producer import Producer
-from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import refuse
+from seglog.remoting.codes import RequestCode
 from seglog.storage.format.record.properties import decode_properties
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from tests.support.consumers import NewConsumer, Send
-from tests.support.links import LinkOver
+from tests.support.recording import RecordingLink, recording
 
+SUSPEND_MS = 1_000
 SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
-class Refusing(LinkOver):
-    """A link whose broker refuses some requests."""
+@pytest.fixture
+def link(broker: Broker) -> Iterator[RecordingLink]:
+    with recording(broker) as made:
+        yield made
 
-    def __init__(self, link, *codes):
-        super().__init__(link)
-        self.codes = codes
 
-    @override
-    def invoke(self, request, timeout_ms=None, to=None):
-        if request.code in self.codes:
-            return refuse(ResponseCode.SYSTEM_ERROR, "not now")
-        return super().invoke(request, timeout_ms, to)
+def give_back(link: RecordingLink, message, method="retry_later", *arguments, **options):
+    """Gives a message back as a consumer of group ``g`` does."""
+    client = make_client(link)
+    client.routes.to_read("T")
+    steps = getattr(SendBack(client, "g", **options), method)(message, *arguments)
+    wait_for(client.home, start(client.home, steps, "a test"))
 
 
 def stored(broker, topic, queue_id=0):
@@ -52,15 +54,15 @@ def fails_at(offset, attempts):
 
 
 def run_for(consumer, broker, seconds):
-    for _ in range(seconds):
-        consumer.run_until_idle()
-        broker.advance(SUSPEND_MS)
+    consumer.run_until_idle()
+    broker.advance((seconds - 1) * SUSPEND_MS)
+    consumer.run_until_idle()
 
 
 def test_s1_16_a_message_whose_ttl_is_over_is_passed(
-    broker: Broker, link: LocalLink, clock: VirtualClock, consume: NewConsumer
+    broker: Broker, clock: VirtualClock, consume: NewConsumer
 ):
-    producer = Producer(link, clock=clock)
+    producer = Producer(broker)
     for ttl_ms in (0, 10, 60_000):
         producer.send("T", b"x", queue_id=0, ttl_ms=ttl_ms)
     assert [message.properties.get("TTL") for message in stored(broker, "T")] == [None, "10", "60000"]
@@ -72,10 +74,8 @@ def test_s1_16_a_message_whose_ttl_is_over_is_passed(
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_s1_16_waiting_counts_against_the_ttl(
-    broker: Broker, link: LocalLink, clock: VirtualClock, consume: NewConsumer
-):
-    Producer(link, clock=clock).send("T", b"x", queue_id=0, ttl_ms=4_999, delay_level=2)
+def test_s1_16_waiting_counts_against_the_ttl(broker: Broker, link: RecordingLink, consume: NewConsumer):
+    Producer(broker).send("T", b"x", queue_id=0, ttl_ms=4_999, delay_level=2)
     broker.advance("5s")
     consumer, seen = consume()
     consumer.run_until_idle()
@@ -111,26 +111,24 @@ def test_s2_25_without_a_limit_a_queue_waits_for_ever(broker: Broker, send: Send
 
 
 def test_a_message_that_cannot_be_given_up_stays_first(
-    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send, consume: NewConsumer, caplog
+    broker: Broker, link: RecordingLink, send: Send, consume: NewConsumer, caplog
 ):
     send(2)
-    refusing = Refusing(link, RequestCode.SEND_MESSAGE_V2)
+    link.refused = {RequestCode.SEND_MESSAGE_V2}
     attempts = []
-    consumer, seen = consume(listener=fails_at(0, attempts), via=refusing, max_reconsume_times=1)
+    consumer, seen = consume(listener=fails_at(0, attempts), via=link, max_reconsume_times=1)
     run_for(consumer, broker, 4)
     assert attempts == [0, 1, 2, 3]
     assert "cannot be given up" in caplog.text
-    refusing.codes = ()
-    run_for(consumer, broker, 1)
+    link.refused = set()
+    broker.advance(SUSPEND_MS)
     assert seen[-1] == (0, 1)
     assert [message.reconsume_times for message in stored(broker, "%DLQ%g")] == [4]
 
 
-def test_a_message_is_given_back_to_the_log_that_has_it(
-    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send
-):
+def test_a_message_is_given_back_to_the_log_that_has_it(broker: Broker, link: RecordingLink, send: Send):
     send(1)
-    SendBack(link, "g", clock).retry_later(stored(broker, "T")[0])
+    give_back(link, stored(broker, "T")[0], "retry_later", "broker-a")
     broker.advance("10s")
     (again,) = stored(broker, "%RETRY%g")
     assert (again.reconsume_times, again.born_timestamp_ms) == (1, stored(broker, "T")[0].born_timestamp_ms)
@@ -138,14 +136,14 @@ def test_a_message_is_given_back_to_the_log_that_has_it(
 
 @pytest.mark.parametrize("transaction", [{}, {"TRAN_MSG": "true"}], ids=["plain", "committed"])
 def test_a_message_that_cannot_be_given_back_is_sent_anew(
-    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send, caplog, transaction
+    broker: Broker, link: RecordingLink, send: Send, caplog, transaction
 ):
     send(1)
     raw = b"TAGS\x01A\x02own\x011\x02" + b"".join(b"%b\x01true\x02" % name.encode() for name in transaction)
     put = broker.store.append("T", 0, b"x", raw, 65, sys_flag=COMPRESSED | 8, flag=3)
     message = broker.store.message_at(put.phy_offset)
-    refusing = Refusing(link, RequestCode.CONSUMER_SEND_MSG_BACK)
-    SendBack(refusing, "g", clock, max_reconsume_times=5).retry_later(message)
+    link.refused = {RequestCode.CONSUMER_SEND_MSG_BACK}
+    give_back(link, message, "retry_later", "broker-a", max_reconsume_times=5)
     assert "is sent anew" in caplog.text
     broker.advance("10s")
     (again,) = stored(broker, "%RETRY%g")
@@ -163,21 +161,19 @@ def test_a_message_that_cannot_be_given_back_is_sent_anew(
     assert wanted.items() <= found.items()
 
 
-def test_what_can_be_sent_neither_back_nor_anew_is_an_error(
-    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send
-):
+def test_what_can_be_sent_neither_back_nor_anew_is_an_error(broker: Broker, link: RecordingLink, send: Send):
     send(1)
-    refusing = Refusing(link, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2)
+    link.refused = {RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.SEND_MESSAGE_V2}
     with pytest.raises(RemoteProtocolError, match="not now"):
-        SendBack(refusing, "g", clock).retry_later(stored(broker, "T")[0])
+        give_back(link, stored(broker, "T")[0], "retry_later", "broker-a")
 
 
 def test_s2_25_under_a_lock_even_the_first_failure_that_is_sent_anew_is_the_last(
-    broker: Broker, link: LocalLink, clock: VirtualClock, send: Send, consume: NewConsumer
+    broker: Broker, link: RecordingLink, send: Send, consume: NewConsumer
 ):
     """RocketMQ's rule: a group with a live lock consumes in order, and gives up what it sends away."""
     send(1)
     consumer, _seen = consume()
     consumer.run_until_idle()
-    SendBack(link, "g", clock).send_anew(stored(broker, "T")[0], 1)
+    give_back(link, stored(broker, "T")[0], "send_anew", 1)
     assert len(stored(broker, "%DLQ%g")) == 1

@@ -17,21 +17,21 @@ from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
 from tests.support.brokers import open_broker
+from tests.support.recording import RecordingLink
 
 QUEUES = 2
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """A group of consumers that join, crash, leave, fail and stand still, on one virtual clock."""
+    """A group of consumers that join, crash, leave, fail and are cut off, on one virtual clock."""
 
     def __init__(self):
         super().__init__()
         self.path = Path(tempfile.mkdtemp(prefix="seglog-group-"))
         self.clock = VirtualClock()
         self.broker = open_broker(self.path, self.clock)
-        self.link = LocalLink(self.broker)
-        self.producer = Producer(self.link, clock=self.clock, new_topic_queue_nums=QUEUES)
-        self.consumers = {}
+        self.producer = Producer(LocalLink(self.broker), new_topic_queue_nums=QUEUES)
+        self.consumers: dict[str, tuple[OrderlyConsumer, RecordingLink]] = {}
         self.names = iter(range(10**9))
         self.succeeded = [0] * QUEUES  # the next offset that never succeeded
         self.sent = [0] * QUEUES
@@ -49,6 +49,9 @@ class GroupMachine(RuleBasedStateMachine):
             self.succeeded[queue_id] += 1
         return None
 
+    def pick(self, data):
+        return data.draw(st.sampled_from(sorted(self.consumers)))
+
     @rule(queue_id=st.integers(0, QUEUES - 1), count=st.integers(1, 5))
     def send(self, queue_id, count):
         for _ in range(count):
@@ -59,46 +62,36 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(pull_count=st.integers(1, 4))
     def join(self, pull_count):
         name = f"c{next(self.names)}"
-        self.consumers[name] = OrderlyConsumer(
-            self.link, "g", "T", self.listener, client_id=name, clock=self.clock, pull_count=pull_count
-        )
-
-    @precondition(lambda self: self.consumers)
-    @rule(data=st.data())
-    def step(self, data):
-        self.consumers[data.draw(st.sampled_from(sorted(self.consumers)))].poll()
+        link = RecordingLink(self.broker, name)
+        consumer = OrderlyConsumer(link, "g", "T", self.listener, pull_count=pull_count)
+        consumer.start()
+        self.consumers[name] = consumer, link
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data())
     def crash(self, data):
-        del self.consumers[data.draw(st.sampled_from(sorted(self.consumers)))]
+        _consumer, link = self.consumers.pop(self.pick(data))
+        link.close()
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data())
     def leave(self, data):
-        self.consumers.pop(data.draw(st.sampled_from(sorted(self.consumers)))).close()
+        consumer, _link = self.consumers.pop(self.pick(data))
+        consumer.close()
 
     @precondition(lambda self: self.consumers)
-    @rule(data=st.data(), share=st.booleans())
-    def rebalance(self, data, share):
-        members = sorted(self.consumers) if share else None
-        self.consumers[data.draw(st.sampled_from(sorted(self.consumers)))].set_members(members)
+    @rule(data=st.data(), codes=st.sets(st.sampled_from([11, 14, 15, 34, 38, 41])), is_refused=st.booleans())
+    def cut(self, data, codes, is_refused):
+        _consumer, link = self.consumers[self.pick(data)]
+        link.cut, link.refused = (set(), codes) if is_refused else (codes, set())
 
     @rule()
     def fail(self):
         self.fails_next = True
 
-    @rule(by_ms=st.sampled_from([1, 500, 1_000, 20_000, 30_001, 60_001]))
+    @rule(by_ms=st.sampled_from([0, 1, 500, 1_000, 20_000, 30_001, 60_001]))
     def advance(self, by_ms):
-        self.clock.advance(by_ms)
-
-    @rule()
-    def restart_the_broker(self):
-        for consumer in self.consumers.values():
-            consumer.commit()
-        self.broker.close()
-        self.broker = open_broker(self.path, self.clock)
-        self.link._broker = self.broker
+        self.broker.advance(by_ms)
 
     @invariant()
     def nothing_is_skipped(self):
@@ -107,12 +100,11 @@ class GroupMachine(RuleBasedStateMachine):
     @override
     def teardown(self):
         try:
-            self.consumers.clear()
-            self.clock.advance(60_001)
-            last = OrderlyConsumer(self.link, "g", "T", self.listener, client_id="last", clock=self.clock)
-            for _ in range(3):
-                last.run_until_idle()
-                self.clock.advance(1_000)
+            for _consumer, link in self.consumers.values():
+                link.close()
+            last = OrderlyConsumer(LocalLink(self.broker, "last"), "g", "T", self.listener)
+            last.start()
+            self.broker.advance(65_000)
             assert (self.succeeded, self.skipped) == (self.sent, [])
             last.close()
         finally:

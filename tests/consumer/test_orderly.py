@@ -8,17 +8,20 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
-from seglog.client.links.local_link import LocalLink
-from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
-from seglog.consumer.orderly import SUSPEND_MS, OrderlyConsumer
-from seglog.errors import ConsumerError, InvalidArgumentError, InvalidNameError, RemoteProtocolError
+from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.pulling import RETRY_MS
+from seglog.errors import ConsumerError, InvalidArgumentError, InvalidNameError
 from seglog.producer.producer import Producer
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import expect_header
+from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from tests.support.brokers import open_broker
 from tests.support.consumers import NewConsumer, Send
-from tests.support.narrow import not_none
+from tests.support.recording import recording
 
+SUSPEND_MS = 1_000
 SUSPEND = Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
 
@@ -38,19 +41,19 @@ def test_everything_is_consumed_in_the_order_of_each_queue_and_committed(
 def test_the_next_consumer_of_the_group_goes_on_where_the_last_one_closed(send: Send, consume: NewConsumer):
     send(5)
     first, _seen = consume()
-    first.poll()
+    first.run_until_idle()
     first.close()
     send(2)
-    second, seen = consume("b")
+    second, seen = consume()
     second.run_until_idle()
     assert seen == [(0, 5), (0, 6)]
 
 
-def test_groups_consume_independently(link: LocalLink, clock: VirtualClock, send: Send, consume: NewConsumer):
+def test_groups_consume_independently(broker: Broker, send: Send, consume: NewConsumer):
     send(3)
     consume()[0].run_until_idle()
     other = []
-    OrderlyConsumer(link, "h", "T", other.append, clock=clock).run_until_idle()
+    OrderlyConsumer(broker, "h", "T", other.append).run_until_idle()
     assert [message.queue_offset for message in other] == [0, 1, 2]
 
 
@@ -58,33 +61,32 @@ def test_progress_is_committed_with_the_next_pull_at_the_latest(
     broker: Broker, send: Send, consume: NewConsumer
 ):
     send(3)
-    consumer, _seen = consume()
-    consumer.poll()
-    assert broker.offsets.query("g", "T", 0) is None
-    consumer.poll()
+    consumer, seen = consume()
+    consumer.start()
+    broker.advance(0)
+    assert (len(seen), broker.offsets.query("g", "T", 0)) == (3, None)
+    send(1)
+    broker.advance(0)
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_progress_is_committed_every_five_seconds_without_a_pull(
-    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer
+def test_s4_11_progress_is_committed_after_ten_seconds_and_then_every_five(
+    broker: Broker, send: Send, consume: NewConsumer
 ):
-    def slowly(_message):
-        clock.advance(1_000)
-
-    send(10)
-    consumer, _seen = consume(listener=slowly)
-    committed = []
-    for _ in range(4):
-        consumer.poll()
-        committed.append(broker.offsets.query("g", "T", 0))
-    assert committed[0] is None
-    assert not_none(committed[-1]) >= 4
+    send(1)
+    consumer, _seen = consume(listener=fail_at(1, 99, raises), pull_count=2)
+    consumer.start()
+    broker.advance(9_999)
+    assert broker.offsets.query("g", "T", 0) is None
+    broker.advance(1)
+    assert broker.offsets.query("g", "T", 0) == 1
 
 
 def test_commit_brings_progress_to_the_broker_now(broker: Broker, send: Send, consume: NewConsumer):
     send(3)
     consumer, _seen = consume()
-    consumer.poll()
+    consumer.start()
+    broker.advance(0)
     consumer.commit()
     assert broker.offsets.query("g", "T", 0) == 3
 
@@ -107,19 +109,19 @@ def raises(_message):
 
 @pytest.mark.parametrize("how", [lambda _message: SUSPEND, raises], ids=["says so", "raises"])
 def test_s2_21_a_failed_message_comes_again_before_any_other_of_its_queue(
-    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer, how
+    broker: Broker, send: Send, consume: NewConsumer, how
 ):
     send(3)
     consumer, seen = consume(listener=fail_at(1, 2, how))
     for _ in range(3):
         consumer.run_until_idle()
-        clock.advance(SUSPEND_MS)
+        broker.advance(SUSPEND_MS)
     assert seen == [(0, 0), (0, 1), (0, 1), (0, 1), (0, 2)]
     assert (consumer.counts.delivered, consumer.counts.failed) == (3, 2)
     assert broker.offsets.query("g", "T", 0) == 3
 
 
-def test_the_failures_of_a_message_are_counted_in_it(clock: VirtualClock, send: Send, consume: NewConsumer):
+def test_the_failures_of_a_message_are_counted_in_it(broker: Broker, send: Send, consume: NewConsumer):
     times = []
 
     def listener(message):
@@ -130,13 +132,11 @@ def test_the_failures_of_a_message_are_counted_in_it(clock: VirtualClock, send: 
     consumer, _seen = consume(listener=listener)
     for _ in range(5):
         consumer.run_until_idle()
-        clock.advance(SUSPEND_MS)
+        broker.advance(SUSPEND_MS)
     assert times == [0, 1, 2, 3, 0]
 
 
-def test_a_failed_message_is_not_committed(
-    broker: Broker, clock: VirtualClock, send: Send, consume: NewConsumer
-):
+def test_a_failed_message_is_not_committed(broker: Broker, send: Send, consume: NewConsumer):
     send(3)
     consumer, _seen = consume(listener=fail_at(1, 9, raises))
     consumer.run_until_idle()
@@ -144,14 +144,13 @@ def test_a_failed_message_is_not_committed(
     assert broker.offsets.query("g", "T", 0) == 1
 
 
-def test_s2_23_a_queue_is_suspended_for_a_second(clock: VirtualClock, send: Send, consume: NewConsumer):
+def test_s2_23_a_queue_is_suspended_for_a_second(broker: Broker, send: Send, consume: NewConsumer):
     send(1)
     consumer, seen = consume(listener=fail_at(0, 1, raises))
     consumer.run_until_idle()
-    clock.advance(SUSPEND_MS - 1)
-    assert consumer.run_until_idle() == 0
-    clock.advance(1)
-    assert consumer.run_until_idle() == 1
+    broker.advance(SUSPEND_MS - 1)
+    assert seen == [(0, 0)]
+    broker.advance(1)
     assert seen == [(0, 0), (0, 0)]
 
 
@@ -170,13 +169,22 @@ def test_a_failure_is_logged_with_its_cause(send: Send, consume: NewConsumer, ca
     assert "the application fails" in caplog.text
 
 
-def test_what_stops_a_program_is_not_taken_for_a_failure(send: Send, consume: NewConsumer):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_stops_a_program_comes_to_who_moves_time_and_the_message_again(
+    broker: Broker, send: Send, consume: NewConsumer, error
+):
+    stops = [error]
+
     def interrupt(_message):
-        raise KeyboardInterrupt
+        if stops:
+            raise stops.pop()
 
     send(1)
-    with pytest.raises(KeyboardInterrupt):
-        consume(listener=interrupt)[0].run_until_idle()
+    consumer, seen = consume(listener=interrupt)
+    with pytest.raises(error):
+        consumer.run_until_idle()
+    broker.advance(SUSPEND_MS)
+    assert seen == [(0, 0), (0, 0)]
 
 
 def test_s4_21_tags_whose_codes_collide_are_told_apart(broker: Broker, send: Send, consume: NewConsumer):
@@ -205,16 +213,14 @@ def test_several_topics_have_their_own_subscriptions(send: Send, consume: NewCon
     send(topic="U", tags="B")
     consumer, _seen = consume(subscription={"T": "A", "U": "*"})
     assert consumer.run_until_idle() == 2
-    assert {queue.topic for queue in consumer.queues} == {"T", "U"}
+    assert {queue.topic for queue in consumer.queues} == {"T", "U", "%RETRY%g"}
 
 
-def test_a_topic_that_comes_later_is_found_within_a_second(
-    clock: VirtualClock, send: Send, consume: NewConsumer
-):
+def test_a_topic_that_comes_later_is_found_within_a_second(broker: Broker, send: Send, consume: NewConsumer):
     consumer, seen = consume()
     assert consumer.run_until_idle() == 0
     send(2)
-    clock.advance(1_000)
+    broker.advance(1_000)
     consumer.run_until_idle()
     assert seen == [(0, 0), (0, 1)]
 
@@ -222,17 +228,12 @@ def test_a_topic_that_comes_later_is_found_within_a_second(
 @pytest.mark.parametrize(("consume_from", "first"), [(ConsumeFrom.FIRST, 0), (ConsumeFrom.LAST, 3)])
 def test_s4_02_a_new_group_begins_where_it_says_in_a_queue_that_is_not_young(tmp_path, consume_from, first):
     with open_broker(tmp_path / "old", config=BrokerConfig(hot_bytes=0)) as broker:
-        clock, link, seen = VirtualClock(), LocalLink(broker), []
-        producer = Producer(link)
+        seen = []
+        producer = Producer(broker)
         for _ in range(3):
             producer.send("T", b"x", queue_id=0)
         consumer = OrderlyConsumer(
-            link,
-            "g",
-            "T",
-            lambda message: seen.append(message.queue_offset),
-            clock=clock,
-            consume_from=consume_from,
+            broker, "g", "T", lambda message: seen.append(message.queue_offset), consume_from=consume_from
         )
         consumer.run_until_idle()
         producer.send("T", b"x", queue_id=0)
@@ -255,34 +256,23 @@ def test_an_offset_below_the_queue_goes_on_at_its_start_and_above_it_at_its_end(
     assert seen == [(0, 3)]
 
 
-def test_pulls_bring_no_more_than_they_are_set_to(send: Send, consume: NewConsumer):
+def test_pulls_bring_no_more_than_they_are_set_to(broker: Broker, send: Send, consume: NewConsumer):
     send(10)
-    consumer, seen = consume(pull_count=4)
-    consumer.poll()
-    assert len(seen) == 4
-    consumer.run_until_idle()
-    assert len(seen) == 10
-
-
-def test_a_slice_of_one_queue_ends_after_a_second(clock: VirtualClock, send: Send, consume: NewConsumer):
-    def slowly(_message):
-        clock.advance(400)
-
-    send(10, queue_id=0)
-    send(10, queue_id=1)
-    consumer, seen = consume(listener=slowly)
-    consumer.poll()
-    assert [queue_id for queue_id, _offset in seen] == [0, 0, 0, 1, 1, 1]
-    consumer.run_until_idle()
-    assert sorted(seen) == [(queue_id, offset) for queue_id in range(2) for offset in range(10)]
+    with recording(broker) as link:
+        consumer, seen = consume(pull_count=4, via=link)
+        consumer.run_until_idle()
+        pulls = [expect_header(pull, PullMessageHeader) for pull in link.pulls]
+        asked = [pull.queue_offset for pull in pulls if (pull.topic, pull.queue_id) == ("T", 0)]
+    assert (asked, len(seen)) == ([0, 4, 8, 10], 10)
 
 
 def test_its_queues_can_be_seen(send: Send, consume: NewConsumer):
     send()
     consumer, _seen = consume()
     assert consumer.queues == ()
-    consumer.poll()
-    assert consumer.queues == tuple(MessageQueue("T", "broker-a", queue_id) for queue_id in range(4))
+    consumer.run_until_idle()
+    retry = MessageQueue("%RETRY%g", "broker-a", 0)
+    assert consumer.queues == (retry, *(MessageQueue("T", "broker-a", queue_id) for queue_id in range(4)))
     consumer.close()
     assert consumer.queues == ()
 
@@ -300,22 +290,25 @@ def test_a_closed_consumer_cannot_be_stepped_or_started(consume: NewConsumer):
     consumer.close()
     consumer.close()
     with pytest.raises(ConsumerError):
-        consumer.poll()
+        consumer.run_until_idle()
     with pytest.raises(ConsumerError):
         consumer.start()
 
 
-def test_a_broker_that_refuses_is_raised_to_who_steps(broker: Broker, send: Send, consume: NewConsumer):
+def test_a_broker_that_refuses_is_asked_again(broker: Broker, send: Send, consume: NewConsumer, caplog):
     send()
-    consumer, _seen = consume()
-    consumer.poll()
-    broker.close()
-    with pytest.raises(RemoteProtocolError, match="closed"):
-        consumer.poll()
+    with recording(broker) as link:
+        link.refused = {RequestCode.PULL_MESSAGE}
+        consumer, seen = consume(via=link)
+        consumer.run_until_idle()
+        assert (seen, "not now" in caplog.text) == ([], True)
+        link.refused = set()
+        broker.advance(RETRY_MS)
+    assert seen == [(0, 0)]
 
 
-def test_what_cannot_be_subscribed_is_refused_at_once(link: LocalLink):
+def test_what_cannot_be_subscribed_is_refused_at_once(broker: Broker):
     with pytest.raises(InvalidArgumentError):
-        OrderlyConsumer(link, "g", {"T": "||"}, lambda _message: None)
+        OrderlyConsumer(broker, "g", {"T": "||"}, lambda _message: None)
     with pytest.raises(InvalidNameError):
-        OrderlyConsumer(link, "a@b", "T", lambda _message: None)
+        OrderlyConsumer(broker, "a@b", "T", lambda _message: None)

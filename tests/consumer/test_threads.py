@@ -6,27 +6,24 @@ import threading
 import time
 
 import pytest
-from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.client.links.local_link import LocalLink
+from seglog.client.client import Client
+from seglog.client.connect import make_client
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.push import PushConsumer
 from seglog.errors import ConsumerError
 from seglog.producer.producer import Producer
-from tests.support.links import LinkOver
 from tests.support.machine.patience import patience_s
+
+BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
 
 @pytest.fixture
 def broker(tmp_path):
     with Broker.open(tmp_path) as opened:
         yield opened
-
-
-@pytest.fixture
-def link(broker):
-    return LocalLink(broker)
 
 
 def wait_until(condition, timeout_s=30):
@@ -36,33 +33,47 @@ def wait_until(condition, timeout_s=30):
         time.sleep(0.002)
 
 
-def send(link, count, *, topic="T", sharding_key=None):
-    producer = Producer(link)
-    for number in range(count):
-        producer.send(topic, b"%d" % number, sharding_key=sharding_key)
+def send(broker, count, *, topic="T", sharding_key=None):
+    with Producer(broker) as producer:
+        for number in range(count):
+            producer.send(topic, b"%d" % number, sharding_key=sharding_key)
 
 
-def test_messages_that_are_there_and_that_come_later_are_consumed(link):
+@BOTH
+def test_messages_that_are_there_and_that_come_later_are_consumed(broker, kind):
     seen = []
-    send(link, 10)
-    with OrderlyConsumer(link, "g", "T", seen.append) as consumer:
+    send(broker, 10)
+    with kind(broker, "g", "T", seen.append) as consumer:
         consumer.start()
         wait_until(lambda: len(seen) == 10)
-        send(link, 10)
+        send(broker, 10)
         wait_until(lambda: len(seen) == 20)
 
 
-def test_close_commits_and_the_next_consumer_goes_on(broker, link):
+@BOTH
+def test_run_until_idle_waits_until_all_that_is_stored_is_done(broker, kind):
     seen = []
-    send(link, 10, sharding_key="k")
-    with OrderlyConsumer(link, "g", "T", seen.append) as consumer:
+    send(broker, 100)
+    with kind(broker, "g", "T", seen.append) as consumer:
+        assert consumer.run_until_idle(patience_s(30)) == 100
+        send(broker, 1)
+        wait_until(lambda: len(seen) == 101)
+    assert sum(broker.offsets.of_group("g").values()) == 101
+
+
+@BOTH
+def test_close_commits_and_the_next_consumer_goes_on(broker, kind):
+    seen = []
+    send(broker, 10, sharding_key="k")
+    with kind(broker, "g", "T", seen.append) as consumer:
         consumer.start()
         wait_until(lambda: len(seen) == 10)
     assert sum(broker.offsets.of_group("g").values()) == 10
     assert broker.locks.all() == []
+    assert broker.clients.consumers("g") is None
 
 
-def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_order(link):
+def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_order(broker):
     order: dict[int, list[int]] = {}
     at_work = set()
     overlaps = []
@@ -74,14 +85,12 @@ def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_orde
         order.setdefault(message.queue_id, []).append(message.queue_offset)
         at_work.discard(message.queue_id)
 
-    send(link, 2_000)
-    consumers = [
-        OrderlyConsumer(link, "g", "T", listener, client_id=name, members=["a", "b"]) for name in "ab"
-    ]
+    send(broker, 2_000)
+    consumers = [OrderlyConsumer(broker, "g", "T", listener) for _ in range(2)]
     for consumer in consumers:
         consumer.start()
     wait_until(lambda: sum(map(len, order.values())) == 2_000)
-    assert [len(consumer.queues) for consumer in consumers] == [2, 2]
+    wait_until(lambda: [sum(q.topic == "T" for q in one.queues) for one in consumers] == [2, 2])
     for consumer in consumers:
         consumer.close()
     assert overlaps == []
@@ -89,92 +98,148 @@ def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_orde
         assert offsets == list(range(len(offsets)))
 
 
-def test_a_failing_listener_blocks_its_queue_until_it_succeeds(link):
+def test_a_failing_listener_blocks_its_queue_until_it_succeeds(broker):
     seen = []
 
     def listener(message):
         seen.append((message.queue_offset, message.reconsume_times))
         return Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT if len(seen) < 3 else None
 
-    send(link, 2, sharding_key="k")
-    with OrderlyConsumer(link, "g", "T", listener, suspend_ms=20) as consumer:
+    send(broker, 2, sharding_key="k")
+    with OrderlyConsumer(broker, "g", "T", listener, suspend_ms=20) as consumer:
         consumer.start()
         wait_until(lambda: len(seen) == 4)
     assert seen == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
-def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(link):
+@BOTH
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, BaseException])
+def test_an_exception_that_would_end_a_thread_is_a_failure(broker, kind, error):
+    """Finding 4 of consumers and producer: consumption ended, its locks stayed, and close() said nothing."""
+    seen = []
+
+    def listener(message):
+        seen.append(message.queue_offset)
+        if len(seen) == 1:
+            raise error("a listener")
+
+    send(broker, 3, sharding_key="k")
+    with kind(broker, "g", "T", listener, suspend_ms=20) as consumer:
+        consumer.start()
+        wait_until(lambda: {1, 2} <= set(seen))
+        if kind is OrderlyConsumer:
+            wait_until(lambda: seen == [0, 0, 1, 2])
+        wait_until(lambda: consumer.counts.failed == 1)
+
+
+def test_a_listener_busy_in_one_queue_delays_no_other(broker):
+    """Finding 5 of consumers and producer: one thread served all queues."""
+    entered, leave, seen = threading.Event(), threading.Event(), []
+
+    def listener(message):
+        if message.queue_id == 0:
+            entered.set()
+            assert leave.wait(patience_s(30))
+        else:
+            seen.append(message)
+
+    with Producer(broker) as producer, OrderlyConsumer(broker, "g", "T", listener) as consumer:
+        producer.send("T", b"slow", queue_id=0)
+        consumer.start()
+        assert entered.wait(patience_s(30))
+        for queue_id in (1, 2, 3):
+            producer.send("T", b"quick", queue_id=queue_id)
+        wait_until(lambda: len(seen) == 3)
+        leave.set()
+
+
+def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(broker):
     entered, leave = threading.Event(), threading.Event()
     seen = []
 
     def slow(message):
         entered.set()
-        assert leave.wait(30)
+        assert leave.wait(patience_s(30))
         seen.append(("a", message.queue_offset))
 
-    send(link, 2, sharding_key="k")
-    first = OrderlyConsumer(link, "g", "T", slow, client_id="a", members=["a"])
-    second = OrderlyConsumer(
-        link, "g", "T", lambda message: seen.append(("b", message.queue_offset)), client_id="b", members=["b"]
-    )
+    send(broker, 2, sharding_key="k")
+    first = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", slow)
     first.start()
-    assert entered.wait(30)
-    first.set_members(["b"])
-    second.start()
-    time.sleep(0.7)
+    assert entered.wait(patience_s(30))
+    taken = [queue for queue in first.queues if queue.topic == "T"]
+    # Of enough members that share the four queues before it in the alphabet, it has none any more.
+    others = [
+        OrderlyConsumer(
+            make_client(broker, client_id=name),
+            "g",
+            "T",
+            lambda message: seen.append(("b", message.queue_offset)),
+        )
+        for name in "abcd"
+    ]
+    for other in others:
+        other.start()
+    time.sleep(2)
     assert seen == [], "the first one still has its lock"
+    assert len(taken) == 4
     leave.set()
     wait_until(lambda: len(seen) == 2)
     assert seen == [("a", 0), ("b", 1)]
-    first.close()
-    second.close()
-
-
-def test_no_thread_outlives_a_consumer(link):
-    before = threading.active_count()
-    with OrderlyConsumer(link, "g", "T", lambda _message: None) as consumer:
-        consumer.start()
-        assert threading.active_count() == before + 2
-    assert threading.active_count() == before
-
-
-def test_a_consumer_waits_out_a_broker_that_refuses(link, caplog):
-    class Refusing(LinkOver):
-        refusals = 2
-
-        @override
-        def invoke(self, request, timeout_ms=None, to=None):
-            if self.refusals:
-                self.refusals -= 1
-                raise ConsumerError("not now")
-            return link.invoke(request, timeout_ms)
-
-    seen = []
-    send(link, 1)
-    with OrderlyConsumer(Refusing(link), "g", "T", seen.append) as consumer:
-        consumer.start()
-        wait_until(lambda: len(seen) == 1)
-    assert "not now" in caplog.text
-
-
-def test_a_thread_that_dies_is_told_at_close(link):
-    class Broken(LinkOver):
-        @override
-        def invoke(self, request, timeout_ms=None, to=None):
-            raise ZeroDivisionError("a defect")
-
-    consumer = OrderlyConsumer(Broken(link), "g", "T", lambda _message: None)
-    consumer.start()
-    wait_until(lambda: any(not thread.is_alive() for thread in consumer._threads))
-    with pytest.raises(ConsumerError, match="a defect") as caught:
+    for consumer in (first, *others):
         consumer.close()
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_a_started_consumer_cannot_be_stepped_or_started_again(link):
-    with OrderlyConsumer(link, "g", "T", lambda _message: None) as consumer:
+def test_a_close_that_is_timed_out_names_what_it_waited_for_and_the_message_comes_again(broker):
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_message):
+        entered.set()
+        assert leave.wait(patience_s(30))
+
+    send(broker, 1)
+    consumer = PushConsumer(broker, "g", "T", listener)
+    consumer.start()
+    assert entered.wait(patience_s(30))
+    with pytest.raises(TimeoutError):
+        consumer.close(0.05)
+    seen = []
+    with PushConsumer(broker, "g", "T", seen.append) as heir:
+        assert heir.run_until_idle(patience_s(30)) == 1
+        leave.set()
+
+
+def test_all_clients_of_a_process_share_one_thread(broker):
+    names = {thread.name for thread in threading.enumerate()} | {"seglog-client"}
+    with OrderlyConsumer(broker, "g", "T", print) as one, PushConsumer(broker, "h", "T", print) as other:
+        one.start()
+        other.start()
+        wait_until(lambda: one.is_idle and other.is_idle)
+        started = {thread.name for thread in threading.enumerate()} - names
+        assert {name for name in started if "seglog-g" in name or "seglog-h" in name} == set()
+
+
+def test_listener_threads_end_with_their_consumer(broker):
+    send(broker, 50)
+    with PushConsumer(broker, "g", "T", lambda _message: time.sleep(0.001)) as consumer:
+        consumer.run_until_idle(patience_s(30))
+        assert any(thread.name.startswith("seglog-g") for thread in threading.enumerate())
+    wait_until(lambda: not any(thread.name.startswith("seglog-g") for thread in threading.enumerate()))
+
+
+def test_s4_09_a_second_consumer_of_a_group_on_one_client_is_refused(broker):
+    with make_client(broker) as client:
+        with PushConsumer(client, "g", "T", print) as first:
+            first.run_until_idle(patience_s(30))
+            with pytest.raises(ConsumerError, match="has a consumer of group g already"):
+                PushConsumer(client, "g", "U", print)
+            PushConsumer(client, "h", "T", print).close()
+        assert isinstance(client, Client)
+        with PushConsumer(client, "g", "T", print) as again:
+            again.run_until_idle(patience_s(30))
+
+
+def test_a_started_consumer_cannot_be_started_again(broker):
+    with OrderlyConsumer(broker, "g", "T", lambda _message: None) as consumer:
         consumer.start()
-        with pytest.raises(ConsumerError):
-            consumer.poll()
         with pytest.raises(ConsumerError):
             consumer.start()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import Protocol, Unpack
 
-from seglog.client.links.link import Link
-from seglog.consumer.listener import ConsumeFrom, Listener
+from seglog.client.connect import Target
+from seglog.consumer.consumer import ConsumerOptions
+from seglog.consumer.listener import Listener
 from seglog.consumer.orderly import OrderlyConsumer
 
 
@@ -18,26 +19,14 @@ class Send(Protocol):
     ) -> None: ...
 
 
-class ConsumerOptions(TypedDict, total=False):
-    """What an ``OrderlyConsumer`` takes by name and tests set."""
-
-    members: Iterable[str]
-    consume_from: ConsumeFrom
-    pull_count: int
-    pull_bytes: int
-    suspend_ms: float
-    max_reconsume_times: int
-
-
 class NewConsumer(Protocol):
     """Makes a consumer of group ``g`` and the list that its listener fills with (queue id, offset)."""
 
     def __call__(
         self,
-        client_id: str = "a",
         subscription: str | Mapping[str, str] = "T",
         *,
         listener: Listener | None = None,
-        via: Link | None = None,
+        via: Target | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seglog.client.links.link import Link
+from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
 from seglog.remoting.later import Deferred
@@ -27,6 +28,10 @@ class LinkOver:
     def clock(self) -> Clock:
         """That of the other one."""
         return self._link.clock
+
+    def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
+        """Has what brokers say go to a client."""
+        self._link.serve(on_notice, on_request)
 
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None

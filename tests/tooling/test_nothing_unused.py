@@ -29,8 +29,8 @@ FACES = {
     "AsyncCalls": "calls of MessageStore",
     "Lookups": "calls of MessageStore",
     "Waits": "calls of MessageStore",
-    "CachedQueue": "what push consumers work on (issue 20)",
-    "Subscription": "what push consumers subscribe with (issue 20)",
+    "Consumer": "calls of OrderlyConsumer and PushConsumer",
+    "CachedQueue": "what contexts of listeners commit and roll back (issue 22)",
 }
 """Classes besides the public ones whose methods users call."""
 ALLOWED = {
@@ -47,17 +47,11 @@ ALLOWED = {
         ),
         "what users choose from: how a group shares its queues",
     ),
-    "CachedQueue": "what push consumers work on (issue 20)",
-    "RemoteLink": "with the next two what a client over connections is made of",
-    "thread_home": "of the same",
-    "VirtualHome": "of the same",
-    "Home": "of the same: what all homes are",
     "connection_made": "asyncio calls it",
     "data_received": "asyncio calls it",
     "pause_writing": "asyncio calls it",
     "resume_writing": "asyncio calls it",
     "connection_lost": "asyncio calls it",
-    **dict.fromkeys(("unwrap_all", "body_of"), "what push consumers give to listeners (issue 20)"),
     "encode_batch": "with its other half, the form of a batch",
     "_missing_": "enum calls it",
     "NoPermissionError": "what a hook that users write raises; README shows one",

@@ -80,6 +80,7 @@ class Delivery(Duty):
         self._clock = clock
         self._lock = threading.Lock()  # held from a delivery to the note that it was made
         self._due_ms: dict[int, int] = {}  # of the first message of each level; changed under the bell
+        self._looked_end: int | None = None  # where the log ended when no level had an unread message
         self._next: dict[int, int] = {}
         self._delivered: dict[int, set[int]] = {}  # queue offsets after the next one, by level
         for level in range(1, levels.highest + 1):
@@ -102,6 +103,7 @@ class Delivery(Duty):
     def note_sent(self, level: int) -> None:
         """Notes that a message of a level was stored."""
         # One after others is due after them, so what left_ms() says still holds.
+        self._looked_end = None
         with self.bell:
             if level not in self._due_ms:
                 self.bell.notify_all()
@@ -123,8 +125,12 @@ class Delivery(Duty):
     @override
     def left_ms(self) -> float | None:
         now_ms = self._clock.now_ms()
-        if any(self._has_unread(level) for level in self._next):
-            return 0
+        log_end = self._store.max_phy_offset
+        if log_end != self._looked_end:  # a log that has not grown has no new message
+            self._looked_end = log_end
+            if any(self._has_unread(level) for level in self._next):
+                self._looked_end = None
+                return 0
         due_ms = [self._corrected(level, due_ms, now_ms) for level, due_ms in self._due_ms.items()]
         return min(due_ms) - now_ms if due_ms else None
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from seglog.broker.broker import Broker
 from seglog.cli.ui import render
-from seglog.client.links import LocalLink, new_client_id
+from seglog.client.links import LocalLink
 from seglog.consumer.listener import ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import SeglogError
@@ -132,15 +132,11 @@ def consume(root: Path, message_count: int, tell: render.Tell) -> Outcome:
         SeglogError: A consumer failed.
     """
     check = OrderCheck()
-    members = [new_client_id() for _ in range(CONSUMERS)]
     with Broker.open(root) as broker:
-        link = LocalLink(broker)
         wanted = dict.fromkeys(sorted({queue.topic for queue in broker.store.queues()}), "*")
         consumers = [
-            OrderlyConsumer(
-                link, GROUP, wanted, check, client_id=member, members=members, consume_from=ConsumeFrom.FIRST
-            )
-            for member in members
+            OrderlyConsumer(broker, GROUP, wanted, check, consume_from=ConsumeFrom.FIRST)
+            for _ in range(CONSUMERS)
         ]
         begun_s = time.monotonic()
         for consumer in consumers:

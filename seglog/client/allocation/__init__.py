@@ -8,4 +8,5 @@ Truth: RocketMQ's classes ``AllocateMessageQueue*.java``, whose answers are in `
 """
 
 from seglog.client.allocation.averagely import AllocateAveragely as AllocateAveragely
+from seglog.client.allocation.strategy import AllocationStrategy as AllocationStrategy
 from seglog.client.allocation.strategy import share_of as share_of

@@ -3,3 +3,13 @@
 Called by clients and their links.
 Truth: none.
 """
+
+from seglog.client.home.flows import Bell as Bell
+from seglog.client.home.flows import Flow as Flow
+from seglog.client.home.flows import rest as rest
+from seglog.client.home.flows import sleep as sleep
+from seglog.client.home.flows import start as start
+from seglog.client.home.flows import until as until
+from seglog.client.home.home import Home as Home
+from seglog.client.home.virtual_home import VirtualHome as VirtualHome
+from seglog.client.home.waiting import wait_for as wait_for

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from seglog.clock import Clock
-from seglog.schedule import AnyTimers, Timer
+from seglog.schedule import AnyTimers, Timer, Timers
 
 
 class VirtualHome:
@@ -27,8 +27,9 @@ class VirtualHome:
         why_over: None: it can always be moved on.
     """
 
-    def __init__(self, timers: AnyTimers, clock: Clock) -> None:
+    def __init__(self, timers: Timers, clock: Clock) -> None:
         self.clock = clock
+        self._due = timers
         self.timers: AnyTimers = _HomeTimers(timers, self._run)
         self.why_over: str | None = None
         self._runner: int | None = None
@@ -36,6 +37,11 @@ class VirtualHome:
     def post(self, task: Callable[[], object]) -> None:
         """Has a task done as soon as time is moved, be it by 0 ms."""
         self.timers.after(0, task)
+
+    def run_due(self) -> None:
+        """Does what is due now, what that makes due at once included; no time passes."""
+        while (left_ms := self._due.left_ms()) is not None and left_ms <= 0:
+            self._due.run()
 
     def is_here(self) -> bool:
         """Returns whether a task or timer of this home is what runs the caller."""

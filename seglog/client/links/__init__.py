@@ -7,7 +7,4 @@ Called by producers, consumers and what they share.
 Truth: memory only.
 """
 
-from seglog.client.links.link import Link as Link
-from seglog.client.links.link import clock_for as clock_for
-from seglog.client.links.link import new_client_id as new_client_id
 from seglog.client.links.local_link import LocalLink as LocalLink

@@ -10,8 +10,8 @@ import os
 import secrets
 from typing import Protocol
 
-from seglog.arguments import as_doing
-from seglog.clock import CLOCK_CALLS, Clock, SystemClock
+from seglog.client.links.served import OnNotice, OnRequest
+from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
 from seglog.remoting.later import Deferred
 
@@ -81,22 +81,11 @@ class Link(Protocol):
             SeglogError: As :meth:`ask`.
         """
 
+    def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
+        """Has what brokers say and ask go to a client, unless the link was made with functions for that."""
+
     def close(self) -> None:
         """Ends everything that waits, and the connections; a second call does nothing."""
-
-
-def clock_for(link: Link, clock: Clock | None) -> Clock:
-    """Returns the clock of a client: the given one, that of a link which has one, or else the machine's.
-
-    Args:
-        link: To the broker; in process it has the clock of the broker.
-        clock: None if none is given.
-
-    Raises:
-        InvalidArgumentError: Something else than a clock is given.
-    """
-    of_link: Clock = getattr(link, "clock", None) or SystemClock()
-    return as_doing("clock", of_link if clock is None else clock, CLOCK_CALLS, "a clock")
 
 
 def new_client_id(address: str = "127.0.0.1", process_id: int | None = None, life: str | None = None) -> str:

@@ -23,8 +23,13 @@ class LocalChannel:
     ) -> None:
         self._client_id = client_id
         self._on_notice = on_notice
-        self._on_request = on_request or unsupported
+        self._on_request = on_request
         self._asks: AskTable[Response] = AskTable(timers)
+
+    def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
+        """Sets what was not given."""
+        self._on_notice = self._on_notice or on_notice
+        self._on_request = self._on_request or on_request
 
     def notify(self, request: Request) -> None:
         """Passes on what the broker has to say."""
@@ -36,7 +41,7 @@ class LocalChannel:
         asked = self._asks.open(timeout_ms, f"request {int(request.code)} to client {self._client_id}")
         if asked.is_done:
             return asked
-        made = answer_of(request, lambda: self._on_request(request))
+        made = answer_of(request, lambda: (self._on_request or unsupported)(request))
         if isinstance(made, Response):
             self._asks.answer(asked.opaque, made)
             return asked

@@ -59,6 +59,15 @@ class LocalLink:
         """The time by which the clients of the broker live."""
         return self._broker.liveness_clock
 
+    @property
+    def timers(self) -> Timers:
+        """What ends the waits of the broker's clients, on that time."""
+        return self._broker.timers
+
+    def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
+        """Has what the broker says and asks go to a client."""
+        self._channel.serve(on_notice, on_request)
+
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:

@@ -87,6 +87,16 @@ class RemoteLink:
         """The time of its home."""
         return self._home.clock
 
+    def serve(self, on_notice: OnNotice, on_request: OnRequest, on_event: OnEvent | None = None) -> None:
+        """Has what brokers say and ask, and what becomes of connections, go to a client.
+
+        It is called before anything is asked; functions that the link was made with stay.
+        """
+        ears = self._ears
+        self._ears = Ears(
+            ears.on_notice or on_notice, ears.on_request or on_request, ears.on_event or on_event
+        )
+
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:

@@ -150,13 +150,16 @@ def test_every_call_of_a_store_gives_it(path, read_only):
         assert bytes(store.queue("t", 0).bodies()[1]) == NOISE
 
 
-def test_a_consumer_gets_it_and_goes_on(tmp_path):
+def test_for_a_listener_it_is_a_failure_and_others_go_on_once_it_is_given_up(tmp_path):
     with VirtualBroker.at(tmp_path / "s") as broker:
         broker.producer().send("t", b"first", queue_id=0)
         broker.store.append("t", 0, NOISE, b"", 0, sys_flag=COMPRESSED)
         broker.store.put("t", b"next")
         seen = []
-        with broker.consumer("g", "t", seen.append) as consumer:
+        with broker.consumer("g", "t", seen.append, max_reconsume_times=1) as consumer:
             consumer.run_until_idle()
-        assert [message.payload() for message in seen] == [b"first", NOISE, b"next"]
-        assert [message.body_error is None for message in seen] == [True, False, True]
+            assert [message.body for message in seen] == [b"first"]
+            broker.advance("1s")
+            assert [message.body for message in seen] == [b"first", b"next"]
+            assert (consumer.counts.failed, consumer.counts.given_up) == (2, 1)
+        assert [message.body for message in broker.messages("%DLQ%g")] == [NOISE]

@@ -1,0 +1,321 @@
+"""Client: what the producers and consumers of an application share, RocketMQ's ``MQClientInstance``.
+
+    with Client("127.0.0.1:9876") as client:
+        producer = Producer(client, "shop")
+        consumer = OrderlyConsumer(client, "billing", "orders", handle)
+
+It has one id, one link, one table of routes, and heartbeats for all of them. A producer or consumer that is
+given an address or a broker makes a client of its own.
+
+Its state is changed on its home only: a thread with an event loop that all clients of the process share, the
+loop of an application, or the virtual time of a broker.
+
+Truth: memory only; brokers hear of a client by its heartbeats, and forget it two minutes after the last one.
+
+Source: ``MQClientInstance.java startScheduledTask, sendHeartbeatToAllBroker, shutdown``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from seglog.arguments import as_number
+from seglog.client.home.flows import Bell, Flow, sleep, start, until
+from seglog.client.home.home import Home
+from seglog.client.home.waiting import wait_for
+from seglog.client.links.events import Connected, LinkEvent
+from seglog.client.links.link import Link
+from seglog.client.routes import MASTER, REFRESH_MS, Routes
+from seglog.clock import Clock
+from seglog.errors import ClientClosedError, ConsumerError, SeglogError
+from seglog.remoting.bodies import ConsumerStatusBody
+from seglog.remoting.client_headers import ConsumerGroupHeader, ConsumerStatusHeader, UnregisterClientHeader
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, Response, expect_header, refuse
+from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
+from seglog.remoting.later import Deferred
+from seglog.remoting.message_queue import MessageQueue
+
+FIRST_ROUTES_MS: Final = 10
+FIRST_HEARTBEAT_MS: Final = 1_000
+HEARTBEAT_MS: Final = 30_000
+"""``heartbeatBrokerInterval``."""
+
+_log = logging.getLogger(__name__)
+
+
+class Member(Protocol):
+    """A consumer as its client sees it; all calls come on the client's home and return at once."""
+
+    @property
+    def group(self) -> str:
+        """Its group."""
+
+    @property
+    def topics(self) -> Iterable[str]:
+        """What it subscribes to, its retry topic included."""
+
+    def heartbeat(self) -> ConsumerData:
+        """Returns what it says of itself in heartbeats."""
+
+    def look_again(self) -> None:
+        """Has it share the queues anew: its group, or a route, has changed."""
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        """Returns how far it is in the queues of a topic that it has."""
+
+    async def leave(self) -> None:
+        """Ends it: no new work, then commits and gives its queues back."""
+
+
+class Client:
+    """What producers and consumers share; close it, or use it in a ``with`` statement.
+
+    Args:
+        link: To the brokers; closed with the client.
+        home: Where its state is changed.
+    """
+
+    def __init__(self, link: Link, home: Home) -> None:
+        self._link = link
+        self._home = home
+        self.routes = Routes(link, home.clock)
+        self._members: dict[str, Member] = {}
+        self._producers: dict[str, int] = {}
+        self._flows: list[Flow[None]] = []
+        self._beat_soon = Bell(home)
+        self._has_member = Bell(home)
+        self._is_closed = False
+        self._closing: Deferred[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def client_id(self) -> str:
+        """What brokers know it by."""
+        return self._link.client_id
+
+    @property
+    def link(self) -> Link:
+        """Its way to the brokers."""
+        return self._link
+
+    @property
+    def home(self) -> Home:
+        """Where its state is changed."""
+        return self._home
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which it lives."""
+        return self._home.clock
+
+    def begin(self) -> None:
+        """Starts what is done by time, once something needs it; called on its home."""
+        if not self._flows and not self._is_closed:
+            for steps, name in (
+                (self._keep_routes(), "refresh of routes"),
+                (self._keep_beating(), "heartbeats"),
+            ):
+                self._flows.append(start(self._home, steps, f"{name} of client {self.client_id}"))
+
+    # What is in it
+
+    def add_producer(self, group: str) -> None:
+        """Has heartbeats name a group of producers; any thread may call it."""
+        self._check_open()
+        self._producers[group] = self._producers.get(group, 0) + 1
+        self._home.post(self.begin)
+
+    def remove_producer(self, group: str) -> None:
+        """Has them not name it any more, unless another producer is of it; any thread may call it."""
+        left = self._producers.get(group, 0) - 1
+        if left > 0:
+            self._producers[group] = left
+        elif self._producers.pop(group, None) is not None and not self._is_closed:
+            start(self._home, self._unregister(producer=group), f"farewell of producer group {group}")
+
+    def add_member(self, member: Member) -> None:
+        """Takes a consumer in; called on its home.
+
+        Raises:
+            ConsumerError: One of its group is in already: brokers know a client of a group by its id.
+        """
+        self._check_open()
+        if member.group in self._members:
+            raise ConsumerError(
+                f"client {self.client_id} has a consumer of group {member.group} already",
+                help="make the second one from a Client of its own, or give it another group",
+            )
+        self._members[member.group] = member
+        self._has_member.ring()
+        self.begin()
+
+    def check_free(self, group: str) -> None:
+        """Refuses a second consumer of a group, before it is started.
+
+        Raises:
+            ConsumerError: As :meth:`add_member`.
+        """
+        if group in self._members:
+            raise ConsumerError(
+                f"client {self.client_id} has a consumer of group {group} already",
+                help="make the second one from a Client of its own, or give it another group",
+            )
+
+    async def remove_member(self, member: Member) -> None:
+        """Lets a consumer go, and says so to the brokers."""
+        if self._members.get(member.group) is member:
+            del self._members[member.group]
+            await self._unregister(consumer=member.group)
+
+    # Notices and questions of brokers; any thread
+
+    def on_notice(self, request: Request) -> None:
+        """Takes what a broker says unasked."""
+        if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            group = expect_header(request, ConsumerGroupHeader).consumer_group
+            self._home.post(partial(self._look_again, group))
+
+    def on_event(self, event: LinkEvent) -> None:
+        """Hears of a connection that was made or lost: a broker that is back has to hear who is here."""
+        if isinstance(event, Connected):
+            self._home.post(self.beat_soon)
+
+    def on_request(self, request: Request) -> Response | Deferred[Response]:
+        """Answers what a broker asks."""
+        if request.code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT:
+            header = expect_header(request, ConsumerStatusHeader)
+            return start(self._home, self._status(header), "an answer of how far a consumer is")
+        return refuse(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {int(request.code)} not supported"
+        )
+
+    async def _status(self, header: ConsumerStatusHeader) -> Response:
+        member = self._members.get(header.group)
+        found = {} if member is None else member.progress(header.topic)
+        return Response(ResponseCode.SUCCESS, body=ConsumerStatusBody(dict(found)))
+
+    def _look_again(self, group: str | None = None) -> None:
+        for member in list(self._members.values()):
+            if group is None or member.group == group:
+                member.look_again()
+
+    # What is done by time
+
+    async def _keep_routes(self) -> None:
+        await sleep(self._home, FIRST_ROUTES_MS)
+        while True:
+            # Producers ask for a route themselves when it is old: without consumers nothing is to be done.
+            if not self._members:
+                await self._has_member.wait()
+            await self.refresh_routes()
+            await sleep(self._home, REFRESH_MS)
+
+    async def refresh_routes(self) -> None:
+        """Asks for the route of each topic that is known or subscribed to."""
+        subscribed = {topic for member in self._members.values() for topic in member.topics}
+        for topic in sorted(subscribed.union(self.routes.topics)):
+            before = self.routes.known_to_read(topic)
+            try:
+                await self.routes.refresh(topic)
+            except SeglogError as error:
+                _log.warning("the route of topic %s stays as it was: %s", topic, error)
+            if self.routes.known_to_read(topic) != before:
+                for member in list(self._members.values()):
+                    if topic in member.topics:
+                        member.look_again()
+
+    async def _keep_beating(self) -> None:
+        await sleep(self._home, FIRST_HEARTBEAT_MS)
+        while True:
+            await self.beat()
+            await self._beat_soon.wait(HEARTBEAT_MS)
+
+    async def beat(self) -> None:
+        """Says to each broker who is here; slaves are told of consumers only."""
+        body = HeartbeatBody(
+            self.client_id,
+            tuple(sorted(self._producers)),
+            tuple(member.heartbeat() for member in self._members.values()),
+        )
+        if body.producer_groups or body.consumers:
+            await self._tell_brokers(
+                Request(RequestCode.HEART_BEAT, body=body), to_slaves=bool(body.consumers)
+            )
+
+    def beat_soon(self) -> None:
+        """Has a heartbeat sent now: a broker has answered that it does not know this client."""
+        self._beat_soon.ring()
+
+    async def _unregister(self, *, producer: str | None = None, consumer: str | None = None) -> None:
+        header = UnregisterClientHeader(self.client_id, producer, consumer)
+        await self._tell_brokers(Request(RequestCode.UNREGISTER_CLIENT, header), to_slaves=True)
+
+    async def _tell_brokers(self, request: Request, *, to_slaves: bool) -> None:
+        asked: list[tuple[str, Deferred[Response]]] = []
+        for addresses in self.routes.brokers().values():
+            for broker_id, address in addresses.items():
+                if to_slaves or broker_id == MASTER:
+                    asked.append((address, self._link.ask(request, to=address)))
+        for address, answer in asked:
+            try:
+                response = await until(answer)
+            except SeglogError as error:
+                _log.warning("broker %s does not hear of client %s: %s", address, self.client_id, error)
+            else:
+                if response.code is not ResponseCode.SUCCESS:
+                    _log.warning("broker %s refuses: %s", address, response.remark or response.code.name)
+
+    # Its end
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Ends its consumers and producers, says so to the brokers, and closes the link.
+
+        A second call does nothing.
+
+        Args:
+            timeout_s: How long listeners may take that are at work; None for as long as it takes. The link is
+                closed in any case.
+
+        Raises:
+            TimeoutError: A listener was at work for longer.
+        """
+        if timeout_s is not None:
+            as_number("timeout_s", timeout_s)
+        try:
+            wait_for(self._home, self.leave(), timeout_s)
+        finally:
+            self._link.close()
+
+    def leave(self) -> Deferred[None]:
+        """Begins to close it, and returns what says when that is done."""
+        if self._closing is None:
+            self._closing = start(self._home, self._leave(), f"close of client {self.client_id}")
+        return self._closing
+
+    async def _leave(self) -> None:
+        self._is_closed = True
+        leaving = [start(self._home, one.leave(), f"close of {one.group}") for one in self._members.values()]
+        for flow in leaving:
+            await until(flow)
+        for group in sorted(self._producers):
+            await self._unregister(producer=group)
+        self._producers.clear()
+        for flow in self._flows:
+            flow.stop()
+        self._link.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosedError(f"client {self.client_id} was closed")

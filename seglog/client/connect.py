@@ -1,0 +1,100 @@
+"""Makes the client of a producer or consumer from what it was given: broker, address, link or client."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeGuard
+
+from seglog.client.client import Client
+from seglog.client.home.home import Home
+from seglog.client.home.virtual_home import VirtualHome
+from seglog.client.links.link import Link
+from seglog.client.links.local_link import LocalLink
+from seglog.clock import VirtualClock
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.dispatcher import Dispatcher
+
+Target: TypeAlias = Client | Dispatcher | Link | str
+"""A client that is shared, or what one is made of: a broker in this process, a link to one, or the address of
+a name server, ``host:port``, several with ``;`` between them."""
+
+
+def client_for(target: Target, home: Home | None = None) -> tuple[Client, bool]:
+    """Returns a client, and whether it was made here, so that who asked for it has to close it.
+
+    Args:
+        target: What the application gave.
+        home: Where a client that is made lives; None for the thread that clients of a process share, and for
+            the virtual time of a broker that has it.
+
+    Raises:
+        InvalidArgumentError: That is none of them.
+    """
+    if isinstance(target, Client):
+        return target, False
+    return make_client(target, home), True
+
+
+def make_client(
+    target: Dispatcher | Link | str,
+    home: Home | None = None,
+    *,
+    client_id: str | None = None,
+    principal: str | None = None,
+) -> Client:
+    """Makes a client.
+
+    Args:
+        target: A broker in this process, a link to one, or the address of a name server.
+        home: As for :func:`client_for`.
+        client_id: What brokers know it by; made up if it is not given.
+        principal: As for ``LocalLink``.
+
+    Raises:
+        InvalidArgumentError: ``target`` is none of them.
+    """
+    if isinstance(target, str):
+        from seglog.client.home.loop_home import LoopHome
+        from seglog.client.home.thread_home import thread_home
+        from seglog.client.links.remote_link import RemoteLink
+
+        loop_home = thread_home() if home is None else home
+        if not isinstance(loop_home, LoopHome):
+            raise InvalidArgumentError("a client of an address lives in an event loop")
+        remote = RemoteLink(target, loop_home, client_id)
+        client = Client(remote, loop_home)
+        remote.serve(client.on_notice, client.on_request, client.on_event)
+        return client
+    if is_link(target):
+        link = target
+    elif is_broker(target):
+        link = LocalLink(target, client_id, principal=principal)
+    else:
+        raise InvalidArgumentError(
+            f"{type(target).__name__} is no broker: expected one, its address (host:port), a link or a Client"
+        )
+    return _begun(link, home or _home_of(link))
+
+
+def is_link(target: object) -> TypeGuard[Link]:
+    """Whether requests can be sent through it."""
+    return callable(getattr(target, "invoke", None))
+
+
+def is_broker(target: object) -> TypeGuard[Dispatcher]:
+    """Whether it answers requests in this process."""
+    return callable(getattr(target, "dispatch", None))
+
+
+def _begun(link: Link, home: Home) -> Client:
+    client = Client(link, home)
+    link.serve(client.on_notice, client.on_request)
+    return client
+
+
+def _home_of(link: Link) -> Home:
+    timers = getattr(link, "timers", None)
+    if isinstance(link.clock, VirtualClock) and timers is not None:
+        return VirtualHome(timers, link.clock)
+    from seglog.client.home.thread_home import thread_home
+
+    return thread_home()

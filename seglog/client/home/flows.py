@@ -1,0 +1,168 @@
+"""Flows: coroutines that run on a home, a step at a time, without a thread or a task of their own.
+
+A flow awaits results that come later, by :func:`until`, and time, by :func:`sleep` or a :class:`Bell`. It is
+continued on its home, whichever thread has the result; so what flows of one home change needs no lock. The
+same flow runs on an event loop and on virtual time, where it is continued while time is moved.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine, Generator
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from seglog.client.home.home import Home
+from seglog.remoting.later import CancelledError, Deferred
+
+R = TypeVar("R")
+Steps: TypeAlias = Coroutine[Deferred[Any], None, R]
+"""What an ``async def`` gives that awaits nothing but what is in this module."""
+
+_log = logging.getLogger(__name__)
+
+
+class Until(Generic[R]):
+    """What a flow awaits: a result that comes later.
+
+    Args:
+        deferred: The result; it is cancelled if the flow is stopped.
+    """
+
+    __slots__ = ("_deferred",)
+
+    def __init__(self, deferred: Deferred[R]) -> None:
+        self._deferred = deferred
+
+    def __await__(self) -> Generator[Deferred[R], None, R]:
+        if not self._deferred.is_done:
+            yield self._deferred
+        return self._deferred.result()
+
+
+def until(deferred: Deferred[R]) -> Until[R]:
+    """Returns what a flow awaits for a result; it raises what the result failed with."""
+    return Until(deferred)
+
+
+def sleep(home: Home, delay_ms: float) -> Until[None]:
+    """Returns what a flow awaits for a time to pass."""
+    over: Deferred[None] = Deferred()
+    timer = home.timers.after(delay_ms, lambda: over.resolve(None))
+    over.then(lambda _: home.timers.cancel(timer))
+    return Until(over)
+
+
+def rest(home: Home, delay_ms: float, ending: Deferred[None]) -> Until[None]:
+    """Returns what a flow awaits for a time to pass, or for something to end, whichever is first."""
+    over: Deferred[None] = Deferred()
+    timer = home.timers.after(delay_ms, lambda: over.resolve(None))
+    over.then(lambda _: home.timers.cancel(timer))
+    ending.then(lambda _: over.resolve(None))
+    return Until(over)
+
+
+class Bell:
+    """Wakes the flow that waits for it; one that is rung before is not waited for. Of one home, but to ring.
+
+    Args:
+        home: Where the flow is that waits.
+    """
+
+    __slots__ = ("_home", "_is_rung", "_waiting")
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._is_rung = False
+        self._waiting: Deferred[bool] | None = None
+
+    def ring(self) -> None:
+        """Wakes the flow, or lets the next wait end at once; any thread may call it."""
+        self._is_rung = True
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.resolve(True)
+
+    async def wait(self, timeout_ms: float | None = None) -> bool:
+        """Returns whether it was rung, False once the time is over; None for no limit."""
+        if not self._is_rung:
+            waiting: Deferred[bool] = Deferred()
+            self._waiting = waiting
+            self._end_if_rung(waiting)
+            if timeout_ms is not None and not waiting.is_done:
+                timer = self._home.timers.after(timeout_ms, lambda: waiting.resolve(False))
+                waiting.then(lambda _: self._home.timers.cancel(timer))
+            try:
+                await until(waiting)
+            finally:
+                self._waiting = None
+        was_rung, self._is_rung = self._is_rung, False
+        return was_rung
+
+    def _end_if_rung(self, waiting: Deferred[bool]) -> None:
+        """Ends a wait where another thread has rung meanwhile, and may not have seen that anything waits."""
+        if self._is_rung:
+            waiting.resolve(True)
+
+
+class Flow(Deferred[R], Generic[R]):
+    """A coroutine on its way, and its result.
+
+    Args:
+        home: Where it runs.
+        steps: The coroutine.
+        name: For the log.
+    """
+
+    __slots__ = ("_home", "_is_stopped", "_name", "_steps", "_waits_for")
+
+    def __init__(self, home: Home, steps: Steps[R], name: str) -> None:
+        super().__init__()
+        self._home = home
+        self._steps = steps
+        self._name = name
+        self._waits_for: Deferred[Any] | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Cancels what it waits for, which raises ``CancelledError`` in it; call it on its home."""
+        self._is_stopped = True
+        if self._waits_for is not None:
+            self._waits_for.cancel()
+
+    def step(self) -> None:
+        """Goes on until it has to wait; its home calls it."""
+        while True:
+            self._waits_for = None
+            try:
+                waits_for = self._steps.send(None)
+            except StopIteration as end:
+                self.resolve(end.value)
+                return
+            except CancelledError as error:
+                if not self._is_stopped:
+                    _log.warning("%s ended: what it waited for was cancelled", self._name)
+                self.fail(error)
+                return
+            except Exception as error:  # noqa: BLE001 - the top of a flow: its home goes on
+                _log.exception("%s failed", self._name)
+                self.fail(error)
+                return
+            if self._is_stopped:
+                waits_for.cancel()
+            if not waits_for.is_done:
+                self._waits_for = waits_for
+                waits_for.then(lambda _: self._home.post(self.step))
+                return
+
+
+def start(home: Home, steps: Steps[R], name: str) -> Flow[R]:
+    """Starts a coroutine on its home; any thread may call it. An error that it ends with is logged.
+
+    Args:
+        home: Where it runs; its first step is taken there, soon.
+        steps: The coroutine.
+        name: What it does, for the log.
+    """
+    flow = Flow(home, steps, name)
+    home.post(flow.step)
+    return flow

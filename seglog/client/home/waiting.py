@@ -1,0 +1,39 @@
+"""How a thread that is not the home waits for what the home does."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from seglog.client.home.home import Home
+from seglog.client.home.virtual_home import VirtualHome
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.later import Deferred
+
+R = TypeVar("R")
+
+
+def wait_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
+    """Returns a result that a home brings.
+
+    On virtual time the calling thread runs what is due now; no time passes.
+
+    Args:
+        home: What brings it.
+        result: The result.
+        timeout_s: How long to wait; None for as long as it takes. Of no use on virtual time.
+
+    Raises:
+        TimeoutError: There was no result in time, or on virtual time none without time passing.
+        InvalidArgumentError: The home is what runs the caller.
+        BaseException: What the result failed with.
+    """
+    if not result.is_done and home.is_here():
+        raise InvalidArgumentError(
+            "a listener, or an event loop, would wait for itself",
+            help="await it, or call it from another thread",
+        )
+    if isinstance(home, VirtualHome):
+        home.run_due()
+        if not result.is_done:
+            raise TimeoutError("it needs virtual time to pass: call advance() of the broker")
+    return result.wait(timeout_s)

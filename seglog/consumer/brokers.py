@@ -1,0 +1,66 @@
+"""How a consumer reaches the broker of a queue: each request goes where the routes say that its broker is."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from seglog.client.client import Client
+from seglog.client.home import until
+from seglog.errors import BrokerNotFoundError, RemoteProtocolError
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Header, Request, Response, expect_header
+
+H = TypeVar("H", bound=Header)
+
+
+class Brokers:
+    """The brokers of one client's routes. Its flows run on the client's home.
+
+    Args:
+        client: Whose routes and link.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def ask(
+        self, broker_name: str, request: Request, timeout_ms: float | None = None, broker_id: int = 0
+    ) -> Response:
+        """Returns a broker's answer, refusals included.
+
+        Raises:
+            BrokerNotFoundError: No route says where it is.
+            SeglogError: There is no answer.
+        """
+        address = self._client.routes.address_of(broker_name, broker_id)
+        if address is None:
+            raise BrokerNotFoundError(f"no route says where broker {broker_name} is")
+        return await until(self._client.link.ask(request, timeout_ms, to=address))
+
+    async def ask_for(self, broker_name: str, request: Request, kind: type[H]) -> H:
+        """Returns the header of a broker's answer.
+
+        Raises:
+            RemoteProtocolError: It refuses.
+            SeglogError: There is no answer.
+        """
+        return expect_header(await self.ask(broker_name, request), kind)
+
+    async def order(self, broker_name: str, request: Request) -> None:
+        """Has a broker do something.
+
+        Raises:
+            RemoteProtocolError: It refuses.
+            SeglogError: There is no answer.
+        """
+        check(await self.ask(broker_name, request))
+
+
+def check(response: Response) -> None:
+    """Raises what a broker refuses.
+
+    Raises:
+        RemoteProtocolError: It is a refusal.
+    """
+    if response.code is not ResponseCode.SUCCESS:
+        raise RemoteProtocolError(response.code, response.remark or response.code.name)

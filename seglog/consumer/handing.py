@@ -1,0 +1,96 @@
+"""Gives some messages of a queue to the listener, one call each, in a thread of the pool."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from seglog.consumer.listener import Listener, is_done_by
+from seglog.consumer.message_bodies import body_of
+from seglog.errors import SeglogError
+from seglog.remoting.expiry import is_expired
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.record import COMPRESSED, COMPRESSION_MASK, INNER_BATCH, Message
+from seglog.storage.format.record import properties as props
+
+_STORED_OTHERWISE: Final = COMPRESSED | INNER_BATCH
+_TTL: Final = props.TTL.encode() + b"\x01"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Handed:
+    """What became of messages; those that are in neither list were not given to the listener.
+
+    Attributes:
+        done: Those that the listener was done with, and those whose TTL was over.
+        failed: Those that it failed at.
+        expired: How many of the former it did not get.
+        error: What it raised at the last of the latter, if that would end a program or a task.
+    """
+
+    done: list[Message] = field(default_factory=list)
+    failed: list[Message] = field(default_factory=list)
+    expired: int = 0
+    error: BaseException | None = None
+
+
+def as_given(message: Message) -> Message:
+    """Returns a message with its body as its producer gave it.
+
+    Raises:
+        BodyError: It does not inflate, or no codec is here for it.
+    """
+    if not message.sys_flag & _STORED_OTHERWISE:
+        return message
+    body = body_of(message)
+    return replace(message, body=body, sys_flag=message.sys_flag & ~(COMPRESSED | COMPRESSION_MASK))
+
+
+def hand(
+    listener: Listener,
+    queue: MessageQueue,
+    messages: Sequence[Message],
+    now_ms: Callable[[], int],
+    may_go_on: Callable[[], bool],
+    *,
+    stops_at_failure: bool,
+) -> Handed:
+    """Calls the listener with each message, as long as that is permitted.
+
+    Args:
+        listener: The application's.
+        queue: For the log.
+        messages: In their order.
+        now_ms: The wall clock, for their TTL.
+        may_go_on: Asked before each call.
+        stops_at_failure: Whether what follows a message that failed has to wait for it.
+    """
+    handed = Handed()
+    for message in messages:
+        if not may_go_on():
+            break
+        raw = message.properties_raw
+        if raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, now_ms()):
+            handed.expired += 1
+            handed.done.append(message)
+            continue
+        try:
+            is_done = is_done_by(listener, as_given(message), queue)
+        except SeglogError as error:
+            _log.warning("%s, offset %d is not given to the listener: %s", queue, message.queue_offset, error)
+            is_done = False
+        except BaseException as error:  # noqa: BLE001 - bookkeeping comes first; the pool knows what it is
+            handed.failed.append(message)
+            handed.error = error
+            break
+        if is_done:
+            handed.done.append(message)
+            continue
+        handed.failed.append(message)
+        if stops_at_failure:
+            break
+    return handed

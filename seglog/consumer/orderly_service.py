@@ -1,0 +1,118 @@
+"""Gives the messages of a queue to the listener one after another; one that fails stays first.
+
+Nothing after it is looked at until it succeeds, or until it is given up after its last attempt. The number of
+its failures is in memory, as in Java: it begins anew with the next owner of the queue.
+
+Source: ``ConsumeMessageOrderlyService.java ConsumeRequest``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from seglog.client.client import Client
+from seglog.client.home import rest, until
+from seglog.consumer.handing import Handed, hand
+from seglog.consumer.listener import Listener
+from seglog.consumer.listener_pool import ListenerPool
+from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.send_back import ENDLESS, SendBack
+from seglog.consumer.settings import FOR_EVER, ConsumerSettings
+from seglog.errors import SeglogError
+from seglog.remoting.later import CancelledError
+from seglog.storage.format.record import Message
+
+LEASE_LOOK_MS: Final = 100
+"""How soon a queue is looked at again whose lease is over."""
+MOST_HANDED: Final = 32
+"""Messages that a thread of the pool is given at a time."""
+SLICE_MS: Final = 1_000
+"""After so long a thread takes another queue."""
+
+_log = logging.getLogger(__name__)
+
+
+class OrderlyService:
+    """Serves the queues of one consumer. Its flows run on the client's home.
+
+    Args:
+        client: Whose home and clock.
+        settings: Of the consumer.
+        listener: The application's.
+        pool: Where it is called.
+    """
+
+    def __init__(
+        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._listener = listener
+        self._pool = pool
+        is_endless = settings.max_reconsume_times == FOR_EVER
+        self._most = ENDLESS if is_endless else settings.max_reconsume_times
+        self._send_back = SendBack(client, settings.group, None if is_endless else self._most)
+
+    async def keep_serving(self, held: ProcessQueue) -> None:
+        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+        failures = 0
+        while not held.is_dropped:
+            if self._client.clock.monotonic_ms() > held.lease.work_until_ms:
+                await held.work.wait(LEASE_LOOK_MS)
+                continue
+            cache = held.cache
+            taken = cache.take(MOST_HANDED)
+            if not taken:
+                await held.work.wait()
+                continue
+            given = list(taken)
+            if failures:
+                given[0] = replace(taken[0], reconsume_times=taken[0].reconsume_times + failures)
+            try:
+                handed = await until(self._pool.run(partial(self._hand, held, given)))
+            except CancelledError:
+                return  # the pool was closed before its turn
+            cache.remove(handed.done)
+            cache.put_back(taken[len(handed.done) :])
+            held.counts.delivered += len(handed.done) - handed.expired
+            held.counts.expired += handed.expired
+            held.pulls.ring()
+            held.progress.ring()
+            if handed.done:
+                failures = 0
+            for message in handed.failed:
+                held.counts.failed += 1
+                if message.reconsume_times >= self._most and await self._is_given_up(held, message):
+                    failures = 0
+                else:
+                    failures += 1
+                    if handed.error is not None:
+                        self._pool.surface(handed.error)
+                    held.is_resting = True
+                    await rest(self._client.home, self._settings.suspend_ms, held.ending)
+                    held.is_resting = False
+
+    def _hand(self, held: ProcessQueue, messages: Sequence[Message]) -> Handed:
+        clock = self._client.clock
+        end_ms = clock.monotonic_ms() + SLICE_MS
+
+        def may_go_on() -> bool:
+            return not held.is_dropped and clock.monotonic_ms() <= min(end_ms, held.lease.work_until_ms)
+
+        return hand(self._listener, held.queue, messages, clock.now_ms, may_go_on, stops_at_failure=True)
+
+    async def _is_given_up(self, held: ProcessQueue, message: Message) -> bool:
+        """Returns whether a message is on its way to the dead letters, so that the queue can go on."""
+        try:
+            await self._send_back.send_anew(message, message.reconsume_times)
+        except SeglogError as error:
+            _log.warning("%s, offset %d cannot be given up: %s", held.queue, message.queue_offset, error)
+            return False
+        held.counts.given_up += 1
+        held.counts.delivered += 1
+        held.cache.remove([message])
+        return True

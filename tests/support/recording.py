@@ -1,0 +1,65 @@
+"""A real link that notes what went through it, and that can be cut or made to be refused for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from typing_extensions import override
+
+from seglog.broker.broker import Broker
+from seglog.client.links.local_link import LocalLink
+from seglog.errors import AskTimeoutError
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.later import Deferred
+
+
+class RecordingLink(LocalLink):
+    """A link in process.
+
+    Attributes:
+        asked: What was asked, with the virtual moment in seconds since the link was made.
+        refused: Codes that are refused.
+        cut: Codes that get no answer.
+    """
+
+    def __init__(self, broker: Broker, client_id: str | None = None) -> None:
+        super().__init__(broker, client_id)
+        self.asked: list[tuple[float, Request]] = []
+        self.refused: set[int] = set()
+        self.cut: set[int] = set()
+        self._made_ms = self.clock.monotonic_ms()
+
+    @property
+    def pulls(self) -> list[Request]:
+        """The pulls among them."""
+        return [request for _moment, request in self.asked if request.code == RequestCode.PULL_MESSAGE]
+
+    def moments(self, code: int) -> list[float]:
+        """Returns when requests of a code were asked, in seconds."""
+        return [moment for moment, request in self.asked if request.code == code]
+
+    @override
+    def ask(
+        self, request: Request, timeout_ms: float | None = None, to: str | None = None
+    ) -> Deferred[Response]:
+        self.asked.append(((self.clock.monotonic_ms() - self._made_ms) / 1000, request))
+        answer: Deferred[Response] = Deferred()
+        if request.code in self.refused:
+            answer.resolve(refuse(ResponseCode.SYSTEM_ERROR, "not now"))
+        elif request.code in self.cut:
+            answer.fail(AskTimeoutError(f"request {int(request.code)} got no answer"))
+        else:
+            return super().ask(request, timeout_ms, to)
+        return answer
+
+
+@contextmanager
+def recording(broker: Broker, client_id: str | None = None) -> Iterator[RecordingLink]:
+    """Lends a link of that kind."""
+    link = RecordingLink(broker, client_id)
+    try:
+        yield link
+    finally:
+        link.close()
