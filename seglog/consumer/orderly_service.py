@@ -80,10 +80,10 @@ class OrderlyService:
             cache.put_back(taken[len(handed.done) :])
             held.counts.delivered += len(handed.done) - handed.expired
             held.counts.expired += handed.expired
-            held.pulls.ring()
-            held.progress.ring()
             if handed.done:
                 failures = 0
+                held.pulls.ring()
+                held.progress.ring()
             for message in handed.failed:
                 held.counts.failed += 1
                 if message.reconsume_times >= self._most and await self._is_given_up(held, message):
@@ -115,4 +115,6 @@ class OrderlyService:
         held.counts.given_up += 1
         held.counts.delivered += 1
         held.cache.remove([message])
+        held.pulls.ring()
+        held.progress.ring()
         return True

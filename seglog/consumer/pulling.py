@@ -24,6 +24,7 @@ from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body, expect_header
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.remoting.subscription import PullForm
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
@@ -31,7 +32,8 @@ from seglog.storage.kernels.decode import decode_message
 
 RETRY_MS: Final = 1_000
 """After a pull that was refused, ``pullTimeDelayMillsWhenException``."""
-FLOW_CONTROL_MS: Final = 50
+PROBE_MS: Final = 5_000
+"""How often it is asked whether the offsets of a queue were reset at which nothing is done."""
 BUSY_MS: Final = 20
 """After a broker has said that it is overloaded, ``PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL``."""
 HOLD_MS: Final = 15_000
@@ -89,7 +91,8 @@ class Pulling:
             if clock.monotonic_ms() > held.lease.work_until_ms:
                 await held.pulls.wait(RETRY_MS)
             elif self._is_full(held):
-                await held.pulls.wait(FLOW_CONTROL_MS)
+                if not await held.pulls.wait(PROBE_MS):
+                    await self._probe(held)
             else:
                 wait_ms = await self._try_pull(held)
                 if wait_ms and not held.is_dropped:
@@ -100,6 +103,36 @@ class Pulling:
         if cached.messages > settings.max_cached or cached.size_bytes > settings.max_cached_bytes:
             return True
         return not self._is_in_order and cached.span > settings.max_span
+
+    async def _probe(self, held: ProcessQueue) -> None:
+        """Asks whether the offset was reset, where messages that fail keep the queue from being pulled."""
+        header = self._header(held, held.subscription.in_pull(self._version), PullFlag(0), None, 1)
+        try:
+            answer = await self._brokers.ask(
+                held.queue.broker_name, Request(RequestCode.PULL_MESSAGE, header), GRACE_MS
+            )
+            if answer.code is ResponseCode.PULL_OFFSET_MOVED and not held.is_dropped:
+                self._moved(held, expect_header(answer, PullMessageResponseHeader).next_begin_offset)
+        except SeglogError as error:
+            _log.warning("%s is asked again in %d ms: %s", held.queue, PROBE_MS, error)
+
+    def _header(
+        self, held: ProcessQueue, form: PullForm, flags: PullFlag, to_commit: int | None, count: int
+    ) -> PullMessageHeader:
+        return PullMessageHeader(
+            self._settings.group,
+            held.queue.topic,
+            held.queue.queue_id,
+            held.pull_offset,
+            count,
+            int(form.flags | flags),
+            to_commit or 0,
+            self._hold_ms,
+            form.sub_version,
+            form.subscription,
+            form.expression_type,
+            max_msg_bytes=self._settings.pull_bytes,
+        )
 
     async def _try_pull(self, held: ProcessQueue) -> float:
         """Pulls once; returns how long to wait until the next pull."""
@@ -120,25 +153,12 @@ class Pulling:
     async def _pull(self, held: ProcessQueue) -> float:
         queue, settings = held.queue, self._settings
         # The first one is not held: so it is soon known whether there is anything.
-        form = held.subscription.in_pull(self._version)
-        flags = form.flags | (PullFlag.SUSPEND if held.is_looked_at else PullFlag(0))
+        flags = PullFlag.SUSPEND if held.is_looked_at else PullFlag(0)
         to_commit = held.to_commit(self._client.clock.monotonic_ms())
         if to_commit is not None:
             flags |= PullFlag.COMMIT_OFFSET
-        header = PullMessageHeader(
-            settings.group,
-            queue.topic,
-            queue.queue_id,
-            held.pull_offset,
-            settings.pull_count,
-            int(flags),
-            to_commit or 0,
-            self._hold_ms,
-            form.sub_version,
-            form.subscription,
-            form.expression_type,
-            max_msg_bytes=settings.pull_bytes,
-        )
+        form = held.subscription.in_pull(self._version)
+        header = self._header(held, form, flags, to_commit, settings.pull_count)
         cache = held.cache
         answer = await self._brokers.ask(
             queue.broker_name,

@@ -1,0 +1,148 @@
+"""A client says who is here, keeps what its producers and consumers share, and leaves as it should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seglog.broker.broker import Broker
+from seglog.client.client import Client
+from seglog.client.connect import make_client
+from seglog.clock import VirtualClock
+from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.push import PushConsumer
+from seglog.errors import ClientClosedError, ConsumerError, InvalidArgumentError
+from seglog.producer.producer import Producer
+from seglog.remoting.bodies import ConsumerStatusBody
+from seglog.remoting.client_headers import ConsumerStatusHeader
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request, expect_body
+from seglog.remoting.heartbeat import HeartbeatBody
+from seglog.remoting.later import Deferred
+from tests.support.brokers import open_broker
+from tests.support.narrow import not_none
+from tests.support.recording import RecordingLink, recording
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with open_broker(tmp_path, VirtualClock()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def link(broker: Broker) -> Iterator[RecordingLink]:
+    with recording(broker, "127.0.0.1@7#client") as made:
+        yield made
+
+
+def last_beat(link: RecordingLink) -> HeartbeatBody:
+    bodies = [request.body for _moment, request in link.asked if request.code == RequestCode.HEART_BEAT]
+    assert isinstance(bodies[-1], HeartbeatBody)
+    return bodies[-1]
+
+
+def test_s4_11_heartbeats_come_after_a_second_and_then_every_thirty(broker: Broker, link: RecordingLink):
+    with Producer(link, "shop") as producer:
+        producer.send("T", b"x")
+        broker.advance(62_000)
+    assert link.moments(RequestCode.HEART_BEAT) == [1, 31, 61]
+    assert last_beat(link).producer_groups == ("shop",)
+
+
+def test_s4_11_routes_of_consumers_are_asked_for_every_thirty_seconds(broker: Broker, link: RecordingLink):
+    Producer(broker).send("T", b"x")
+    with OrderlyConsumer(link, "g", "T", print) as consumer:
+        consumer.start()
+        broker.advance(0)
+        link.asked.clear()
+        broker.advance(61_000)
+        assert len(link.moments(RequestCode.GET_ROUTEINFO_BY_TOPIC)) == 2 * 3, "two topics"
+
+
+def test_producers_and_consumers_of_a_client_share_its_heartbeat(broker: Broker, link: RecordingLink):
+    client = make_client(link)
+    Producer(client, "shop").send("T", b"x")
+    consumers = [kind(client, kind.__name__, "T", print) for kind in (OrderlyConsumer, PushConsumer)]
+    for consumer in consumers:
+        consumer.start()
+    broker.advance(1_000)
+    beat = last_beat(link)
+    assert (beat.client_id, beat.producer_groups) == (link.client_id, ("shop",))
+    assert {consumer.group for consumer in beat.consumers} == {"OrderlyConsumer", "PushConsumer"}
+    assert all(len(consumer.subscriptions) == 2 for consumer in beat.consumers), "retries too"
+    client.close()
+    assert broker.clients.is_empty
+
+
+def test_s4_09_a_second_consumer_of_a_group_is_refused_with_the_way_out(broker: Broker):
+    with make_client(broker) as client:
+        first = OrderlyConsumer(client, "g", "T", print)
+        first.start()
+        broker.advance(0)
+        with pytest.raises(ConsumerError) as refused:
+            PushConsumer(client, "g", "T", print)
+        assert "another group" in refused.value.help
+        first.close()
+        PushConsumer(client, "g", "T", print).close()
+
+
+def test_a_consumer_that_closes_leaves_its_group_and_the_client_stays(broker: Broker, link: RecordingLink):
+    client = make_client(link)
+    Producer(client, "shop").send("T", b"x")
+    with OrderlyConsumer(client, "g", "T", print) as consumer:
+        consumer.start()
+        broker.advance(0)
+        assert not_none(broker.clients.consumers("g")).clients
+    assert broker.clients.consumers("g") is None
+    broker.advance(1_000)
+    assert last_beat(link).consumers == ()
+    Producer(client, "shop").send("T", b"x")
+
+
+def test_a_closed_client_refuses_and_a_second_close_does_nothing(broker: Broker):
+    client = make_client(broker)
+    client.close()
+    client.close()
+    with pytest.raises(ClientClosedError):
+        Producer(client, "shop")
+
+
+def test_a_broker_that_does_not_know_a_member_hears_of_it_at_once(broker: Broker, link: RecordingLink):
+    Producer(broker).send("T", b"x", queue_id=0)
+    seen: list[object] = []
+    with OrderlyConsumer(link, "g", "T", seen.append) as consumer:
+        consumer.run_until_idle()
+        broker.disconnect(link._peer)  # as a broker does that was restarted
+        Producer(broker).send("T", b"y", queue_id=0)
+        broker.advance(2_000)
+        assert len(seen) == 2
+
+
+def test_a_broker_can_ask_how_far_a_consumer_is(broker: Broker):
+    producer = Producer(broker)
+    for _ in range(3):
+        producer.send("T", b"x", queue_id=1)
+    with make_client(broker) as client, OrderlyConsumer(client, "g", "T", lambda _message: None) as consumer:
+        consumer.run_until_idle()
+        header = ConsumerStatusHeader("T", "g")
+        asked = broker.answer(Request(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header))
+        broker.advance(0)
+        assert isinstance(asked, Deferred)
+        ((_client, queues),) = expect_body(asked.result(), ConsumerStatusBody).clients.items()
+        assert {queue.queue_id: offset for queue, offset in queues.items()}[1] == 3
+
+
+@pytest.mark.parametrize("target", [5, None, b"127.0.0.1:9876", object()])
+def test_what_is_no_broker_is_refused(target):
+    with pytest.raises(InvalidArgumentError, match="no broker"):
+        Producer(target)
+
+
+def test_a_client_of_a_broker_on_virtual_time_has_no_thread(broker: Broker):
+    client = make_client(broker)
+    assert isinstance(client, Client)
+    assert type(client.home).__name__ == "VirtualHome"
+    client.close()
