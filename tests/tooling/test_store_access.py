@@ -41,6 +41,7 @@ OWN = {
     "doctor/check/check_progress_file.py": "the resume file, which lies outside of every store",
     "spark/archive/folder.py": "compares the paths that the user gave",
     "spark/archive/restore.py": "the path of the store that the user gave",
+    "spark/columnar_jar.py": "the package's own jar",
     "spark/compact/compact.py": "the path of the store that the user gave",
     "spark/compact/swap.py": "asks whether the path that the user gave is a mount point",
     "spark/reconcile/since.py": "an earlier report, which the user names",

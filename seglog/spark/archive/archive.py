@@ -17,13 +17,13 @@ from seglog.spark.archive.continuity import check_continues
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart, still_missing
 from seglog.spark.archive.held import check_files
 from seglog.spark.archive.losses import damage_of, loss_error, losses_of, missing_ranges, unreadable_stretches
+from seglog.spark.archive.made.run_files import RunTarget
+from seglog.spark.archive.made.staging import StoreRows
+from seglog.spark.archive.made.stretches import Found
 from seglog.spark.archive.manifest import LOST, Missing, Run, StoreIdentity
 from seglog.spark.archive.missing_table import write_missing_table
 from seglog.spark.archive.names import check_has_names, place_in_archive
-from seglog.spark.archive.run_files import RunTarget
-from seglog.spark.archive.staging import StoreRows
 from seglog.spark.archive.store_facts import QueueEnds, StoreFacts
-from seglog.spark.archive.stretches import Found
 from seglog.spark.audit import audit_store
 from seglog.spark.small_frames import small_frame
 from seglog.storage.directory import ReadingRoot, check_is_store

@@ -113,7 +113,7 @@ class ArchiveFolder:
         return runs[-1].number + 1 if runs else 1
 
     def clear(self, folder: Path) -> None:
-        """Removes what a run staged, as far as tasks that nobody waits for do not go on writing there.
+        """Removes what a run staged, as far as tasks that were given up do not go on writing there.
 
         What those leave is in no manifest, and goes with the next run.
         """

@@ -16,8 +16,8 @@ from urllib.parse import unquote, urlsplit
 from seglog.errors import ConfigError, DataLossError
 from seglog.spark.archive.folder import DATA, ArchiveFolder, Held, Key, archived
 from seglog.spark.archive.held_rows import ArchivedFile, HeldRows, look_into
+from seglog.spark.archive.made.stretches import Noted, put_together
 from seglog.spark.archive.manifest import Interval, Run
-from seglog.spark.archive.stretches import Noted, put_together
 from seglog.spark.making.each import run_each
 from seglog.storage.files import RestoringFiles
 

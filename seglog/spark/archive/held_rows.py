@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seglog.spark.archive.folder import Key
+from seglog.spark.archive.made.stretches import Noted
 from seglog.spark.archive.record_crc import record_crcs
-from seglog.spark.archive.stretches import Noted
 from seglog.spark.source.values.columns import BIGINT, BINARY, BOOL, INT, PROPERTY_MAP, STRING
 from seglog.spark.source.values.strings import bytes_of
 from seglog.storage.files import Files

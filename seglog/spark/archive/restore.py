@@ -27,6 +27,7 @@ from seglog.spark.archive.columns import LAST_COLUMNS
 from seglog.spark.archive.continuity import is_still
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart
 from seglog.spark.archive.held import check_rows, damage_named
+from seglog.spark.archive.made.staging import StoreRows
 from seglog.spark.archive.manifest import Interval, LastRecord
 from seglog.spark.archive.names import choose_store
 from seglog.spark.archive.ordered_rows import ordered_rows
@@ -36,7 +37,6 @@ from seglog.spark.archive.restore_plan import RestorePlan, plan_restore
 from seglog.spark.archive.restored_files import finish_files, note_losses
 from seglog.spark.archive.restored_log import write_log
 from seglog.spark.archive.rows import read_archive
-from seglog.spark.archive.staging import StoreRows
 from seglog.spark.archive.store_facts import StoreFacts
 from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.swap import (

@@ -9,8 +9,8 @@ from typing import Any, Generic, Self, TypeVar
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import Message
-from seglog.storage.kernels.fast_path import FastPathOwner
-from seglog.storage.kernels.read_result import PythonReadResult
+from seglog.storage.kernels.calls.fast_path import FastPathOwner
+from seglog.storage.kernels.calls.read_result import PythonReadResult
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
@@ -166,8 +166,8 @@ def walk_into(
 
     Returns:
         How many rows; where the records are whose properties say more about queues; where the walk stopped;
-        whether for lack of room; how many keys; where the tombstones are, which have none; and how many
-        records have a record CRC.
+        whether for lack of room; how many keys; where the tombstones are, which have none; how many records
+        have a record CRC; and how many are placeholders of a compaction.
     """
 
 def find_record(buffer: memoryview, phy_offset: int, start: int, until: int, /) -> int:
@@ -533,7 +533,7 @@ class Reads(Generic[_F]):
         limits: tuple[int, int, int],
         /,
     ) -> None:
-        """As :func:`seglog.storage.kernels.native_reads.new_reads` says."""
+        """As :func:`seglog.storage.kernels.calls.native_reads.new_reads` says."""
     def try_get(self, *arguments: object, **named: object) -> _F | None:
         """Takes the arguments of ``MessageStore.get``; None for a read that is Python's."""
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from seglog.errors import FullError, MessageIllegalError
 from seglog.storage.format.record.record import FILLER_BYTES, MIN_RECORD_BYTES
+from seglog.storage.kernels.calls.tails import NEVER, LogTail
 from seglog.storage.kernels.pending_record import PendingRecord, filler
-from seglog.storage.kernels.tails import NEVER, LogTail
 from seglog.storage.log.warm_window import WarmWindow
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.segments.mapped_file import MappedFile

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units, pre_blanks
-from seglog.storage.kernels.tails import QueueTail
+from seglog.storage.kernels.calls.tails import QueueTail
 from seglog.storage.segments.mapped_file import MappedFile
 from seglog.storage.segments.segments import Segments
 

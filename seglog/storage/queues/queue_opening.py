@@ -10,7 +10,7 @@ from seglog.storage.files.files import Files
 from seglog.storage.files.folder_names import FolderNames
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT_BYTES
-from seglog.storage.kernels.tails import QueueTail
+from seglog.storage.kernels.calls.tails import QueueTail
 from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.queues.batch_queue import BatchQueue
 from seglog.storage.queues.consume_queue import ConsumeQueue

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
-from seglog.storage.kernels.native_reads import new_reads
+from seglog.storage.kernels.calls.native_reads import new_reads
 from seglog.storage.reads.get import MAX_FILTER_BYTES, MAX_TOTAL_BYTES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter, TagFilter
 from seglog.storage.reads.open_queues import OpenPlainQueue, StoreLog

@@ -29,8 +29,8 @@ from seglog.storage.format.record.tombstone import (
     has_lost_flag,
     is_tombstone,
 )
+from seglog.storage.kernels.calls.read_result import ReadResult, split
 from seglog.storage.kernels.decode import decode_message
-from seglog.storage.kernels.read_result import ReadResult, split
 from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.reads.message_filter import MessageFilter
 

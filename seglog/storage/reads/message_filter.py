@@ -16,8 +16,8 @@ from seglog.arguments import as_text, refusal
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import tags_code
+from seglog.storage.kernels.calls.native_reads import new_tag_set
 from seglog.storage.kernels.decode import decode_message
-from seglog.storage.kernels.native_reads import new_tag_set
 
 ALL: Final = "*"
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from seglog.errors import FullError, TruncatedError
 from seglog.storage.files.files import Files, OpenFile
-from seglog.storage.kernels.tails import LogTail, QueueTail
+from seglog.storage.kernels.calls.tails import LogTail, QueueTail
 from seglog.storage.kernels.warm import populate
 
 if TYPE_CHECKING:

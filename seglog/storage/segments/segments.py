@@ -15,7 +15,7 @@ from typing import Final
 from seglog.storage.files.files import Files
 from seglog.storage.files.folder_names import FolderNames
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.kernels.native_reads import new_maps
+from seglog.storage.kernels.calls.native_reads import new_maps
 from seglog.storage.segments.mapped_file import MappedFile, MapPool
 
 STAGED_SUFFIX: Final = ".new"

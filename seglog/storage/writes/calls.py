@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from seglog.storage.format.record.host import Host
-from seglog.storage.kernels.store_calls import with_native_calls
+from seglog.storage.kernels.calls.store_calls import with_native_calls
 from seglog.storage.reads.fast_reads import FastReads
 from seglog.storage.reads.get import MAX_TOTAL_BYTES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter

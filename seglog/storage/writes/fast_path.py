@@ -1,10 +1,10 @@
-"""What appends are tried with first, before the ordinary way; see :mod:`seglog.storage.kernels.fast_path`."""
+"""What appends are tried with first, before the ordinary way: the fast path of the kernels."""
 
 from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from seglog.storage.kernels import fast_path
+from seglog.storage.kernels.calls import fast_path
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, PutResult
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seglog.clock import SystemClock
-from seglog.storage.kernels import fast_path
-from seglog.storage.kernels.tails import LogTail
+from seglog.storage.kernels.calls import fast_path
+from seglog.storage.kernels.calls.tails import LogTail
 from seglog.storage.threads.waiters import Waiters
 from seglog.storage.writes.append_core import AppendCore
 from seglog.storage.writes.appender import Appender

@@ -28,7 +28,7 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record import RecordRow, takes_queue_offset
-from seglog.storage.kernels.tails import LogTail
+from seglog.storage.kernels.calls.tails import LogTail
 from seglog.storage.log.commit_log import CommitLog
 from seglog.storage.overlay.lost_messages import LostMessages
 from seglog.storage.queues.queue_opening import QueueOpening

@@ -11,13 +11,13 @@ import pytest
 
 from seglog import MessageStore
 from seglog.clock import VirtualClock
-from seglog.spark.archive import run_files
 from seglog.spark.archive.columns import WANTED
 from seglog.spark.archive.folder import ArchiveFolder
-from seglog.spark.archive.made_columns import IN_FILES, folders_of
+from seglog.spark.archive.made import run_files
+from seglog.spark.archive.made.made_columns import IN_FILES, folders_of
+from seglog.spark.archive.made.run_files import RunTarget, write_rows
+from seglog.spark.archive.made.stretches import Noted, put_together
 from seglog.spark.archive.manifest import Run, StoreIdentity
-from seglog.spark.archive.run_files import RunTarget, write_rows
-from seglog.spark.archive.stretches import Noted, put_together
 from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.wanted.options import parse_options
 from tests.spark.archive.stores import BEGIN_MS

@@ -138,7 +138,8 @@ def test_options_choose_the_same_rows(spark: SparkSession, tmp_path):
             options["startingOffsets"] = options["startingOffsets"].replace("T", topic)
         assert check_same(spark, root, EVERYTHING, **options)
         assert check_same(spark, f"file://{root}", "body binary, topic string", **options)
-    assert check_same(spark, root.rename(tmp_path / "größe"), "body binary, topic string")
+    root = (tmp_path / "ipv6").rename(tmp_path / "größe")
+    assert check_same(spark, root, "body binary, topic string")
     root = extract("broker-store", tmp_path)
     assert check_same(spark, root, "topic string, queueId int", table="queues")
 

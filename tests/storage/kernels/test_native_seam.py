@@ -224,10 +224,10 @@ def test_a_walk_into_memory_stops_where_rows_or_keys_have_no_room():
         room = memoryview(bytearray(rows * ROW.itemsize)), memoryview(bytearray(keys * KEY_ROW.itemsize))
         return native().walk_into(log, 0, 0, len(log), True, queues.number, *room, True)
 
-    assert walked(5, 10) == (5, [], 5 * size, False, 10, [], 0)
-    assert walked(3, 10) == (3, [], 3 * size, True, 6, [], 0)
-    assert walked(5, 7) == (3, [], 3 * size, True, 6, [], 0)
-    assert walked(5, 1) == (0, [], 0, True, 0, [], 0)
+    assert walked(5, 10) == (5, [], 5 * size, False, 10, [], 0, 0)
+    assert walked(3, 10) == (3, [], 3 * size, True, 6, [], 0, 0)
+    assert walked(5, 7) == (3, [], 3 * size, True, 6, [], 0, 0)
+    assert walked(5, 1) == (0, [], 0, True, 0, [], 0, 0)
     rows = memoryview(bytearray(5 * ROW.itemsize))
     assert native().walk_into(log, 0, size, len(log), True, queues.number, rows, None, True)[:3] == (
         4,

@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from seglog.errors import ClosedError, ReadOnlyError
-from seglog.storage.kernels.store_calls import CALLS
+from seglog.storage.kernels.calls.store_calls import CALLS
 from seglog.storage.reads.get import GetResult
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.calls import PythonCalls

@@ -1,7 +1,7 @@
 """A broker that a loop asks by deferred answers, with many connections at once, until it is killed.
 
 Run as a module it is that process. It says in lines on stdout what it asks and what it was told, each line at
-its moment, by whatever thread is told, and ``tests/crash/test_kill_deferred.py`` reads them:
+its moment, by the thread that is told, and ``tests/crash/test_kill_deferred.py`` reads them:
 
     sent <topic> <queue> <queue offset> <count> <id>   acknowledged; the bodies are ids that follow each other
     later <id>                                         acknowledged, to be delivered after a delay

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from seglog.storage.kernels import NATIVE
-from seglog.storage.kernels import fast_path as fast_path_module
-from seglog.storage.kernels import native_reads as pulls_module
-from seglog.storage.kernels import tails as tails_module
+from seglog.storage.kernels.calls import fast_path as fast_path_module
+from seglog.storage.kernels.calls import native_reads as pulls_module
+from seglog.storage.kernels.calls import tails as tails_module
 from seglog.storage.queues import queue_opening
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import writer as writer_module

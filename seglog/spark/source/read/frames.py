@@ -9,11 +9,11 @@ A frame begins with its kind, an int. Numbers are in native byte order, as both 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from seglog.spark.remote_files import is_address
@@ -25,8 +25,6 @@ from seglog.storage.format.record import BORN_HOST_V6, STORE_HOST_V6
 FRAMES: Final = pa.schema([("frame", pa.binary())])
 _ROWS: Final = 1
 _COLUMNS: Final = 2
-_INT: Final = struct.Struct("=i")
-_LONG: Final = struct.Struct("=q")
 _WIDE_HOSTS: Final = {"bornHost": BORN_HOST_V6, "storeHost": STORE_HOST_V6}
 _MOST_BYTES: Final = 32 << 20
 """Of columns in a frame, as far as these are more than one row."""
@@ -82,14 +80,14 @@ class RowFrames:
         new = self._queues[self._said :]
         self._said += len(new)
         parts = (
-            _INT.pack(_ROWS),
+            _int(_ROWS),
             _text(str(self._log / segment_file_name(first))),
-            _LONG.pack(first),
+            np.int64(first).tobytes(),
             _text(self._constants.store),
             b"\0" if broker_name is None else b"\1" + _text(broker_name),
-            _INT.pack(len(new)),
-            *(_INT.pack(queue_id) + _text(topic) for topic, queue_id in new),
-            _INT.pack(len(rows)),
+            _int(len(new)),
+            *(_int(queue_id) + _text(topic) for topic, queue_id in new),
+            _int(len(rows)),
             rows.tobytes(),
         )
         return b"".join(parts)
@@ -100,18 +98,22 @@ def column_frames(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     step = max(1, batch.num_rows * _MOST_BYTES // max(batch.nbytes, _MOST_BYTES))
     for start in range(0, batch.num_rows, step):
         sink = pa.BufferOutputStream()
-        sink.write(_INT.pack(_COLUMNS))
+        sink.write(_int(_COLUMNS))
         with pa.ipc.new_stream(sink, batch.schema) as stream:
             stream.write_batch(batch.slice(start, step))
         yield _frame(sink.getvalue())
 
 
 def _frame(content: bytes | pa.Buffer) -> pa.RecordBatch:
-    offsets = struct.pack("=ii", 0, len(content))
+    offsets = np.array([0, len(content)], np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
     return pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.binary(), 1, buffers)], schema=FRAMES)
 
 
 def _text(text: str) -> bytes:
     encoded = text.encode()
-    return _INT.pack(len(encoded)) + encoded
+    return _int(len(encoded)) + encoded
+
+
+def _int(number: int) -> bytes:
+    return np.int32(number).tobytes()

@@ -17,7 +17,7 @@ from seglog.storage import lookups
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.kernels import NATIVE, PYTHON
-from seglog.storage.kernels.read_result import PythonReadResult
+from seglog.storage.kernels.calls.read_result import PythonReadResult
 from seglog.storage.reads import sequential_reads as plain_reads
 from seglog.storage.reads.get import GetResult
 from seglog.storage.reads.message_filter import TagFilter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.kernels.tails import NEVER, PythonLogTail, PythonQueueTail
+from seglog.storage.kernels.calls.tails import NEVER, PythonLogTail, PythonQueueTail
 from tests.support.machine.kernels import BOTH, native
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from seglog.spark.archive.columns import LAST_COLUMNS
 from seglog.spark.archive.folder import Key
-from seglog.spark.archive.made_columns import slots_of
+from seglog.spark.archive.made.made_columns import slots_of
 from seglog.spark.archive.manifest import Interval, LastRecord
 from seglog.storage.kernels.gather import Ints, Mask
 

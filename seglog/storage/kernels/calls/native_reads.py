@@ -15,7 +15,7 @@ from seglog.storage.kernels import KERNELS, NATIVE
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
-    from seglog.storage.kernels.read_result import ReadResult
+    from seglog.storage.kernels.calls.read_result import ReadResult
 
 F = TypeVar("F", bound="ReadResult")
 

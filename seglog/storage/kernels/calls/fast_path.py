@@ -26,8 +26,8 @@ from seglog.storage.format.record import Host, encode_all_properties
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record.record import CRC_MASK, HEADS, HOST_BITS, INNER_NAMES, MAGIC_V1
 from seglog.storage.kernels import KERNELS, NATIVE
-from seglog.storage.kernels.bare_batch import encode_bare, encode_bare_units, publish_sizes
-from seglog.storage.kernels.tails import PythonLogTail, PythonQueueTail
+from seglog.storage.kernels.calls.bare_batch import encode_bare, encode_bare_units, publish_sizes
+from seglog.storage.kernels.calls.tails import PythonLogTail, PythonQueueTail
 
 R = TypeVar("R", bound=tuple[Any, ...])
 B = TypeVar("B")

@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 from typing_extensions import Buffer, override
 
 from seglog.spark.archive.columns import is_brokers_own
-from seglog.spark.archive.made_columns import folders_of, with_made
-from seglog.spark.archive.stretches import Noted
-from seglog.storage.files import StoreRoot
-from seglog.storage.files.files import OpenFile
+from seglog.spark.archive.made.made_columns import folders_of, with_made
+from seglog.spark.archive.made.stretches import Noted
+from seglog.storage.files import OpenFile, StoreRoot
 
 _HELD_BYTES: Final = 96 << 20
 """Rows are held until they are so many bytes of Arrow, and then are a row group of each file."""

@@ -16,11 +16,11 @@ from seglog.spark import register
 from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import LoggedQueue
 from seglog.spark.archive.folder import Key
+from seglog.spark.archive.made.run_files import RunTarget, write_rows
+from seglog.spark.archive.made.stretches import Found, Noted, put_together
 from seglog.spark.archive.manifest import SUPERSEDED, LastRecord, Missing
 from seglog.spark.archive.record_crc import record_crc
-from seglog.spark.archive.run_files import RunTarget, write_rows
 from seglog.spark.archive.store_facts import FoundRecord
-from seglog.spark.archive.stretches import Found, Noted, put_together
 from seglog.spark.numbered_tasks import run_numbered
 from seglog.spark.small_frames import small_frame
 from seglog.spark.source.read.read_plan import plan_pieces, read_piece

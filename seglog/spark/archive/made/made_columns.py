@@ -17,9 +17,8 @@ from seglog.spark.archive.columns import COLUMNS, FOLDER_CHARACTERS, PARTITIONS,
 from seglog.spark.archive.manifest import HIVE_NULL
 from seglog.spark.archive.record_crc import record_crcs
 from seglog.spark.source.values.strings import bytes_of, gather
-from seglog.storage.format.record import HEADS, INNER_BATCH
+from seglog.storage.format.record import HEADS, HOST_BITS, INNER_BATCH
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.record.record import HOST_BITS
 from seglog.storage.kernels.gather import Ints
 
 IN_FILES: Final = tuple(name for name in names_of(COLUMNS) if name not in PARTITIONS)
