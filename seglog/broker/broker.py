@@ -243,6 +243,11 @@ class Broker:
         return self._liveness_clock
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it answers nothing any more."""
+        return self._is_closed
+
+    @property
     def timers(self) -> Timers:
         """Deadlines of connections, by that time."""
         return self._state.relays.timers

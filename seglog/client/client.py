@@ -120,6 +120,11 @@ class Client:
         """The time by which it lives."""
         return self._home.clock
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be sent any more: it was closed, or the broker in this process was."""
+        return self._link.is_over
+
     def begin(self) -> None:
         """Starts what is done by time, once something needs it; called on its home."""
         if not self._flows and not self._is_closed:
@@ -219,6 +224,8 @@ class Client:
             # Producers ask for a route themselves when it is old: without consumers nothing is to be done.
             if not self._members:
                 await self._has_member.wait()
+            if self.is_over:
+                return
             await self.refresh_routes()
             await sleep(self._home, REFRESH_MS)
 
@@ -238,7 +245,7 @@ class Client:
 
     async def _keep_beating(self) -> None:
         await sleep(self._home, FIRST_HEARTBEAT_MS)
-        while True:
+        while not self.is_over:
             await self.beat()
             await self._beat_soon.wait(HEARTBEAT_MS)
 

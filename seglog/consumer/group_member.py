@@ -180,7 +180,7 @@ class GroupMember:
 
     async def _keep_sharing(self) -> None:
         clock = self._client.clock
-        while True:
+        while not self._client.is_over:
             rest_ms = self._shared_ms + MIN_SHARE_INTERVAL_MS - clock.monotonic_ms()
             if rest_ms > 0:
                 await sleep(self._client.home, rest_ms)
@@ -279,7 +279,7 @@ class GroupMember:
     async def _keep_committing(self) -> None:
         home, clock = self._client.home, self._client.clock
         next_ms = clock.monotonic_ms() + FIRST_COMMIT_MS
-        while True:
+        while not self._client.is_over:
             await self._done_bell.wait()
             late_ms = max(0.0, clock.monotonic_ms() - next_ms)
             next_ms += math.ceil(late_ms / COMMIT_INTERVAL_MS) * COMMIT_INTERVAL_MS  # idle ones are left out
@@ -300,7 +300,7 @@ class GroupMember:
 
     async def _keep_renewing(self, locks: LockClient) -> None:
         await sleep(self._client.home, FIRST_RENEWAL_MS)
-        while True:
+        while not self._client.is_over:
             held_queues = {queue: held for queue, held in self._queues.items() if not held.is_lost}
             locked, answered, asked_ms = await locks.lock(held_queues)
             for queue, held in held_queues.items():

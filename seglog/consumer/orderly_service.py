@@ -60,7 +60,7 @@ class OrderlyService:
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
         failures = 0
-        while not held.is_dropped:
+        while not held.is_dropped and not self._client.is_over:
             if self._client.clock.monotonic_ms() > held.lease.work_until_ms:
                 await held.work.wait(LEASE_LOOK_MS)
                 continue

@@ -87,7 +87,7 @@ class Pulling:
     async def keep_pulling(self, held: ProcessQueue) -> None:
         """Pulls a queue until it is dropped."""
         clock = self._client.clock
-        while not held.is_dropped:
+        while not held.is_dropped and not self._client.is_over:
             if clock.monotonic_ms() > held.lease.work_until_ms:
                 await held.pulls.wait(RETRY_MS)
             elif self._is_full(held):

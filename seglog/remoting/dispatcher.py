@@ -19,6 +19,10 @@ class Dispatcher(Protocol):
         """The time that its clients go by."""
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it answers nothing any more."""
+
+    @property
     def timers(self) -> Timers:
         """What ends the waits of its connections, on that time."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from seglog.remoting.command import Request, expect_body
 from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.later import Deferred
 from tests.support.brokers import open_broker
+from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
 from tests.support.recording import RecordingLink, recording
 
@@ -133,6 +135,20 @@ def test_a_broker_can_ask_how_far_a_consumer_is(broker: Broker):
         assert isinstance(asked, Deferred)
         ((_client, queues),) = expect_body(asked.result(), ConsumerStatusBody).clients.items()
         assert {queue.queue_id: offset for queue, offset in queues.items()}[1] == 3
+
+
+def test_what_is_left_open_falls_silent_when_its_broker_is_closed(tmp_path: Path, caplog):
+    with Broker.open(tmp_path / "s") as broker:
+        producer = Producer(broker)
+        producer.send("T", b"x")
+        consumer = OrderlyConsumer(broker, "g", "T", lambda _message: None)
+        assert consumer.run_until_idle(patience_s(30)) == 1
+    time.sleep(1.5)
+    caplog.clear()
+    time.sleep(2.5)  # the times of a heartbeat, a pull, a renewal and a share
+    assert caplog.text == ""
+    consumer.close()
+    producer.close()
 
 
 @pytest.mark.parametrize("target", [5, None, b"127.0.0.1:9876", object()])

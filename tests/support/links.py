@@ -29,6 +29,11 @@ class LinkOver:
         """That of the other one."""
         return self._link.clock
 
+    @property
+    def is_over(self) -> bool:
+        """That of the other one."""
+        return self._link.is_over
+
     def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
         """Has what brokers say go to a client."""
         self._link.serve(on_notice, on_request)

@@ -75,6 +75,8 @@ class Sender:
                 self.sent += size
         except SeglogError as error:
             self.failure = error
+        finally:
+            self._producer.close()
 
 
 def write(root: Path, message_count: int, tell: render.Tell) -> Outcome:

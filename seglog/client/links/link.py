@@ -33,6 +33,10 @@ class Link(Protocol):
     def clock(self) -> Clock:
         """The time by which its clients live."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it was closed, or there is nothing at its other end that could come back."""
+
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:

@@ -60,6 +60,11 @@ class LocalLink:
         return self._broker.liveness_clock
 
     @property
+    def is_over(self) -> bool:
+        """Whether it, or the broker, was closed."""
+        return self._broker.is_closed
+
+    @property
     def timers(self) -> Timers:
         """What ends the waits of the broker's clients, on that time."""
         return self._broker.timers
@@ -121,10 +126,12 @@ class _Gone(NamedTuple):
     Attributes:
         liveness_clock: That of the broker.
         timers: Likewise.
+        is_closed: That it answers nothing.
     """
 
     liveness_clock: Clock
     timers: Timers
+    is_closed: bool = True
 
     def dispatch(self, request: Request, peer: Peer) -> Response:
         """Raises that the link was closed."""

@@ -87,6 +87,11 @@ class RemoteLink:
         """The time of its home."""
         return self._home.clock
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it was closed, or its home is over."""
+        return self._why_closed() is not None
+
     def serve(self, on_notice: OnNotice, on_request: OnRequest, on_event: OnEvent | None = None) -> None:
         """Has what brokers say and ask, and what becomes of connections, go to a client.
 
