@@ -88,11 +88,11 @@ class Routes:
         Raises:
             RemoteProtocolError: There is none: no such topic and none can be made, or it is not writable.
         """
-        known = self._fresh(topic)
-        if known is None:
+        known = self._known.get(topic)
+        if known is None or self._clock.monotonic_ms() >= known.fresh_until_ms:
             known = self._learn(topic, self._ask(topic))
         if known is not None:
-            return self._checked(topic, known.to_publish)
+            return known.to_publish or self._checked(topic, ())
         model = _route_of(self._ask(AUTO_CREATE_TOPIC))
         return self._checked(topic, self._of_model(model, topic, new_topic_queue_nums))
 

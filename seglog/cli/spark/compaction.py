@@ -150,6 +150,10 @@ def _emit(
         )
     elif plan is not None:
         _show(plan)
+    if done is None:
+        render.say("nothing was written; the same command with --apply does this")
+    elif old is not None:
+        render.say("the old store is kept: --undo puts it back, --discard-old deletes it")
 
 
 def _fields(plan: CompactionPlan) -> dict[str, object]:

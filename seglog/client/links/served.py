@@ -26,9 +26,12 @@ def unsupported(request: Request) -> Response:
 
 
 def answer_of(request: Request, make: Callable[[], T]) -> T | Response:
-    """Returns what a client answers; what it raises is logged, unless it says a code, and is a refusal."""
+    """Returns what a client answers; what it raises is logged, unless it says a code, and is a refusal.
+
+    So is what is no answer, nor what one comes by.
+    """
     try:
-        return make()
+        return _checked(make())
     except SeglogError as error:
         return refuse(ResponseCode(error.response_code), str(error))
     except CancelledError:
@@ -36,3 +39,14 @@ def answer_of(request: Request, make: Callable[[], T]) -> T | Response:
     except Exception as error:  # noqa: BLE001 - the broker is answered, and its thread goes on
         _log.exception("a client failed at a request of code %s", request.code)
         return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+def _checked(made: T) -> T:
+    """Returns what is an answer, or what one comes by; else it would be found only where it is written."""
+    if isinstance(made, Response):
+        ResponseCode(made.code)
+        if made.remark is not None and not isinstance(made.remark, str):
+            raise TypeError(f"a remark is text, got {type(made.remark).__name__}")
+    elif not isinstance(made, Deferred):
+        raise TypeError(f"expected a Response or a Deferred, got {type(made).__name__}")
+    return made

@@ -78,7 +78,10 @@ def can_name_directory(topic: str) -> bool:
     that made folders of such names could be led out of itself.
     """
     is_plain = bool(topic) and topic not in {".", ".."} and "/" not in topic and "\0" not in topic
-    return is_plain and len(topic.encode("utf-8", "surrogateescape")) <= MAX_SYSTEM_TOPIC_BYTES
+    try:
+        return is_plain and len(topic.encode("utf-8", "surrogateescape")) <= MAX_SYSTEM_TOPIC_BYTES
+    except UnicodeEncodeError:  # half a surrogate pair, from the JSON of a request
+        return False
 
 
 def check_group(group: str) -> str:

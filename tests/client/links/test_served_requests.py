@@ -46,7 +46,7 @@ def test_what_a_server_says_unasked_is_a_notice_and_never_answered(link_to, code
 
 
 @pytest.mark.parametrize(
-    "way", ["now", "later", "raises", "fails later", "unknown", "unreadable", "wrong body"]
+    "way", ["now", "later", "raises", "fails later", "unknown", "unreadable", "wrong body", "text", "remark"]
 )
 def test_what_a_server_asks_is_answered_under_its_number(link_to, way):
     answers, later = [], Deferred()
@@ -58,6 +58,8 @@ def test_what_a_server_asks_is_answered_under_its_number(link_to, way):
             raise KeyError("k")
         if way == "wrong body":
             return Response(ResponseCode.SUCCESS, body=ConsumerListBody(()))
+        if way in ("text", "remark"):  # what is no answer must not end the connection
+            return "text" if way == "text" else Response(ResponseCode.SUCCESS, remark=5)
         threading.Timer(
             0.05,
             later.fail if way == "fails later" else later.resolve,

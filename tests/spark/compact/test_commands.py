@@ -54,8 +54,11 @@ def test_what_was_done_and_what_is_left_to_do_are_named(spark: SparkSession, tmp
     root = fill_random(tmp_path / "s", 3, 150, begin_ms=1_700_000_000_000).root
     ran = run("compact", root)
     assert (ran.exit_code, "choose with --topic TOPIC" in ran.stdout) == (0, True)
+    assert "nothing was written; the same command with --apply does this" in ran.stdout
     retain = ("retain", root, "--max-bytes", "Events=2k", "--allow-undelivered", "--apply")
-    assert "result messages dropped" in " ".join(run(*retain).stdout.split())
+    done = " ".join(run(*retain).stdout.split())
+    assert "result messages dropped" in done
+    assert "--undo puts it back, --discard-old deletes it" in done
     with MessageStore.open(root) as store:
         store.put("Events", b"later" * 1000, queue_id=0)
     again = said(*retain)

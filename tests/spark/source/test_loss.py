@@ -15,10 +15,12 @@ from seglog.errors import CorruptError
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old, files_around
+from seglog.spark.source.read.losses import Loss, report_losses
 from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import PLACEHOLDER_FLAG
+from seglog.storage.survey.store_survey import survey
 from tests.support.local_runner import LocalRunner
 from tests.support.material.stores import SMALL_INDEX, AllLengths
 from tests.support.streams import COLUMNS, Stream
@@ -293,3 +295,13 @@ def test_messages_with_the_flag_of_placeholders_stay_messages(store):
         opened.put("T", b"", flag=PLACEHOLDER_FLAG, tags="T")
         opened.put("T", b"", flag=PLACEHOLDER_FLAG, keys="k")
     assert len(read(store.root)) == 3
+
+
+def test_a_warning_shows_control_characters_of_a_store_as_escapes(store, caplog):
+    store.put(1)
+    geometry = survey(store.root, RealFiles()).geometry
+    loss = Loss(0, 100, "record-crc", found="__CRC32#\x01\x1b[41mPWNED\x02")
+    with caplog.at_level(logging.WARNING):
+        report_losses("a\x1bstore", [loss], geometry, fails=False)
+    assert "\x1b" not in caplog.text
+    assert r"\x1b[41mPWNED" in caplog.text

@@ -113,7 +113,7 @@ def test_name_beyond_63_bits_is_no_segment_file(name):
     [
         ("T", True), ("a b", True), ("Größe", True), ("...", True), ("x" * 255, True), ("a\n", True),
         ("", False), (".", False), ("..", False), ("a/b", False), ("/", False), ("../x", False),
-        ("a\0", False), ("x" * 256, False), ("ü" * 128, False), ("\udcff", True),
+        ("a\0", False), ("x" * 256, False), ("ü" * 128, False), ("\udcff", True), ("\ud800", False),
     ],
 )  # fmt: skip
 def test_folder_can_be_called_like_a_found_topic(topic, can):

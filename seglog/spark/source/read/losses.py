@@ -12,6 +12,7 @@ from seglog.spark.source.wanted.selection import Selection
 from seglog.storage.directory import StoreGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.overlay import LostMessages, tell_lost
+from seglog.text import printable
 
 _log = logging.getLogger(__name__)
 _HELP: Final = 'read what is left with option("failOnDataLoss", "false"); `seglog check` says what is lost'
@@ -80,7 +81,8 @@ def report_losses(
         if fails:
             raise loss_error(loss, geometry)
         if told is None or loss not in told:
-            _log.warning("%s: data loss: %s", store, loss_error(loss, geometry))
+            # What a store holds comes into the text, and warnings go to a terminal.
+            _log.warning("%s: data loss: %s", printable(store), printable(str(loss_error(loss, geometry))))
         if told is not None:
             told.add(loss)
 

@@ -44,8 +44,8 @@ class Options:
         fail_on_data_loss: Whether a stretch of the log that cannot be read ends the query.
         min_partitions: How many partitions there must be at least, where there is enough to read.
         max_partition_bytes: Bytes of the log in a partition.
-        batch_rows: Messages in a batch of Arrow, at most; those of about 4 MiB of the log, where these are
-            fewer and bodies or records are among the columns.
+        batch_rows: Messages in a batch of Arrow, at most, and 8192 or more; those of about 4 MiB of the log,
+            where these are fewer and bodies or records are among the columns.
         verify: Whether to compute checksums.
         columns: Columns by name where no schema is given, empty for the default ones.
         starting: Where to begin: at ``earliest``, for streams at ``latest``, or at offsets by topic and
