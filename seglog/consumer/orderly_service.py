@@ -14,14 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from seglog.client.client import Client
 from seglog.client.home import rest, until
 from seglog.consumer.handing import Handed, hand
-from seglog.consumer.listener import Listener
-from seglog.consumer.listener_pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
-from seglog.consumer.send_back import ENDLESS, SendBack
-from seglog.consumer.settings import FOR_EVER, ConsumerSettings
+from seglog.consumer.service import ListenerParts
 from seglog.errors import SeglogError
 from seglog.remoting.later import CancelledError
 from seglog.storage.format.record import Message
@@ -36,26 +32,8 @@ SLICE_MS: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
-class OrderlyService:
-    """Serves the queues of one consumer. Its flows run on the client's home.
-
-    Args:
-        client: Whose home and clock.
-        settings: Of the consumer.
-        listener: The application's.
-        pool: Where it is called.
-    """
-
-    def __init__(
-        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
-    ) -> None:
-        self._client = client
-        self._settings = settings
-        self._listener = listener
-        self._pool = pool
-        is_endless = settings.max_reconsume_times == FOR_EVER
-        self._most = ENDLESS if is_endless else settings.max_reconsume_times
-        self._send_back = SendBack(client, settings.group, None if is_endless else self._most)
+class OrderlyService(ListenerParts):
+    """Serves the queues of one consumer. Its flows run on the client's home."""
 
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""

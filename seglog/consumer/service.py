@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from seglog.client.client import Client
+from seglog.consumer.listener import Listener
+from seglog.consumer.listener_pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.send_back import ENDLESS, SendBack
+from seglog.consumer.settings import FOR_EVER, ConsumerSettings
 
 
 class Service(Protocol):
@@ -12,3 +17,25 @@ class Service(Protocol):
 
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
+
+
+class ListenerParts:
+    """What both services are made of.
+
+    Args:
+        client: Whose home and clock.
+        settings: Of the consumer.
+        listener: The application's.
+        pool: Where it is called.
+    """
+
+    def __init__(
+        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._listener = listener
+        self._pool = pool
+        is_endless = settings.max_reconsume_times == FOR_EVER
+        self._most = ENDLESS if is_endless else settings.max_reconsume_times
+        self._send_back = SendBack(client, settings.group, None if is_endless else self._most)

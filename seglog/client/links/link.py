@@ -40,7 +40,7 @@ class Link(Protocol):
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:
-        """Returns what the answer comes by; it never waits and never raises.
+        """Returns what the answer comes by; it never waits, and raises only for arguments of a wrong type.
 
         Cancelling it drops the answer. It fails with
 

@@ -169,8 +169,15 @@ def _group_offsets(table: Object, findings: list[Finding]) -> Iterator[StoredOff
         if not group or not isinstance(queues, Mapping):
             findings.append(_wrong(OFFSETS_FILE, "topic@group and a table of queues", key))
             continue
-        for queue_id, offset in _numbers(queues, OFFSETS_FILE, f"queue of {key}", findings):
+        # RocketMQ takes a commit of any queue id, and ours as well; what is below 0 is of no queue.
+        of_queues = {queue_id: offset for queue_id, offset in queues.items() if not _is_below_0(queue_id)}
+        for queue_id, offset in _numbers(of_queues, OFFSETS_FILE, f"queue of {key}", findings):
             yield StoredOffset(group, topic, queue_id, offset)
+
+
+def _is_below_0(queue_id: object) -> bool:
+    digits = str(queue_id).removeprefix("-")
+    return len(digits) < len(str(queue_id)) and digits.isascii() and digits.isdigit()
 
 
 def _numbers(table: Object, name: str, what: str, findings: list[Finding]) -> Iterator[tuple[int, int]]:

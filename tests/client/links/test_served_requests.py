@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,8 @@ def test_what_a_server_asks_is_answered_under_its_number(link_to, way):
         if way == "wrong body":
             return Response(ResponseCode.SUCCESS, body=ConsumerListBody(()))
         if way in ("text", "remark"):  # what is no answer must not end the connection
-            return "text" if way == "text" else Response(ResponseCode.SUCCESS, remark=5)
+            remark: Any = 5
+            return "text" if way == "text" else Response(ResponseCode.SUCCESS, remark=remark)
         threading.Timer(
             0.05,
             later.fail if way == "fails later" else later.resolve,
