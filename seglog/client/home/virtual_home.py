@@ -33,6 +33,7 @@ class VirtualHome:
         self.timers: AnyTimers = _HomeTimers(timers, self._run)
         self.why_over: str | None = None
         self._runner: int | None = None
+        self._turn = threading.RLock()  # two threads may move time, or wait for what is due: one is the home
 
     def post(self, task: Callable[[], object]) -> None:
         """Has a task done as soon as time is moved, be it by 0 ms."""
@@ -48,11 +49,12 @@ class VirtualHome:
         return self._runner == threading.get_ident()
 
     def _run(self, call: Callable[[], object]) -> None:
-        before, self._runner = self._runner, threading.get_ident()
-        try:
-            call()
-        finally:
-            self._runner = before
+        with self._turn:
+            before, self._runner = self._runner, threading.get_ident()
+            try:
+                call()
+            finally:
+                self._runner = before
 
 
 class _HomeTimers:

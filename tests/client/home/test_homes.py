@@ -173,3 +173,29 @@ def test_on_virtual_time_nothing_runs_but_while_time_is_moved(tmp_path):
         start_ms = broker.clock.now_ms()
         broker.advance("2h")
         assert seen == [start_ms, start_ms + 7_200_000]
+
+
+def test_of_two_threads_that_wait_on_virtual_time_one_is_the_home_at_a_time(tmp_path):
+    with open_broker(tmp_path) as broker:
+        home = VirtualHome(broker.timers, broker.liveness_clock)
+        at_work, overlaps, done = [0], [], []
+
+        def task():
+            at_work[0] += 1
+            overlaps.append(at_work[0])
+            threading.Event().wait(0.001)
+            at_work[0] -= 1
+            done.append(home.is_here())
+
+        def work():
+            for _ in range(40):
+                home.post(task)
+                home.run_due()
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(patience_s(30))
+        home.run_due()
+    assert (set(overlaps), len(done), set(done)) == ({1}, 80, {True})
