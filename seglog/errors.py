@@ -30,7 +30,7 @@ class SeglogError(Exception):
     response_code: ClassVar[int] = _SYSTEM_ERROR
     help: str = "run the command again with --help, or report this with its full text"
     is_retryable: ClassVar[bool] = False
-    """Whether the same request may succeed if it is made again, later or elsewhere."""
+    """Whether the same request may succeed if it is repeated later or elsewhere."""
 
     def __init__(self, message: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
         super().__init__(message)
@@ -395,7 +395,7 @@ class CannotConnectError(SeglogError):
     """There is no connection to a broker or name server, and none can be made now: nothing was sent.
 
     Attributes:
-        address: Where nobody answers, "host:port".
+        address: Where nothing answers, "host:port".
     """
 
     exit_code = 44

@@ -1,6 +1,6 @@
 """Client: what the producers and consumers of an application share, RocketMQ's ``MQClientInstance``.
 
-    with Client("127.0.0.1:9876") as client:
+    with make_client("127.0.0.1:9876") as client:
         producer = Producer(client, "shop")
         consumer = OrderlyConsumer(client, "billing", "orders", handle)
 
@@ -29,13 +29,14 @@ from seglog.client.home.home import Home
 from seglog.client.home.waiting import wait_for
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
+from seglog.client.links.served import unsupported
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
 from seglog.clock import Clock
 from seglog.errors import ClientClosedError, ConsumerError, SeglogError
 from seglog.remoting.bodies import ConsumerStatusBody
 from seglog.remoting.client_headers import ConsumerGroupHeader, ConsumerStatusHeader, UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, Response, expect_header, refuse
+from seglog.remoting.command import Request, Response, expect_header
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
@@ -157,11 +158,7 @@ class Client:
             ConsumerError: One of its group is in already: brokers know a client of a group by its id.
         """
         self._check_open()
-        if member.group in self._members:
-            raise ConsumerError(
-                f"client {self.client_id} has a consumer of group {member.group} already",
-                help="make the second one from a Client of its own, or give it another group",
-            )
+        self.check_free(member.group)
         self._members[member.group] = member
         self._has_member.ring()
         self.begin()
@@ -202,9 +199,7 @@ class Client:
         if request.code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT:
             header = expect_header(request, ConsumerStatusHeader)
             return start(self._home, self._status(header), "an answer of how far a consumer is")
-        return refuse(
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {int(request.code)} not supported"
-        )
+        return unsupported(request)
 
     async def _status(self, header: ConsumerStatusHeader) -> Response:
         member = self._members.get(header.group)

@@ -46,19 +46,21 @@ def until(deferred: Deferred[R]) -> Until[R]:
 
 def sleep(home: Home, delay_ms: float) -> Until[None]:
     """Returns what a flow awaits for a time to pass."""
-    over: Deferred[None] = Deferred()
-    timer = home.timers.after(delay_ms, lambda: over.resolve(None))
-    over.then(lambda _: home.timers.cancel(timer))
-    return Until(over)
+    return Until(_passed(home, delay_ms))
 
 
 def rest(home: Home, delay_ms: float, ending: Deferred[None]) -> Until[None]:
     """Returns what a flow awaits for a time to pass, or for something to end, whichever is first."""
+    over = _passed(home, delay_ms)
+    ending.then(lambda _: over.resolve(None))
+    return Until(over)
+
+
+def _passed(home: Home, delay_ms: float) -> Deferred[None]:
     over: Deferred[None] = Deferred()
     timer = home.timers.after(delay_ms, lambda: over.resolve(None))
     over.then(lambda _: home.timers.cancel(timer))
-    ending.then(lambda _: over.resolve(None))
-    return Until(over)
+    return over
 
 
 class Bell:
