@@ -12,6 +12,7 @@ from seglog.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from seglog.broker.broker import Broker
     from seglog.client.client import Client
+    from seglog.client.connect import make_client
     from seglog.client.links.local_link import LocalLink
     from seglog.clock import Clock, SystemClock, VirtualClock
     from seglog.consumer.listener import Consume, ConsumeFrom
@@ -50,6 +51,7 @@ __all__ = [
     "SystemClock",
     "VirtualClock",
     "__version__",
+    "make_client",
 ]
 
 __getattr__ = lazy_exports(
@@ -57,6 +59,7 @@ __getattr__ = lazy_exports(
     {
         "Broker": "broker.broker",
         "Client": "client.client",
+        "make_client": "client.connect",
         "Clock": "clock",
         "SystemClock": "clock",
         "VirtualClock": "clock",
