@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeGuard
 from seglog.client.client import Client
 from seglog.client.home.home import Home
 from seglog.client.home.virtual_home import VirtualHome
+from seglog.client.links.client_ids import LOOPBACK, named_client_id
 from seglog.client.links.link import Link
 from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
@@ -39,35 +40,59 @@ def make_client(
     home: Home | None = None,
     *,
     client_id: str | None = None,
+    instance_name: str | None = None,
+    unit_name: str | None = None,
+    keeps_its_name: bool = False,
     principal: str | None = None,
 ) -> Client:
     """Makes a client.
 
+    Brokers know it by an id as Java makes it: ``address@process#life``, or ``address@name`` where it has a
+    name, with ``@unit`` behind where it has one.
+
     Args:
         target: A broker in this process, a link to one, or the address of a name server.
         home: As for :func:`client_for`.
-        client_id: What brokers know it by; made up if it is not given.
+        client_id: What brokers know it by, whole; made of the names by default.
+        instance_name: In its id; its process and life by default.
+        unit_name: Behind its id, for clusters that are divided into units.
+        keeps_its_name: Whether its id is the same after a restart, ``address@DEFAULT`` without a name: so it
+            is of Java's consumers that broadcast.
         principal: As for ``LocalLink``.
 
     Raises:
-        InvalidArgumentError: ``target`` is none of them.
+        InvalidArgumentError: ``target`` is none of them; or names were given beside an id, or for a link,
+            which has one.
     """
+    is_named = instance_name is not None or unit_name is not None or keeps_its_name
+
+    def id_at(address: str) -> str | None:
+        if client_id is not None or not is_named:
+            return client_id
+        return named_client_id(address, instance_name, unit_name, keeps_its_name=keeps_its_name)
+
+    if is_named and (client_id is not None or is_link(target)):
+        raise InvalidArgumentError(
+            "a client has one id already: names cannot be put into it",
+            help="give client_id, or instance_name, unit_name and keeps_its_name",
+        )
     if isinstance(target, str):
         from seglog.client.home.loop_home import LoopHome
         from seglog.client.home.thread_home import thread_home
+        from seglog.client.links.addresses import own_address
         from seglog.client.links.remote_link import RemoteLink
 
         loop_home = thread_home() if home is None else home
         if not isinstance(loop_home, LoopHome):
             raise InvalidArgumentError("a client of an address lives in an event loop")
-        remote = RemoteLink(target, loop_home, client_id)
+        remote = RemoteLink(target, loop_home, id_at(own_address()))
         client = Client(remote, loop_home)
         remote.serve(client.on_notice, client.on_request, client.on_event)
         return client
     if is_link(target):
         link = target
     elif is_broker(target):
-        link = LocalLink(target, client_id, principal=principal)
+        link = LocalLink(target, id_at(LOOPBACK), principal=principal)
     else:
         raise InvalidArgumentError(
             f"{type(target).__name__} is no broker: expected one, its address (host:port), a link or a Client"

@@ -6,7 +6,6 @@ import pytest
 
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
-from seglog.client.links.link import new_client_id
 from seglog.client.links.local_link import LocalLink
 from seglog.client.routes import REFRESH_MS, Routes
 from seglog.clock import VirtualClock
@@ -85,8 +84,3 @@ def test_a_closed_broker_has_no_routes(tmp_path, clock):
     broker.close()
     with pytest.raises(RemoteProtocolError, match="closed"):
         Routes(LocalLink(broker), clock).to_read("T")
-
-
-def test_client_ids_have_rocketmqs_form_and_differ():
-    assert new_client_id("10.0.0.1", 42, "x") == "10.0.0.1@42#x"
-    assert new_client_id() != new_client_id()

@@ -6,8 +6,6 @@ as they are; a ``RemoteLink`` has connections. What works through one works thro
 
 from __future__ import annotations
 
-import os
-import secrets
 from typing import Protocol
 
 from seglog.client.links.served import OnNotice, OnRequest
@@ -90,14 +88,3 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Ends everything that waits, and the connections; a second call does nothing."""
-
-
-def new_client_id(address: str = "127.0.0.1", process_id: int | None = None, life: str | None = None) -> str:
-    """Returns an id in RocketMQ's form, ``address@process#life``.
-
-    Args:
-        address: Of this machine.
-        process_id: Defaults to this process's.
-        life: Distinguishes clients of one process; random by default.
-    """
-    return f"{address}@{os.getpid() if process_id is None else process_id}#{life or secrets.token_hex(6)}"

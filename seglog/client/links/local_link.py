@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from seglog.arguments import as_text
-from seglog.client.links.link import new_client_id
+from seglog.client.links.client_ids import new_client_id
 from seglog.client.links.local_channel import LocalChannel
 from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
