@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         self._asks: AskTable[Response] = AskTable(home.timers)
         self._first_asked: dict[int, tuple[Request, float]] = {}
         self._outbox = Outbox(home.post)
-        self._serving = Serving(self._codec, self._outbox.put, owner.on_notice, owner.on_request)
+        self._serving = Serving(home.clock, self._codec, self._outbox.put, owner.on_notice, owner.on_request)
         self._dialing: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._why_over: str | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from seglog.client.links.served import OnNotice, OnRequest, answer_of, unsupported
+from seglog.clock import Clock
 from seglog.errors import ProtocolError
 from seglog.remoting.codec import Asked, Codec, Pieces, WronglyAsked
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -19,6 +20,8 @@ _NOTICES: Final = frozenset(
     (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
 )
 """A client of RocketMQ never answers these, whether they are oneway or not."""
+_TOLD_EVERY_MS: Final = 60_000.0
+"""A broker that sends nothing but such requests must not fill the disk with what is logged of them."""
 _log = logging.getLogger(__name__)
 
 
@@ -26,6 +29,7 @@ class Serving:
     """The answering side of one connection; its home calls it, answers may come from any thread.
 
     Args:
+        clock: The time.
         codec: Writes answers.
         send: Takes their bytes; any thread may call it.
         on_notice: Told what is not answered; None drops it.
@@ -34,23 +38,27 @@ class Serving:
 
     def __init__(
         self,
+        clock: Clock,
         codec: Codec,
         send: Callable[[Pieces], None],
         on_notice: OnNotice | None,
         on_request: OnRequest | None,
     ) -> None:
+        self._clock = clock
         self._codec = codec
         self._send = send
         self._on_notice = on_notice
         self._on_request = on_request or unsupported
         self._making: set[Deferred[Response]] = set()
         self._is_over = False
+        self._told_ms: float | None = None
+        self._untold = 0
 
     def serve(self, asked: Asked | WronglyAsked) -> None:
         """Has a request answered, now or later; what is oneway is a notice."""
         request = asked.request
         if isinstance(asked, WronglyAsked):
-            _log.warning("a broker has sent a request that cannot be read: %s", asked.error)
+            self._tell_of_unreadable(asked.error)
             self._respond(asked, refuse(ResponseCode.SYSTEM_ERROR, str(asked.error)))
         elif request.is_oneway or request.code in _NOTICES:
             self._note(request)
@@ -71,6 +79,16 @@ class Serving:
         self._is_over = True
         for made in tuple(self._making):
             made.cancel()
+
+    def _tell_of_unreadable(self, error: ProtocolError) -> None:
+        """Logs one of the requests of a minute that cannot be read, with how many there were before it."""
+        now_ms = self._clock.monotonic_ms()
+        if self._told_ms is not None and now_ms - self._told_ms < _TOLD_EVERY_MS:
+            self._untold += 1
+            return
+        more = f" ({self._untold} more before it)" if self._untold else ""
+        self._told_ms, self._untold = now_ms, 0
+        _log.warning("a broker has sent a request that cannot be read%s: %s", more, error)
 
     def _made(self, asked: Asked, made: Deferred[Response]) -> None:
         self._making.discard(made)
