@@ -18,28 +18,25 @@ Source: ``MQClientInstance.java startScheduledTask, sendHeartbeatToAllBroker, sh
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from functools import partial
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from seglog.arguments import as_number
+from seglog.client.answers import Answers
 from seglog.client.home.flows import Bell, Flow, sleep, start, until
 from seglog.client.home.home import Home
 from seglog.client.home.waiting import wait_for
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
-from seglog.client.links.served import unsupported
+from seglog.client.member import Member
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
 from seglog.clock import Clock
 from seglog.errors import ClientClosedError, ConsumerError, SeglogError
-from seglog.remoting.bodies import ConsumerStatusBody
-from seglog.remoting.client_headers import ConsumerGroupHeader, ConsumerStatusHeader, UnregisterClientHeader
+from seglog.remoting.client_headers import UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, Response, expect_header
-from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
+from seglog.remoting.command import Request, Response
+from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.later import Deferred
-from seglog.remoting.message_queue import MessageQueue
 
 FIRST_ROUTES_MS: Final = 10
 FIRST_HEARTBEAT_MS: Final = 1_000
@@ -47,30 +44,6 @@ HEARTBEAT_MS: Final = 30_000
 """``heartbeatBrokerInterval``."""
 
 _log = logging.getLogger(__name__)
-
-
-class Member(Protocol):
-    """A consumer as its client sees it; all calls come on the client's home and return at once."""
-
-    @property
-    def group(self) -> str:
-        """Its group."""
-
-    @property
-    def topics(self) -> Iterable[str]:
-        """What it subscribes to, its retry topic included."""
-
-    def heartbeat(self) -> ConsumerData:
-        """Returns what it says of itself in heartbeats."""
-
-    def look_again(self) -> None:
-        """Has it share the queues anew: its group, or a route, has changed."""
-
-    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
-        """Returns how far it is in the queues of a topic that it has."""
-
-    async def leave(self) -> None:
-        """Ends it: no new work, then commits and gives its queues back."""
 
 
 class Client:
@@ -88,6 +61,7 @@ class Client:
         self._members: dict[str, Member] = {}
         self._producers: dict[str, int] = {}
         self._flows: list[Flow[None]] = []
+        self._answers = Answers(link, home, self._members)
         self._beat_soon = Bell(home)
         self._has_member = Bell(home)
         self._is_closed = False
@@ -185,9 +159,7 @@ class Client:
 
     def on_notice(self, request: Request) -> None:
         """Takes what a broker says unasked."""
-        if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
-            group = expect_header(request, ConsumerGroupHeader).consumer_group
-            self._home.post(partial(self._look_again, group))
+        self._answers.on_notice(request)
 
     def on_event(self, event: LinkEvent) -> None:
         """Hears of a connection that was made or lost: a broker that is back has to hear who is here."""
@@ -196,20 +168,7 @@ class Client:
 
     def on_request(self, request: Request) -> Response | Deferred[Response]:
         """Answers what a broker asks."""
-        if request.code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT:
-            header = expect_header(request, ConsumerStatusHeader)
-            return start(self._home, self._status(header), "an answer of how far a consumer is")
-        return unsupported(request)
-
-    async def _status(self, header: ConsumerStatusHeader) -> Response:
-        member = self._members.get(header.group)
-        found = {} if member is None else member.progress(header.topic)
-        return Response(ResponseCode.SUCCESS, body=ConsumerStatusBody(dict(found)))
-
-    def _look_again(self, group: str | None = None) -> None:
-        for member in list(self._members.values()):
-            if group is None or member.group == group:
-                member.look_again()
+        return self._answers.on_request(request)
 
     # What is done by time
 

@@ -13,10 +13,10 @@ Source: ``ProcessQueue.java``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog.storage.format.record import Message
 
@@ -39,6 +39,35 @@ class CachedCounts:
     taken: int
     size_bytes: int
     span: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of messages.
+
+    Attributes:
+        first: The lowest; 0 where there are none, as the highest.
+        last: The highest.
+        count: How many there are.
+    """
+
+    first: int
+    last: int
+    count: int
+
+
+class CachedPlaces(NamedTuple):
+    """Where the messages are that are in memory.
+
+    Attributes:
+        cached: Waiting and taken.
+        taken: Those that a listener has.
+        size_bytes: Of the former's bodies.
+    """
+
+    cached: Span
+    taken: Span
+    size_bytes: int
 
 
 class CachedQueue:
@@ -202,6 +231,11 @@ class CachedQueue:
                 span = highest - _first(self._lowest, cached.__contains__)
             return CachedCounts(len(cached), len(self._taken), self._size_bytes, span)
 
+    def places(self) -> CachedPlaces:
+        """Returns where they are, for people who ask; it looks at every message."""
+        with self._lock:
+            return CachedPlaces(_span(self._cached), _span(self._taken), self._size_bytes)
+
     def _floor(self) -> int | None:
         return _first(self._lowest, self._cached.__contains__) if self._cached else self._end
 
@@ -226,6 +260,10 @@ class CachedQueue:
             self._highest = _heap(-offset for offset in cached)
         if len(self._waiting) > most:
             self._waiting = _heap(offset for offset in cached if offset not in taken)
+
+
+def _span(messages: Mapping[int, Message]) -> Span:
+    return Span(min(messages, default=0), max(messages, default=0), len(messages))
 
 
 def _heap(numbers: Iterable[int]) -> list[int]:

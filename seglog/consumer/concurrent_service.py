@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from seglog.client.home import Flow, rest, start, until
 from seglog.consumer.handing import Handed, hand
@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 class ConcurrentService(ListenerParts):
     """Serves the queues of one consumer. Its flows run on the client's home."""
 
+    IS_IN_ORDER: ClassVar[bool] = False
+
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
         at_work: set[Flow[None]] = set()
@@ -44,6 +46,7 @@ class ConcurrentService(ListenerParts):
             if not messages:
                 await held.work.wait()
                 continue
+            held.consumed_ms = self._client.clock.now_ms()
             flow = start(self._client.home, self._serve(held, messages), f"messages of {held.queue}")
             at_work = {one for one in at_work if not one.is_done} | {flow}
         for flow in at_work:
@@ -55,8 +58,7 @@ class ConcurrentService(ListenerParts):
             handed = await until(self._pool.run(partial(self._hand, held, messages)))
         except CancelledError:
             return  # the pool was closed before its turn: they are pulled again by who comes next
-        held.counts.delivered += len(handed.done) - handed.expired
-        held.counts.expired += handed.expired
+        held.note_handed(handed)
         cache.remove(handed.done)
         held.pulls.ring()
         held.progress.ring()
@@ -76,7 +78,7 @@ class ConcurrentService(ListenerParts):
             self._listener,
             held.queue,
             messages,
-            self._client.clock.now_ms,
+            self._client.clock,
             lambda: not held.is_dropped,
             stops_at_failure=False,
         )
@@ -108,8 +110,8 @@ class ConcurrentService(ListenerParts):
                 handed = await until(self._pool.run(partial(self._hand, held, [again])))
             except CancelledError:
                 return False
+            held.note_handed(handed)
             if handed.done:
-                held.counts.delivered += 1
                 return True
             held.counts.failed += len(handed.failed)
         return False

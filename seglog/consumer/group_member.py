@@ -22,23 +22,26 @@ from seglog.client.allocation import share_of
 from seglog.client.client import Client
 from seglog.client.home import Bell, Flow, sleep, start, until
 from seglog.consumer.brokers import Brokers
-from seglog.consumer.counts import Counts
+from seglog.consumer.counts import Counts, Rates
 from seglog.consumer.lease import Lease
 from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient
+from seglog.consumer.message_bodies import of_its_topic
 from seglog.consumer.offset_store import OffsetStore
-from seglog.consumer.process_queue import ProcessQueue, endless_lease
+from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.pulling import Pulling
+from seglog.consumer.reports.running_info import properties_of, reports_of
 from seglog.consumer.service import Service
 from seglog.consumer.settings import ConsumerSettings
 from seglog.errors import SeglogError
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_body
-from seglog.remoting.heartbeat import ConsumerData, ConsumerListBody
+from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, ConsumerListBody, RunningInfoBody
 from seglog.remoting.later import CancelledError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import Message
 
 SHARE_INTERVAL_MS: Final = 20_000
 """``rocketmq.client.rebalance.waitInterval``."""
@@ -87,6 +90,7 @@ class GroupMember:
         if retries:
             self._subscriptions[f"{RETRY_PREFIX}{settings.group}"] = Subscription("*", None)
         self._queues: dict[MessageQueue, ProcessQueue] = {}
+        self._rates = {topic: Rates(client.clock) for topic in self._subscriptions}
         self._past = Counts()
         self._share_soon = Bell(client.home)
         self._done_bell = Bell(client.home)
@@ -144,6 +148,34 @@ class GroupMember:
             if queue.topic == topic and done is not None:
                 found[queue] = done
         return found
+
+    def running_info(self) -> RunningInfoBody:
+        """Returns how it runs."""
+        data = self.heartbeat()
+        is_in_order = self._locks is not None
+        return RunningInfoBody(
+            properties_of(self._settings, data, is_in_order=is_in_order, started_ms=self._version),
+            data.subscriptions,
+            reports_of(self._queues.values(), self._client.clock),
+            {topic: self._rates[topic].now() for topic in self._subscriptions},
+        )
+
+    def reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Goes on elsewhere, as a broker says, and commits that; what a listener is at is not counted."""
+        for queue, queue_offset in offsets.items():
+            held = self._queues.get(queue)
+            if queue.topic == topic and held is not None and not held.is_dropped:
+                _log.info("%s goes on at %d: its offsets were reset", queue, queue_offset)
+                self._restart_pulls(held)
+                self._correct(held, queue_offset)
+                held.work.ring()
+        start(self._client.home, self.commit(), f"commit of a reset of group {self.group}")
+
+    async def consume_directly(self, message: Message, broker_name: str) -> ConsumedDirectlyBody:
+        """Gives a message to the listener that people have picked."""
+        _log.info("message %s of broker %s is consumed by hand", message.message_id, broker_name)
+        is_retry = message.topic == f"{RETRY_PREFIX}{self.group}"
+        return await self._service.consume_directly(of_its_topic(message) if is_retry else message)
 
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
@@ -230,11 +262,12 @@ class GroupMember:
         for queue in sorted(locked):
             if self._is_leaving or queue in self._queues:
                 continue
-            lease = endless_lease()
+            lease = None
             if self._locks is not None:
                 lease = Lease()
                 lease.renew(asked_ms)
-            held = ProcessQueue(queue, self._subscriptions[topic], self._client.home, lease, self._done_bell)
+            wanted, rates = self._subscriptions[topic], self._rates[topic]
+            held = ProcessQueue(queue, wanted, self._client.home, lease, self._done_bell, rates)
             self._queues[queue] = held
             for steps, name in (
                 (self._pulling.keep_pulling(held), "pulls"),
@@ -245,9 +278,13 @@ class GroupMember:
 
     def _start_over(self, held: ProcessQueue) -> None:
         """Goes on from what is committed, after a time in which another client may have had the queue."""
+        self._restart_pulls(held)
+        held.start_over()
+
+    def _restart_pulls(self, held: ProcessQueue) -> None:
+        """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
         pulls, messages = held.flows
         pulls.stop()
-        held.start_over()
         pulls = start(self._client.home, self._pulling.keep_pulling(held), f"pulls of {held.queue}")
         held.flows = [pulls, messages]
 

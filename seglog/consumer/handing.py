@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from seglog.clock import Clock
 from seglog.consumer.listener import Listener, is_done_by
 from seglog.consumer.message_bodies import body_of
 from seglog.errors import SeglogError
@@ -30,12 +31,14 @@ class Handed:
         failed: Those that it failed at.
         expired: How many of the former it did not get.
         error: What it raised at the last of the latter, if that would end a program or a task.
+        spent_ms: How long all that took.
     """
 
     done: list[Message] = field(default_factory=list)
     failed: list[Message] = field(default_factory=list)
     expired: int = 0
     error: BaseException | None = None
+    spent_ms: float = 0.0
 
 
 def as_given(message: Message) -> Message:
@@ -54,7 +57,7 @@ def hand(
     listener: Listener,
     queue: MessageQueue,
     messages: Sequence[Message],
-    now_ms: Callable[[], int],
+    clock: Clock,
     may_go_on: Callable[[], bool],
     *,
     stops_at_failure: bool,
@@ -65,16 +68,17 @@ def hand(
         listener: The application's.
         queue: For the log.
         messages: In their order.
-        now_ms: The wall clock, for their TTL.
+        clock: For their TTL, and how long it takes.
         may_go_on: Asked before each call.
         stops_at_failure: Whether what follows a message that failed has to wait for it.
     """
     handed = Handed()
+    began_ms = clock.monotonic_ms()
     for message in messages:
         if not may_go_on():
             break
         raw = message.properties_raw
-        if raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, now_ms()):
+        if raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, clock.now_ms()):
             handed.expired += 1
             handed.done.append(message)
             continue
@@ -93,4 +97,5 @@ def hand(
         handed.failed.append(message)
         if stops_at_failure:
             break
+    handed.spent_ms = clock.monotonic_ms() - began_ms
     return handed

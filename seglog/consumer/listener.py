@@ -51,10 +51,18 @@ def is_done_by(listener: Listener, message: Message, queue: MessageQueue) -> boo
         BaseException: What the listener raises that is no ``Exception``, such as ``SystemExit``.
     """
     try:
-        result: object = listener(message)
-        if isinstance(result, str):
-            result = as_enum("what the listener returned", Consume, result)
+        return not is_again(listener(message))
     except Exception:  # noqa: BLE001 - the application's code: on any error the message comes again
         _log.warning("the listener failed at %s, offset %d", queue, message.queue_offset, exc_info=True)
         return False
-    return result not in _AGAIN
+
+
+def is_again(result: object) -> bool:
+    """Returns whether a listener wants a message again, by what it returned.
+
+    Raises:
+        InvalidArgumentError: It is the name of no member of ``Consume``.
+    """
+    if isinstance(result, str):
+        result = as_enum("what the listener returned", Consume, result)
+    return result in _AGAIN

@@ -23,6 +23,7 @@ from seglog.storage.format.record import (
     inflate,
     iter_batch,
 )
+from seglog.storage.format.record import properties as props
 
 MAX_BODY_BYTES: Final = 4 << 20
 """Producers send no longer ones by default (``maxMessageSize``), compressed or not."""
@@ -61,6 +62,12 @@ def body_of(message: Message, most_bytes: int = MAX_BODY_BYTES) -> bytes:
     if is_inner_batch(message):
         raise _error(message, "the body is an inner batch, and no message")
     return _inflated(message, most_bytes)
+
+
+def of_its_topic(message: Message) -> Message:
+    """Returns a message that is tried again under the name of the topic that it was sent to."""
+    topic = message.properties.get(props.RETRY_TOPIC)
+    return message if topic is None else dataclasses.replace(message, topic=topic)
 
 
 def unwrap(message: Message, most_bytes: int = MAX_BODY_BYTES) -> list[Message]:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from seglog.client.home import rest, until
 from seglog.consumer.handing import Handed, hand
@@ -35,18 +35,23 @@ _log = logging.getLogger(__name__)
 class OrderlyService(ListenerParts):
     """Serves the queues of one consumer. Its flows run on the client's home."""
 
+    IS_IN_ORDER: ClassVar[bool] = True
+
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
         failures = 0
+        cache = held.cache
         while not held.is_dropped and not self._client.is_over:
             if self._client.clock.monotonic_ms() > held.lease.work_until_ms:
                 await held.work.wait(LEASE_LOOK_MS)
                 continue
-            cache = held.cache
+            if held.cache is not cache:  # the offset was set elsewhere: another message is first
+                cache, failures = held.cache, 0
             taken = cache.take(MOST_HANDED)
             if not taken:
                 await held.work.wait()
                 continue
+            held.consumed_ms = self._client.clock.now_ms()
             given = list(taken)
             if failures:
                 given[0] = replace(taken[0], reconsume_times=taken[0].reconsume_times + failures)
@@ -56,8 +61,7 @@ class OrderlyService(ListenerParts):
                 return  # the pool was closed before its turn
             cache.remove(handed.done)
             cache.put_back(taken[len(handed.done) :])
-            held.counts.delivered += len(handed.done) - handed.expired
-            held.counts.expired += handed.expired
+            held.note_handed(handed)
             if handed.done:
                 failures = 0
                 held.pulls.ring()
@@ -81,7 +85,7 @@ class OrderlyService(ListenerParts):
         def may_go_on() -> bool:
             return not held.is_dropped and clock.monotonic_ms() <= min(end_ms, held.lease.work_until_ms)
 
-        return hand(self._listener, held.queue, messages, clock.now_ms, may_go_on, stops_at_failure=True)
+        return hand(self._listener, held.queue, messages, clock, may_go_on, stops_at_failure=True)
 
     async def _is_given_up(self, held: ProcessQueue, message: Message) -> bool:
         """Returns whether a message is on its way to the dead letters, so that the queue can go on."""

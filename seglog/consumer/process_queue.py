@@ -13,7 +13,8 @@ from typing import Final
 
 from seglog.client.home import Bell, Flow, Home
 from seglog.consumer.cached_queue import CachedQueue
-from seglog.consumer.counts import Counts
+from seglog.consumer.counts import Counts, Rates
+from seglog.consumer.handing import Handed
 from seglog.consumer.lease import Lease
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
@@ -29,7 +30,7 @@ class ProcessQueue:
         queue: Which.
         subscription: What is wanted of it.
         cache: What was pulled.
-        lease: Its lock; one that never ends where queues are not locked.
+        lease: Its lock; one that never ends where queues are not locked (None for that is given).
         pull_offset: Where the next pull begins; ``NOT_KNOWN`` before the group's offset was read.
         is_dropped: Whether nothing more of it is to be pulled or given to the listener.
         is_lost: Whether another client may have it, so that nothing more is committed.
@@ -42,16 +43,27 @@ class ProcessQueue:
         progress: Rung where there may be more to commit.
         counts: What was done of it.
         flows: What runs for it.
+        is_locked: Whether its broker gives it to one client at a time.
+        pulled_ms: When it was pulled last, on the wall clock.
+        consumed_ms: When a listener was given messages of it last, likewise.
     """
 
     def __init__(
-        self, queue: MessageQueue, subscription: Subscription, home: Home, lease: Lease, progress: Bell
+        self,
+        queue: MessageQueue,
+        subscription: Subscription,
+        home: Home,
+        lease: Lease | None,
+        progress: Bell,
+        rates: Rates,
     ) -> None:
         self.progress = progress
+        self._rates = rates
         self.queue = queue
         self.subscription = subscription
         self.cache = CachedQueue()
-        self.lease = lease
+        self.is_locked = lease is not None
+        self.lease = lease or _endless_lease()
         self.pull_offset = NOT_KNOWN
         self.committed_offset = NOT_KNOWN
         self.suggested_broker_id = 0
@@ -65,6 +77,7 @@ class ProcessQueue:
         self.ending: Deferred[None] = Deferred()
         self.counts = Counts()
         self.flows: list[Flow[None]] = []
+        self.pulled_ms = self.consumed_ms = home.clock.now_ms()
 
     @property
     def is_idle(self) -> bool:
@@ -95,6 +108,17 @@ class ProcessQueue:
         """Returns up to where it is done, None before the group's offset was read."""
         return None if self.pull_offset == NOT_KNOWN else self.cache.floor()
 
+    def note_pull(self, count: int, took_ms: float) -> None:
+        """Counts a pull that has found messages."""
+        self._rates.pulled(count, took_ms)
+
+    def note_handed(self, handed: Handed) -> None:
+        """Counts what became of messages that were handed over."""
+        done = len(handed.done) - handed.expired
+        self.counts.delivered += done
+        self.counts.expired += handed.expired
+        self._rates.consumed(done, len(handed.failed), handed.spent_ms)
+
     def drop(self, *, is_lost: bool = False) -> None:
         """Lets nothing more of it begin."""
         self.is_dropped = True
@@ -106,7 +130,7 @@ class ProcessQueue:
         self.ending.resolve(None)
 
 
-def endless_lease() -> Lease:
+def _endless_lease() -> Lease:
     """Returns the lease of a queue that is not locked."""
     lease = Lease()
     lease.work_until_ms = lease.ours_until_ms = math.inf

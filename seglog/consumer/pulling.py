@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import VirtualHome
 from seglog.consumer.brokers import Brokers
-from seglog.consumer.message_bodies import unwrap_all
+from seglog.consumer.message_bodies import of_its_topic, unwrap_all
 from seglog.consumer.offset_store import OffsetStore
 from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
@@ -27,7 +26,6 @@ from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
 from seglog.remoting.subscription import PullForm
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
-from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.decode import decode_message
 
 RETRY_MS: Final = 1_000
@@ -159,7 +157,8 @@ class Pulling:
             flags |= PullFlag.COMMIT_OFFSET
         form = held.subscription.in_pull(self._version)
         header = self._header(held, form, flags, to_commit, settings.pull_count)
-        cache = held.cache
+        cache, asked_ms = held.cache, self._client.clock.monotonic_ms()
+        held.pulled_ms = self._client.clock.now_ms()
         answer = await self._brokers.ask(
             queue.broker_name,
             Request(RequestCode.PULL_MESSAGE, header),
@@ -181,7 +180,9 @@ class Pulling:
             return 0
         held.pull_offset = found.next_begin_offset
         if answer.code is ResponseCode.SUCCESS:
-            cache.put(self._wanted(held, answer))
+            wanted = self._wanted(held, answer)
+            cache.put(wanted)
+            held.note_pull(len(wanted), self._client.clock.monotonic_ms() - asked_ms)
             held.work.ring()
         cache.pulled_to(found.next_begin_offset)
         held.progress.ring()
@@ -201,10 +202,4 @@ class Pulling:
         found = [message for message in messages if wants(message.properties_raw)]
         held.counts.filtered += len(messages) - len(found)
         is_retry = held.queue.topic.startswith(RETRY_PREFIX)
-        return [_of_its_topic(message) for message in found] if is_retry else found
-
-
-def _of_its_topic(message: Message) -> Message:
-    """Returns a message that is tried again under the name of the topic that it was sent to."""
-    topic = message.properties.get(props.RETRY_TOPIC)
-    return message if topic is None else replace(message, topic=topic)
+        return [of_its_topic(message) for message in found] if is_retry else found

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import partial
+from typing import ClassVar, Protocol
 
 from seglog.client.client import Client
+from seglog.client.home import until
 from seglog.consumer.listener import Listener
 from seglog.consumer.listener_pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.reports.direct import consume_directly
 from seglog.consumer.send_back import ENDLESS, SendBack
 from seglog.consumer.settings import FOR_EVER, ConsumerSettings
+from seglog.remoting.heartbeat import ConsumedDirectlyBody
+from seglog.storage.format.record import Message
 
 
 class Service(Protocol):
@@ -18,9 +23,15 @@ class Service(Protocol):
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
 
+    async def consume_directly(self, message: Message) -> ConsumedDirectlyBody:
+        """Gives a message to the listener that people have picked."""
+
 
 class ListenerParts:
     """What both services are made of.
+
+    Attributes:
+        IS_IN_ORDER: Whether messages of a queue are given one after another.
 
     Args:
         client: Whose home and clock.
@@ -28,6 +39,8 @@ class ListenerParts:
         listener: The application's.
         pool: Where it is called.
     """
+
+    IS_IN_ORDER: ClassVar[bool]
 
     def __init__(
         self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
@@ -39,3 +52,10 @@ class ListenerParts:
         is_endless = settings.max_reconsume_times == FOR_EVER
         self._most = ENDLESS if is_endless else settings.max_reconsume_times
         self._send_back = SendBack(client, settings.group, None if is_endless else self._most)
+
+    async def consume_directly(self, message: Message) -> ConsumedDirectlyBody:
+        """Gives a message to the listener that people have picked."""
+        call = partial(
+            consume_directly, self._listener, message, self._client.clock, is_in_order=self.IS_IN_ORDER
+        )
+        return await until(self._pool.run(call))

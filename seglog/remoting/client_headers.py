@@ -99,3 +99,28 @@ class ConsumerStatusHeader(Header):
     topic: str
     group: str
     client_id: str | None = None
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class ReplyMessageHeader(Header):
+    """PUSH_REPLY_MESSAGE_TO_CLIENT: what a consumer has replied to a request of a producer.
+
+    Attributes:
+        properties: Stored form; one of them says which request it is for.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int32
+    queue_id: Int32
+    sys_flag: Int32
+    born_timestamp_ms: int
+    flag: Int32
+    born_host: str
+    store_host: str
+    store_timestamp_ms: int
+    properties: bytes | None = None
+    reconsume_times: Int32 | None = None
+    is_unit_mode: bool = False

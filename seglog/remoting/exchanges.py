@@ -105,6 +105,10 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: _CONSUMER_STATUS,
     Code.GET_CONSUMER_STATUS_FROM_CLIENT: _CONSUMER_STATUS._replace(answerer=Answerer.CLIENT),
     Code.NOTIFY_CONSUMER_IDS_CHANGED: Exchange(client.ConsumerGroupHeader, answerer=Answerer.CLIENT),
+    Code.RESET_CONSUMER_CLIENT_OFFSET: Exchange(
+        header.ResetOffsetHeader, request_body=of_queues.RESET_OFFSETS, answerer=Answerer.CLIENT
+    ),
+    Code.PUSH_REPLY_MESSAGE_TO_CLIENT: Exchange(client.ReplyMessageHeader, answerer=Answerer.CLIENT),
     Code.GET_ROUTEINFO_BY_TOPIC: Exchange(
         header.GetRouteInfoHeader, response_body=of_queues.TOPIC_ROUTE, answerer=Answerer.NAME_SERVER
     ),

@@ -1,16 +1,19 @@
 """What clients report to a broker, and what the broker reports of them to others.
 
 Source: ``remoting/.../protocol/heartbeat/HeartbeatData.java``, ``ConsumerData.java``,
-``.../body/ConsumerConnection.java``, ``Connection.java``, ``CheckClientRequestBody.java``.
+``.../body/ConsumerConnection.java``, ``Connection.java``, ``CheckClientRequestBody.java``,
+``ConsumerRunningInfo.java``, ``ProcessQueueInfo.java``, ``ConsumeStatus.java``,
+``ConsumeMessageDirectlyResult.java``.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from seglog.remoting.command import TypedBody
+from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import SubscriptionData
 
 
@@ -120,3 +123,100 @@ class GroupForbiddenBody(TypedBody):
     group: str
     topic: str
     is_readable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReport:
+    """How a consumer is at one queue; times are milliseconds of the wall clock.
+
+    Attributes:
+        done_offset: Up to where it is done; what is committed next.
+        cached_min_offset: Of what is in memory; 0 where nothing is, as the next two.
+        cached_size_mib: Whole mebibytes of bodies.
+        taken_min_offset: Of what a listener has; RocketMQ says it of ordered queues only.
+        unlock_tries: How often the lock could not be given back yet.
+        is_dropped: Whether it is being handed over.
+    """
+
+    done_offset: int
+    cached_min_offset: int
+    cached_max_offset: int
+    cached_count: int
+    cached_size_mib: int
+    taken_min_offset: int
+    taken_max_offset: int
+    taken_count: int
+    is_locked: bool
+    locked_ms: int
+    is_dropped: bool
+    pulled_ms: int
+    consumed_ms: int
+    unlock_tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRates:
+    """How fast a consumer was at a topic in the last minute.
+
+    Attributes:
+        pull_ms: Mean time of a pull that found something.
+        pulled_per_s: Messages that came.
+        consume_ms: Mean time of a call of the listener.
+        done_per_s: Messages that it was done with.
+        failed_per_s: Messages that it failed at.
+        failed_in_hour: How many those were in the last hour.
+    """
+
+    pull_ms: float = 0.0
+    pulled_per_s: float = 0.0
+    consume_ms: float = 0.0
+    done_per_s: float = 0.0
+    failed_per_s: float = 0.0
+    failed_in_hour: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningInfoBody(TypedBody):
+    """How a consumer runs, in answer to GET_CONSUMER_RUNNING_INFO.
+
+    Attributes:
+        properties: Its settings, by their names in Java, and what Java's tools look for.
+        rates: By topic.
+        stacks: What its threads do, if that was asked.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    subscriptions: tuple[SubscriptionData, ...] = ()
+    queues: Mapping[MessageQueue, QueueReport] = field(default_factory=dict)
+    rates: Mapping[str, TopicRates] = field(default_factory=dict)
+    stacks: str | None = None
+
+
+class DirectEnd(enum.Enum):
+    """What became of a message that a listener was given outside the order of its queue; ``CMResult``."""
+
+    SUCCESS = "CR_SUCCESS"
+    LATER = "CR_LATER"
+    ROLLBACK = "CR_ROLLBACK"
+    COMMIT = "CR_COMMIT"
+    THROW_EXCEPTION = "CR_THROW_EXCEPTION"
+    RETURN_NULL = "CR_RETURN_NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedDirectlyBody(TypedBody):
+    """Answer to CONSUME_MESSAGE_DIRECTLY.
+
+    Attributes:
+        end: What became of the message.
+        remark: What the listener raised.
+        spent_ms: How long it took.
+        is_in_order: Whether it is the listener of a consumer in order.
+        commits_itself: Whether success is a commit, which is always so here.
+    """
+
+    end: DirectEnd
+    remark: str | None = None
+    spent_ms: int = 0
+    is_in_order: bool = False
+    commits_itself: bool = True

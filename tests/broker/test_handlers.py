@@ -47,6 +47,7 @@ def test_finding_10_of_the_broker_every_request_of_the_table_of_exchanges_has_it
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT,
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
     }
     assert set(HANDLERS) == asked == set(RequestCode) - of_clients
 

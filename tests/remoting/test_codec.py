@@ -132,6 +132,8 @@ def test_every_code_that_official_clients_used_of_those_with_a_table_was_capture
         "DELETE_EXPIRED_COMMITLOG",
         "INVOKE_BROKER_TO_GET_CONSUMER_STATUS",
         "GET_CONSUMER_STATUS_FROM_CLIENT",
+        "RESET_CONSUMER_CLIENT_OFFSET",
+        "PUSH_REPLY_MESSAGE_TO_CLIENT",
     }
 
 

@@ -6,6 +6,7 @@ as they are; a ``RemoteLink`` has connections. What works through one works thro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from seglog.client.links.served import OnNotice, OnRequest
@@ -30,6 +31,10 @@ class Link(Protocol):
     @property
     def clock(self) -> Clock:
         """The time by which its clients live."""
+
+    @property
+    def name_servers(self) -> Sequence[str]:
+        """Addresses of its name servers; none in process."""
 
     @property
     def is_over(self) -> bool:

@@ -60,6 +60,11 @@ class LocalLink:
         return self._broker.liveness_clock
 
     @property
+    def name_servers(self) -> tuple[str, ...]:
+        """There are none."""
+        return ()
+
+    @property
     def is_over(self) -> bool:
         """Whether it, or the broker, was closed."""
         return self._broker.is_closed

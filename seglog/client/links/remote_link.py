@@ -52,6 +52,10 @@ class RemoteLink:
         on_event: Called by the home when there is a connection, and when one is lost.
         timeout_ms: How long an answer may take where nothing else is said.
 
+    Attributes:
+        name_servers: Their addresses, each once.
+        closed: Comes when its connections are closed.
+
     Raises:
         InvalidArgumentError: No name server is given, or one is no address.
     """
@@ -73,7 +77,8 @@ class RemoteLink:
         self._timeout_ms = as_int("timeout_ms", timeout_ms, 1)
         self._lock = threading.Lock()
         self._lines: dict[str, Line] = {}
-        self._name_servers = NameServers(name_server_list(name_servers), self._line, home.clock)
+        self.name_servers = name_server_list(name_servers)
+        self._name_servers = NameServers(self.name_servers, self._line, home.clock)
         self._is_closed = False
         self.closed: Deferred[None] = Deferred()
 

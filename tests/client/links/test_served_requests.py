@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from seglog.remoting.bodies import ResetOffsetsBody
+from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codec import Codec
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response
+from seglog.remoting.headers import ResetOffsetHeader
 from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.later import Deferred
 from tests.support.asks import wait_until
@@ -21,18 +25,23 @@ from tests.support.peers import (
     echo,
 )
 
+NOTICES = {
+    40: Request(40, ConsumerGroupHeader("g")),
+    220: Request(220, ResetOffsetHeader("g", "T", 0, is_forced=False), ResetOffsetsBody({})),
+    77: Request(77, body=b"b"),
+}
 
-@pytest.mark.parametrize("code", [40, 220, 77])
+
+@pytest.mark.parametrize("code", NOTICES)
 def test_what_a_server_says_unasked_is_a_notice_and_never_answered(link_to, code):
     told, heard = [], []
 
     def serve(one, number):
         codec = Codec()
         one.recv(1 << 16)
-        notice = Request(code, body=b"b" if code != 40 else None, ext={"consumerGroup": "g"}, is_oneway=True)
-        one.sendall(b"".join(codec.ask(notice, 7)[1]))
+        one.sendall(b"".join(codec.ask(replace(NOTICES[code], is_oneway=True), 7)[1]))
         if code != 77:  # never answered, even where an answer is asked for
-            one.sendall(b"".join(codec.ask(Request(code, ext={"consumerGroup": "g"}), 8)[1]))
+            one.sendall(b"".join(codec.ask(NOTICES[code], 8)[1]))
         one.settimeout(0.3)
         with suppress(TimeoutError):
             heard.append(one.recv(1 << 16))
