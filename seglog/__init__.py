@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seglog.consumer.orderly import OrderlyConsumer
     from seglog.consumer.push import PushConsumer
     from seglog.errors import SeglogError
-    from seglog.producer.producer import Producer
+    from seglog.producer.producer import AsyncProducer, Producer
     from seglog.remoting.subscription import Subscription
     from seglog.storage.format.get_status import GetStatus
     from seglog.storage.format.record.message import Message
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncProducer",
     "Broker",
     "Client",
     "Clock",
@@ -74,6 +75,7 @@ __getattr__ = lazy_exports(
         "MessageStore": "storage.store",
         "NewMessage": "storage.writes.values",
         "OrderlyConsumer": "consumer.orderly",
+        "AsyncProducer": "producer.producer",
         "Producer": "producer.producer",
         "PushConsumer": "consumer.push",
         "Subscription": "remoting.subscription",

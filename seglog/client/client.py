@@ -18,19 +18,23 @@ Source: ``MQClientInstance.java startScheduledTask, sendHeartbeatToAllBroker, sh
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
+
+from typing_extensions import override
 
 from seglog.arguments import as_number
 from seglog.client.answers import Answers
 from seglog.client.home.flows import Bell, Flow, sleep, start, until
 from seglog.client.home.home import Home
-from seglog.client.home.waiting import wait_for
+from seglog.client.home.waiting import await_for, wait_for
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
 from seglog.client.member import Member
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
 from seglog.clock import Clock
+from seglog.closing import Closing
 from seglog.errors import ClientClosedError, ConsumerError, SeglogError
 from seglog.remoting.client_headers import UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -42,12 +46,14 @@ FIRST_ROUTES_MS: Final = 10
 FIRST_HEARTBEAT_MS: Final = 1_000
 HEARTBEAT_MS: Final = 30_000
 """``heartbeatBrokerInterval``."""
+LINK_CLOSE_S: Final = 2.0
+"""How long the end of connections is waited for, which may still have something to write."""
 
 _log = logging.getLogger(__name__)
 
 
-class Client:
-    """What producers and consumers share; close it, or use it in a ``with`` statement.
+class Client(Closing):
+    """What producers and consumers share; close it, or use it in ``with`` or ``async with``.
 
     Args:
         link: To the brokers; closed with the client.
@@ -67,13 +73,18 @@ class Client:
         self._is_closed = False
         self._closing: Deferred[None] | None = None
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        await self.aclose()
+
+    @override
+    def __repr__(self) -> str:
+        state = " closed" if self._is_closed else ""
+        return f"<Client {self.client_id} of {len(self._members)} consumers{state}>"
 
     @property
     def client_id(self) -> str:
@@ -240,6 +251,7 @@ class Client:
 
     # Its end
 
+    @override
     def close(self, timeout_s: float | None = None) -> None:
         """Ends its consumers and producers, says so to the brokers, and closes the link.
 
@@ -250,14 +262,45 @@ class Client:
                 closed in any case.
 
         Raises:
-            TimeoutError: A listener was at work for longer.
+            TimeoutError: A listener was at work for longer; the error says at what.
         """
         if timeout_s is not None:
             as_number("timeout_s", timeout_s)
         try:
-            wait_for(self._home, self.leave(), timeout_s)
+            if self._home.why_over is None:
+                wait_for(self._home, self.leave(), timeout_s)
+        except TimeoutError as error:
+            raise self._late(error) from error
         finally:
             self._link.close()
+
+    async def aclose(self, timeout_s: float | None = None) -> None:
+        """Closes it as :meth:`close` does, awaited; in the event loop that is its home there is no other way.
+
+        A task that is cancelled meanwhile cuts it short: the link is closed.
+
+        Args:
+            timeout_s: As for :meth:`close`.
+
+        Raises:
+            TimeoutError: As :meth:`close`.
+        """
+        if timeout_s is not None:
+            as_number("timeout_s", timeout_s)
+        try:
+            if self._home.why_over is None:
+                await await_for(self._home, self.leave(), timeout_s)
+        except TimeoutError as error:
+            raise self._late(error) from error
+        finally:
+            self._link.close()
+            if self._home.why_over is None:
+                with suppress(TimeoutError):
+                    await await_for(self._home, self._link.closed, LINK_CLOSE_S)
+
+    def _late(self, error: TimeoutError) -> TimeoutError:
+        at_work = [what for member in self._members.values() for what in member.at_work()]
+        return TimeoutError(f"{error}; listeners are at work still: {', '.join(at_work) or 'none'}")
 
     def leave(self) -> Deferred[None]:
         """Begins to close it, and returns what says when that is done."""

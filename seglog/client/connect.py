@@ -19,26 +19,26 @@ Target: TypeAlias = Client | Dispatcher | Link | str
 a name server, ``host:port``, several with ``;`` between them."""
 
 
-def client_for(target: Target, home: Home | None = None) -> tuple[Client, bool]:
+def client_for(target: Target, *, in_loop: bool = False) -> tuple[Client, bool]:
     """Returns a client, and whether it was made here, so that who asked for it has to close it.
 
     Args:
         target: What the application gave.
-        home: Where a client that is made lives; None for the thread that clients of a process share, and for
-            the virtual time of a broker that has it.
+        in_loop: As for :func:`make_client`.
 
     Raises:
-        InvalidArgumentError: That is none of them.
+        InvalidArgumentError: As :func:`make_client`.
     """
     if isinstance(target, Client):
         return target, False
-    return make_client(target, home), True
+    return make_client(target, in_loop=in_loop), True
 
 
 def make_client(
     target: Dispatcher | Link | str,
     home: Home | None = None,
     *,
+    in_loop: bool = False,
     client_id: str | None = None,
     instance_name: str | None = None,
     unit_name: str | None = None,
@@ -52,7 +52,10 @@ def make_client(
 
     Args:
         target: A broker in this process, a link to one, or the address of a name server.
-        home: As for :func:`client_for`.
+        home: Where it lives; None for the thread that clients of a process share, and for the virtual time
+            of a broker that has it.
+        in_loop: Whether it lives in the event loop that runs the caller, in place of that thread. Use it in
+            ``async with`` then.
         client_id: What brokers know it by, whole; made of the names by default.
         instance_name: In its id; its process and life by default.
         unit_name: Behind its id, for clusters that are divided into units.
@@ -62,7 +65,7 @@ def make_client(
 
     Raises:
         InvalidArgumentError: ``target`` is none of them; or names were given beside an id, or for a link,
-            which has one.
+            which has one; or no event loop runs here that it could live in.
     """
     is_named = instance_name is not None or unit_name is not None or keeps_its_name
 
@@ -78,11 +81,10 @@ def make_client(
         )
     if isinstance(target, str):
         from seglog.client.home.loop_home import LoopHome
-        from seglog.client.home.thread_home import thread_home
         from seglog.client.links.addresses import own_address
         from seglog.client.links.remote_link import RemoteLink
 
-        loop_home = thread_home() if home is None else home
+        loop_home = home or _real_home(in_loop=in_loop)
         if not isinstance(loop_home, LoopHome):
             raise InvalidArgumentError("a client of an address lives in an event loop")
         remote = RemoteLink(target, loop_home, id_at(own_address()))
@@ -97,7 +99,7 @@ def make_client(
         raise InvalidArgumentError(
             f"{type(target).__name__} is no broker: expected one, its address (host:port), a link or a Client"
         )
-    return _begun(link, home or _home_of(link))
+    return _begun(link, home or _virtual_home(link) or _real_home(in_loop=in_loop))
 
 
 def is_link(target: object) -> TypeGuard[Link]:
@@ -116,10 +118,26 @@ def _begun(link: Link, home: Home) -> Client:
     return client
 
 
-def _home_of(link: Link) -> Home:
+def _virtual_home(link: Link) -> Home | None:
     timers = getattr(link, "timers", None)
     if isinstance(link.clock, VirtualClock) and timers is not None:
         return VirtualHome(timers, link.clock)
-    from seglog.client.home.thread_home import thread_home
+    return None
 
-    return thread_home()
+
+def _real_home(*, in_loop: bool) -> Home:
+    if not in_loop:
+        from seglog.client.home.thread_home import thread_home
+
+        return thread_home()
+    import asyncio
+
+    from seglog.client.home.loop_home import LoopHome
+
+    try:
+        return LoopHome(asyncio.get_running_loop())
+    except RuntimeError:
+        raise InvalidArgumentError(
+            "no event loop runs here that a client could live in",
+            help="make it in a coroutine, or make one that is not async",
+        ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, RunningInfoBody
@@ -38,6 +38,9 @@ class Member(Protocol):
 
     async def consume_directly(self, message: Message, broker_name: str) -> ConsumedDirectlyBody:
         """Gives a message to its listener, wherever its queue is; nothing is committed by it."""
+
+    def at_work(self) -> Sequence[str]:
+        """Returns what listeners have now, for errors."""
 
     async def leave(self) -> None:
         """Ends it: no new work, then commits and gives its queues back."""

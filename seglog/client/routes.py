@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.client.home.flows import until
+from seglog.client.home.at_once import run_at_once
+from seglog.client.links.asking import Ask, answer_of, in_flow
 from seglog.client.links.link import Link
 from seglog.clock import Clock
 from seglog.errors import RemoteProtocolError
@@ -52,6 +53,7 @@ class Routes:
 
     def __init__(self, link: Link, clock: Clock) -> None:
         self._link = link
+        self._ask = in_flow(link)
         self._clock = clock
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
@@ -74,34 +76,21 @@ class Routes:
             return None
         return addresses.get(broker_id) or addresses.get(MASTER) or next(iter(addresses.values()))
 
-    def to_publish(
-        self, topic: str, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS
-    ) -> tuple[MessageQueue, ...]:
-        """Returns the queues that messages can be sent to, those of a future topic included.
-
-        Where nothing fresh is known the calling thread asks, and waits for the answer.
-
-        Args:
-            topic: The topic.
-            new_topic_queue_nums: Queues of a topic that does not exist yet, at most.
-
-        Raises:
-            RemoteProtocolError: There is none: no such topic and none can be made, or it is not writable.
-        """
-        known = self._known.get(topic)
+    def fresh_to_publish(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues that can be written to; none where nothing fresh is known, without asking."""
+        known = self._known.get(topic)  # without a call more: it is asked for every send
         if known is None or self._clock.monotonic_ms() >= known.fresh_until_ms:
-            known = self._learn(topic, self._ask(topic))
-        if known is not None:
-            return known.to_publish or self._checked(topic, ())
-        model = _route_of(self._ask(AUTO_CREATE_TOPIC))
-        return self._checked(topic, self._of_model(model, topic, new_topic_queue_nums))
+            return ()
+        return known.to_publish
 
     def to_read(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the queues that can be read, in RocketMQ's order; none for an unknown topic."""
-        known = self._fresh(topic)
-        if known is None:
-            known = self._learn(topic, self._ask(topic))
-        return () if known is None else known.to_read
+        """Returns the queues that can be read, in RocketMQ's order; none for an unknown topic.
+
+        Where nothing fresh is known the calling thread asks, and waits for the answer.
+        """
+        if self._fresh(topic) is None and not run_at_once(self.refresh(topic, self._link.invoke)):
+            return ()
+        return self.known_to_read(topic)
 
     def known_to_read(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the same by what is known, however old that is, without asking."""
@@ -113,25 +102,36 @@ class Routes:
         known = self._known.get(topic)
         return () if known is None else known.to_publish
 
-    async def refresh(self, topic: str) -> bool:
-        """Asks for a route; a flow awaits it. Returns whether the topic has one.
+    async def refresh(self, topic: str, ask: Ask | None = None) -> bool:
+        """Asks for a route; returns whether the topic has one.
+
+        Args:
+            topic: The topic.
+            ask: How; None for a flow, which waits on its home.
 
         Raises:
             SeglogError: There is no answer, or a refusal; what was known stays.
         """
-        answer = await until(self._link.ask(_request(topic)))
+        answer = await answer_of((ask or self._ask)(_request(topic), None, None))
         return self._learn(topic, answer) is not None
 
     async def ask_to_publish(
-        self, topic: str, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS
+        self, topic: str, new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS, ask: Ask | None = None
     ) -> tuple[MessageQueue, ...]:
-        """Returns what :meth:`to_publish` does; a flow awaits it.
+        """Returns the queues that messages can be sent to, those of a future topic included.
+
+        Args:
+            topic: The topic.
+            new_topic_queue_nums: Queues of a topic that does not exist yet, at most.
+            ask: As for :meth:`refresh`.
 
         Raises:
-            SeglogError: As :meth:`to_publish`, or there is no answer.
+            RemoteProtocolError: There is none: no such topic and none can be made, or it is not writable.
+            SeglogError: There is no answer.
         """
-        if self._fresh(topic) is None and not await self.refresh(topic):
-            model = _route_of(await until(self._link.ask(_request(AUTO_CREATE_TOPIC))))
+        if self._fresh(topic) is None and not await self.refresh(topic, ask):
+            asked = (ask or self._ask)(_request(AUTO_CREATE_TOPIC), None, None)
+            model = _route_of(await answer_of(asked))
             return self._checked(topic, self._of_model(model, topic, new_topic_queue_nums))
         return self._checked(topic, self.known_to_publish(topic))
 
@@ -143,9 +143,6 @@ class Routes:
     def _fresh(self, topic: str) -> _Known | None:
         known = self._known.get(topic)
         return known if known is not None and self._clock.monotonic_ms() < known.fresh_until_ms else None
-
-    def _ask(self, topic: str) -> Response:
-        return self._link.invoke(_request(topic))
 
     def _learn(self, topic: str, answer: Response) -> _Known | None:
         """Keeps a route; of a topic that does not exist nothing is kept: it may with the next send."""

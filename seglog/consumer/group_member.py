@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -176,6 +176,16 @@ class GroupMember:
         _log.info("message %s of broker %s is consumed by hand", message.message_id, broker_name)
         is_retry = message.topic == f"{RETRY_PREFIX}{self.group}"
         return await self._service.consume_directly(of_its_topic(message) if is_retry else message)
+
+    def at_work(self) -> Sequence[str]:
+        """Returns the messages that listeners have now."""
+        found: list[str] = []
+        for queue, held in self._queues.copy().items():
+            taken = held.cache.places().taken
+            if taken.count:
+                place = f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"
+                found.append(f"{place}, offsets {taken.first} to {taken.last}")
+        return found
 
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""

@@ -6,6 +6,7 @@ import pytest
 
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
+from seglog.client.home.at_once import run_at_once
 from seglog.client.links.local_link import LocalLink
 from seglog.client.routes import REFRESH_MS, Routes
 from seglog.clock import VirtualClock
@@ -34,19 +35,23 @@ def queues(topic, count):
     return tuple(MessageQueue(topic, "broker-a", queue_id) for queue_id in range(count))
 
 
+def to_publish(routes, topic):
+    return run_at_once(routes.ask_to_publish(topic))
+
+
 def test_a_known_topic_has_its_queues(broker, routes):
     broker.topics.put(TopicConfig("T", 3, 2))
     assert routes.to_read("T") == queues("T", 3)
-    assert routes.to_publish("T") == queues("T", 2)
+    assert to_publish(routes, "T") == queues("T", 2)
 
 
 def test_a_new_topic_can_be_sent_to_but_not_read(routes):
-    assert routes.to_publish("T") == queues("T", 4)
+    assert to_publish(routes, "T") == queues("T", 4)
     assert routes.to_read("T") == ()
 
 
 def test_a_topic_that_has_come_is_seen_at_once(broker, routes):
-    routes.to_publish("T")
+    to_publish(routes, "T")
     send(broker, "T")
     assert routes.to_read("T") == queues("T", 4)
 
@@ -55,7 +60,7 @@ def test_without_auto_create_there_is_nowhere_to_send(tmp_path, clock):
     with open_broker(tmp_path, clock) as broker:
         broker.topics.put(TopicConfig("TBW102", 8, 8, 4))
         with pytest.raises(RemoteProtocolError, match="no queue to write"):
-            Routes(LocalLink(broker), clock).to_publish("T")
+            to_publish(Routes(LocalLink(broker), clock), "T")
 
 
 def test_permissions_are_respected(broker, routes):
@@ -63,7 +68,7 @@ def test_permissions_are_respected(broker, routes):
     broker.topics.put(TopicConfig("r", 2, 2, 4))
     assert routes.to_read("w") == ()
     with pytest.raises(RemoteProtocolError):
-        routes.to_publish("r")
+        to_publish(routes, "r")
 
 
 def test_a_change_is_seen_after_thirty_seconds_or_when_forgotten(broker, routes, clock):

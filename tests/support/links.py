@@ -34,6 +34,11 @@ class LinkOver:
         """That of the other one."""
         return self._link.is_over
 
+    @property
+    def closed(self) -> Deferred[None]:
+        """That of the other one."""
+        return self._link.closed
+
     def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
         """Has what brokers say go to a client."""
         self._link.serve(on_notice, on_request)

@@ -22,6 +22,7 @@ class RecordingLink(LocalLink):
         asked: What was asked, with the virtual moment in seconds since the link was made.
         refused: Codes that are refused.
         cut: Codes that get no answer.
+        refusal: The code that refuses.
     """
 
     def __init__(self, broker: Broker, client_id: str | None = None) -> None:
@@ -29,6 +30,7 @@ class RecordingLink(LocalLink):
         self.asked: list[tuple[float, Request]] = []
         self.refused: set[int] = set()
         self.cut: set[int] = set()
+        self.refusal = ResponseCode.SYSTEM_ERROR
         self._made_ms = self.clock.monotonic_ms()
 
     @property
@@ -44,15 +46,22 @@ class RecordingLink(LocalLink):
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:
+        return self._spoilt(request) or super().ask(request, timeout_ms, to)
+
+    @override
+    def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:
+        spoilt = self._spoilt(request)
+        return super().invoke(request, timeout_ms, to) if spoilt is None else spoilt.result()
+
+    def _spoilt(self, request: Request) -> Deferred[Response] | None:
+        """Notes what is asked; returns what it comes to that does not reach the broker."""
         self.asked.append(((self.clock.monotonic_ms() - self._made_ms) / 1000, request))
         answer: Deferred[Response] = Deferred()
         if request.code in self.refused:
-            answer.resolve(refuse(ResponseCode.SYSTEM_ERROR, "not now"))
+            answer.resolve(refuse(self.refusal, "not now"))
         elif request.code in self.cut:
             answer.fail(AskTimeoutError(f"request {int(request.code)} got no answer"))
-        else:
-            return super().ask(request, timeout_ms, to)
-        return answer
+        return answer if answer.is_done else None
 
 
 @contextmanager

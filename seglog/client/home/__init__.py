@@ -4,6 +4,7 @@ Called by clients and their links.
 Truth: none.
 """
 
+from seglog.client.home.at_once import run_at_once as run_at_once
 from seglog.client.home.flows import Bell as Bell
 from seglog.client.home.flows import Flow as Flow
 from seglog.client.home.flows import rest as rest

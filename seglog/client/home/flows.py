@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from seglog.client.home.home import Home
+from seglog.errors import ClientClosedError
 from seglog.remoting.later import CancelledError, Deferred
 
 R = TypeVar("R")
@@ -160,11 +161,18 @@ class Flow(Deferred[R], Generic[R]):
 def start(home: Home, steps: Steps[R], name: str) -> Flow[R]:
     """Starts a coroutine on its home; any thread may call it. An error that it ends with is logged.
 
+    Where the home is over it fails at once, with a ``ClientClosedError``.
+
     Args:
         home: Where it runs; its first step is taken there, soon.
         steps: The coroutine.
         name: What it does, for the log.
     """
     flow = Flow(home, steps, name)
-    home.post(flow.step)
+    why_over = home.why_over
+    if why_over is None:
+        home.post(flow.step)
+    else:
+        steps.close()
+        flow.fail(ClientClosedError(f"{name} has not begun: {why_over}"))
     return flow

@@ -1,4 +1,4 @@
-"""How a thread that is not the home waits for what the home does."""
+"""How a thread that is not the home, or a task of an event loop, waits for what the home does."""
 
 from __future__ import annotations
 
@@ -37,3 +37,32 @@ def wait_for(home: Home, result: Deferred[R], timeout_s: float | None = None) ->
         if not result.is_done:
             raise TimeoutError("it needs virtual time to pass: call advance() of the broker")
     return result.wait(timeout_s)
+
+
+async def await_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
+    """Returns a result that a home brings, in a task, which may be of the loop that is the home.
+
+    A task that is cancelled, or waits no longer, leaves the result to come. On virtual time it is as
+    :func:`wait_for`.
+
+    Args:
+        home: What brings it.
+        result: The result.
+        timeout_s: As for :func:`wait_for`.
+
+    Raises:
+        As :func:`wait_for`.
+    """
+    if isinstance(home, VirtualHome):
+        return wait_for(home, result)
+    import asyncio
+
+    from seglog.remoting.later import until_told
+
+    if not result.is_done:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await until_told(result.then)
+        except TimeoutError:
+            raise TimeoutError(f"no result within {timeout_s} s") from None
+    return result.result()

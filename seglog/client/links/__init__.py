@@ -7,4 +7,5 @@ Called by producers, consumers and what they share.
 Truth: memory only.
 """
 
+from seglog.client.links.asking import Ask as Ask
 from seglog.client.links.local_link import LocalLink as LocalLink

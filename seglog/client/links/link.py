@@ -40,6 +40,10 @@ class Link(Protocol):
     def is_over(self) -> bool:
         """Whether it was closed, or there is nothing at its other end that could come back."""
 
+    @property
+    def closed(self) -> Deferred[None]:
+        """Comes once it was closed, and its connections have ended."""
+
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:

@@ -48,6 +48,12 @@ class LocalLink:
         self._channel = LocalChannel(client_id, broker.timers, on_notice, on_request)
         self._peer = Peer(client_id, LOCAL_PEER.host, self._channel, principal=proven)
         self._waiting: set[_Waiting] = set()
+        self._closed: Deferred[None] = Deferred()
+
+    @property
+    def closed(self) -> Deferred[None]:
+        """Comes once it was closed."""
+        return self._closed
 
     @property
     def client_id(self) -> str:
@@ -120,6 +126,7 @@ class LocalLink:
         for asked in tuple(self._waiting):
             self._end(asked)
         broker.disconnect(self._peer)
+        self._closed.resolve(None)
 
     def _end(self, asked: _Waiting) -> None:
         asked.fail(ClientClosedError(f"there is no answer any more: {_CLOSED}"))

@@ -80,7 +80,7 @@ class RemoteLink:
         self.name_servers = name_server_list(name_servers)
         self._name_servers = NameServers(self.name_servers, self._line, home.clock)
         self._is_closed = False
-        self.closed: Deferred[None] = Deferred()
+        self._closed: Deferred[None] = Deferred()
 
     @property
     def client_id(self) -> str:
@@ -91,6 +91,11 @@ class RemoteLink:
     def clock(self) -> Clock:
         """The time of its home."""
         return self._home.clock
+
+    @property
+    def closed(self) -> Deferred[None]:
+        """Comes once it was closed, and its connections have ended."""
+        return self._closed
 
     @property
     def is_over(self) -> bool:
@@ -154,7 +159,9 @@ class RemoteLink:
             SeglogError: As :meth:`ask` fails.
         """
         if _is_a_loop_here():
-            raise InvalidArgumentError("a loop's thread would wait for itself", help="await ask(…) instead")
+            raise InvalidArgumentError(
+                "a loop's thread would wait for itself", help="await ask(…) instead, as an AsyncProducer does"
+            )
         asked = self.ask(request, timeout_ms, to)
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         try:
@@ -182,7 +189,7 @@ class RemoteLink:
                 self._home.post(self._end)
         if not _is_a_loop_here():
             with suppress(TimeoutError):
-                self.closed.wait(2 * FLUSH_MS / 1000)
+                self._closed.wait(2 * FLUSH_MS / 1000)
 
     def _end(self) -> None:
         gone = [each for line in self._lines.values() for each in line.close()]
@@ -192,12 +199,12 @@ class RemoteLink:
             nonlocal left
             left -= 1
             if left <= 0:
-                self.closed.resolve(None)
+                self._closed.resolve(None)
 
         for each in gone:
             each.then(one_less)
         if not gone or self._home.why_over is not None:
-            self.closed.resolve(None)
+            self._closed.resolve(None)
 
     def _why_closed(self) -> str | None:
         """Returns why nothing can be asked; it comes first: in a forked child no lock may be touched."""

@@ -16,8 +16,10 @@ from seglog.remoting.later.asked import AskTable
 from seglog.remoting.later.deferred import CancelledError, Deferred
 
 if TYPE_CHECKING:
-    from seglog.remoting.later.loop_inbox import inbox_of, is_running_here
+    from seglog.remoting.later.loop_inbox import inbox_of, is_running_here, until_told
 
-__all__ = ["AskTable", "CancelledError", "Deferred", "inbox_of", "is_running_here"]
+__all__ = ["AskTable", "CancelledError", "Deferred", "inbox_of", "is_running_here", "until_told"]
 
-__getattr__ = lazy_exports(__name__, {"inbox_of": "loop_inbox", "is_running_here": "loop_inbox"})
+__getattr__ = lazy_exports(
+    __name__, {"inbox_of": "loop_inbox", "is_running_here": "loop_inbox", "until_told": "loop_inbox"}
+)

@@ -1,0 +1,289 @@
+"""Sender: what the faces of a producer share. It checks, makes requests, and sends again what may pass.
+
+Sending is a coroutine that is given how it asks. A ``Producer`` runs it in the calling thread, where it never
+waits for anything else; an ``AsyncProducer`` has it awaited.
+
+Source: ``DefaultMQProducerImpl.java sendDefaultImpl, sendKernelImpl``, ``Message.java``.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from seglog.arguments import (
+    MAX_I32,
+    MIN_I32,
+    as_body,
+    as_flag,
+    as_int,
+    as_text,
+    as_timeout_ms,
+    refusal,
+)
+from seglog.client.client import Client
+from seglog.client.links import Ask
+from seglog.clock import Clock
+from seglog.errors import (
+    BrokerNotFoundError,
+    InvalidArgumentError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    SeglogError,
+)
+from seglog.producer.queue_choice import RoundRobin, by_id, by_key
+from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
+from seglog.remoting.bodies import BatchMessage, MessageBatch
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Body, Request, Response, expect_header
+from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.format.record import all_properties
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
+from seglog.storage.writes import Durability, NewMessage
+
+SHARDING_KEY: Final = "__SHARDINGKEY"
+RETRIES: Final = 2
+"""``retryTimesWhenSendFailed``."""
+RETRIED: Final = frozenset(
+    (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    )
+)
+"""``retryResponseCodes``, and what a broker says that is about to stop."""
+
+# To look a member up costs more than it seems, and is done for every message.
+_SUCCESS: Final = ResponseCode.SUCCESS
+_SEND_OK: Final = SendStatus.SEND_OK
+_SEND: Final = RequestCode.SEND_MESSAGE_V2
+_SEND_BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
+_log = logging.getLogger(__name__)
+
+
+class Sender:
+    """Sends messages of one group. Any thread or task may call it, as far as its ``ask`` may.
+
+    Args:
+        client: Whose routes, and whose clock without ``clock``.
+        group: Which application sends.
+        ask: How it asks.
+        clock: As for a ``Producer``, as the others.
+        ids: Makes the message ids.
+        new_topic_queue_nums: Of a topic that the first send creates.
+        first_turn: Which queue has the first turn.
+
+    Attributes:
+        is_closed: Whether it refuses to send.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        ask: Ask,
+        clock: Clock | None,
+        ids: UniqueIds | None,
+        new_topic_queue_nums: int,
+        first_turn: int | None,
+    ) -> None:
+        self._group = group
+        self._ask = ask
+        self._clock = client.clock if clock is None else clock
+        self._ids = UniqueIds(self._clock) if ids is None else ids
+        self._new_topic_queue_nums = new_topic_queue_nums
+        self._routes = client.routes
+        self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
+        self.is_closed = False
+
+    async def send(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        queue_id: int | None,
+        sharding_key: str | None,
+        wait_for_disk: bool,
+        delay_level: int,
+        ttl_ms: int,
+        timeout_ms: int | None,
+    ) -> SendResult:
+        """Sends one message; see ``Producer.send``."""
+        body = as_body("body", body)
+        flag = as_int("flag", flag, MIN_I32, MAX_I32)
+        delay_level, ttl_ms = as_int("delay_level", delay_level, 0), as_int("ttl_ms", ttl_ms, 0)
+        as_flag("wait_for_disk", wait_for_disk)
+        _check_timeout(timeout_ms)
+        found = self._properties(tags, keys, properties, sharding_key)
+        if not wait_for_disk:
+            found[props.WAIT] = "false"
+        if delay_level > 0:
+            found[props.DELAY] = str(delay_level)
+        if ttl_ms > 0:
+            found[props.TTL] = str(ttl_ms)
+        raw = props.encode_properties(found, is_new=True)
+        queue, status, answer = await self._send(topic, queue_id, sharding_key, flag, raw, body, timeout_ms)
+        if answer.queue_id != queue.queue_id:
+            queue = MessageQueue(topic, queue.broker_name, answer.queue_id)
+        return SendResult(
+            status, found[props.UNIQ_KEY], answer.msg_id, queue, answer.queue_offset, _durability(answer)
+        )
+
+    async def send_batch(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage | bytes],
+        queue_id: int | None,
+        sharding_key: str | None,
+        wait_for_disk: bool,
+        timeout_ms: int | None,
+    ) -> BatchSendResult:
+        """Sends messages to one queue; see ``Producer.send_batch``."""
+        if isinstance(messages, str | bytes | bytearray | memoryview) or not isinstance(messages, Iterable):
+            raise refusal("messages", messages, "a sequence of messages", "put several in a list")
+        messages = list(messages)
+        if not messages:
+            raise refusal("messages", messages, "at least one message")
+        as_flag("wait_for_disk", wait_for_disk)
+        _check_timeout(timeout_ms)
+        batch: list[BatchMessage] = []
+        ids: list[str] = []
+        for item in messages:
+            message = item if isinstance(item, NewMessage) else NewMessage(item)
+            try:
+                found = self._properties(message.tags, message.keys, message.properties, sharding_key)
+                body = as_body("body", message.body)
+                flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
+                batch.append(BatchMessage(body, props.encode_properties(found, is_new=True), flag))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"messages[{len(batch)}]: {error}", help=error.help) from error
+            ids.append(found[props.UNIQ_KEY])
+        raw = b"" if wait_for_disk else props.encode_properties({props.WAIT: "false"})
+        whole = MessageBatch(batch)
+        queue, status, answer = await self._send(topic, queue_id, sharding_key, 0, raw, whole, timeout_ms)
+        return BatchSendResult(
+            status,
+            tuple(ids),
+            tuple(answer.msg_id.split(",")),
+            queue,
+            answer.queue_offset,
+            _durability(answer),
+        )
+
+    async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues that messages of a topic can be sent to; see ``Producer.queues``."""
+        return await self._routes.ask_to_publish(as_text("topic", topic), ask=self._ask)
+
+    async def _send(
+        self,
+        topic: str,
+        queue_id: int | None,
+        sharding_key: str | None,
+        flag: int,
+        raw: bytes,
+        body: Body,
+        timeout_ms: int | None,
+    ) -> tuple[MessageQueue, SendStatus, SendMessageResponseHeader]:
+        """Sends until a broker has stored it; to a queue that was chosen it is sent once, as in Java."""
+        routes = self._routes
+        is_free = queue_id is None and sharding_key is None
+        left = RETRIES if is_free else 0
+        failed: str | None = None
+        while True:
+            if self.is_closed:
+                raise LocalProtocolError("the producer was closed", help="make a new one")
+            queues = routes.fresh_to_publish(as_text("topic", topic))
+            if not queues:
+                queues = await routes.ask_to_publish(topic, self._new_topic_queue_nums, self._ask)
+            if failed is not None:
+                queues = tuple(queue for queue in queues if queue.broker_name != failed) or queues
+            queue = self._turns.next(queues) if is_free else _chosen(queues, queue_id, sharding_key)
+            request = self._request(queue, flag, raw, body)
+            try:
+                address = routes.address_of(queue.broker_name)
+                if address is None:
+                    raise BrokerNotFoundError(f"no route says where broker {queue.broker_name} is")
+                asked = self._ask(request, timeout_ms, address)
+                answer = asked if isinstance(asked, Response) else await asked
+                code = answer.code
+                status = _SEND_OK if code is _SUCCESS else STATUS_OF.get(code)
+                if status is None:
+                    routes.forget(topic)
+                    raise RemoteProtocolError(code, answer.remark or code.name)
+                return queue, status, expect_header(answer, SendMessageResponseHeader)
+            except SeglogError as error:
+                if not left or not _may_pass(error):
+                    raise
+                _log.warning("a message of topic %s is sent again: %s", topic, error)
+            left -= 1
+            failed = queue.broker_name
+
+    def _properties(
+        self,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        sharding_key: str | None,
+    ) -> dict[str, str]:
+        if sharding_key is not None:
+            as_text("sharding_key", sharding_key)
+        found = all_properties(tags, keys, properties)
+        if sharding_key is not None:
+            found[SHARDING_KEY] = sharding_key
+        if not found.get(props.UNIQ_KEY):
+            found[props.UNIQ_KEY] = self._ids.next()
+        return found
+
+    def _request(self, queue: MessageQueue, flag: int, raw: bytes, body: Body) -> Request:
+        is_batch = isinstance(body, MessageBatch)
+        header = SendMessageHeader(
+            self._group,
+            queue.topic,
+            AUTO_CREATE_TOPIC,
+            self._new_topic_queue_nums,
+            queue.queue_id,
+            0,
+            self._clock.now_ms(),
+            flag,
+            raw,
+            is_batch=is_batch,
+            broker_name=queue.broker_name,
+        )
+        return Request(_SEND_BATCH if is_batch else _SEND, header, body)
+
+
+def _chosen(queues: tuple[MessageQueue, ...], queue_id: int | None, sharding_key: str | None) -> MessageQueue:
+    if queue_id is not None:
+        return by_id(queues, as_int("queue_id", queue_id))
+    assert sharding_key is not None  # it was looked at with the properties
+    return by_key(queues, sharding_key)
+
+
+def _may_pass(error: SeglogError) -> bool:
+    """Returns whether a send that failed so is tried again."""
+    return error.code in RETRIED if isinstance(error, RemoteProtocolError) else error.is_retryable
+
+
+def _check_timeout(timeout_ms: int | None) -> None:
+    if timeout_ms is not None:
+        as_timeout_ms("timeout_ms", timeout_ms)
+
+
+def _durability(answer: SendMessageResponseHeader) -> Durability | None:
+    return None if answer.durability is None else _DURABILITIES.get(answer.durability)
+
+
+_DURABILITIES: Final = {durability.value: durability for durability in Durability}
