@@ -8,6 +8,7 @@ import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.namesrv.NamesrvConfig;
 import org.apache.rocketmq.namesrv.NamesrvController;
+import org.apache.rocketmq.namesrv.routeinfo.RouteInfoManager;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.netty.NettyRemotingClient;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
@@ -29,6 +30,10 @@ final class RealBroker implements AutoCloseable {
 
   /** Starts a broker on the directory of the request; it listens on any free port. */
   static RealBroker start(Request request) throws Exception {
+    // The start scripts' main classes do this. Without it all requests of this process are of version 0, and
+    // the name server takes the topics of a broker so old out of another body: it knows none.
+    System.setProperty(
+        RemotingCommand.REMOTING_VERSION_KEY, Integer.toString(MQVersion.CURRENT_VERSION));
     BrokerConfig config = new BrokerConfig();
     config.setBrokerIP1(ADDRESS);
     config.setBrokerIP2(ADDRESS);
@@ -46,7 +51,20 @@ final class RealBroker implements AutoCloseable {
       throw new IllegalStateException("initialize() returned false");
     }
     controller.start();
+    if (nameServer != null) {
+      awaitRegistration(controller, nameServer);
+    }
     return new RealBroker(controller, nameServer);
+  }
+
+  /** The first registration is lost where the connection is not there yet; the next is ten seconds away. */
+  private static void awaitRegistration(BrokerController controller, NamesrvController nameServer)
+      throws InterruptedException {
+    RouteInfoManager routes = nameServer.getRouteInfoManager();
+    while (routes.getAllClusterInfo().getBrokerAddrTable().isEmpty()) {
+      Thread.sleep(50);
+      controller.registerBrokerAll(true, false, true);
+    }
   }
 
   private static NettyServerConfig loopback() {
