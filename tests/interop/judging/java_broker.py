@@ -33,6 +33,35 @@ class JavaBroker:
         """Sends a request that we have no type for."""
         return self.ask_wire(WireRequest(code, ext, body))
 
+    def join(self, name: str, group: str, topic: str, *, is_in_order: bool) -> str:
+        """Has a consumer of RocketMQ's own client join a group; returns its client id.
+
+        Args:
+            name: Of the member, for :meth:`look` and :meth:`leave`.
+            group: Its group.
+            topic: What it subscribes to.
+            is_in_order: Of which kind its listener is.
+        """
+        question = {"op": "memberStart", "client": name, "group": group, "topic": topic}
+        (answer,) = self._question(question | {"isOrdered": is_in_order})
+        client_id: str = answer["clientId"]
+        return client_id
+
+    def look(self, name: str, topic: str) -> tuple[list[dict[str, Any]], list[int]]:
+        """Returns what a member was given since it was looked at last, and the queues that it has."""
+        (answer,) = self._question({"op": "memberLook", "client": name, "topic": topic})
+        return answer["seen"], answer["queues"]
+
+    def leave(self, name: str) -> None:
+        """Has a member leave its group."""
+        self._question({"op": "memberStop", "client": name})
+
+    def admin(self, *arguments: str) -> str:
+        """Runs a command of mqadmin, and returns what it prints."""
+        (answer,) = self._question({"op": "admin", "arguments": list(arguments)})
+        printed: str = answer["printed"]
+        return printed
+
     def topics(self) -> dict[str, Any]:
         """Returns the settings of every topic, as ``config/topics.json`` holds them."""
         return self._table(21, "topicConfigTable")

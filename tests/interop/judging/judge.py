@@ -259,6 +259,14 @@ class Judge:
             if self._process is not None:
                 self._ask({"op": "brokerHalt" if halt else "brokerStop"})
 
+    def client_id(
+        self, instance_name: str | None = None, unit_name: str | None = None, *, broadcasts: bool = False
+    ) -> tuple[str, str, int]:
+        """Returns the id of a client of RocketMQ with such settings, its address, and its process id."""
+        question = {"op": "clientId", "instanceName": instance_name, "unitName": unit_name}
+        (answer,) = self._ask(question | {"broadcasts": broadcasts})
+        return answer["id"], answer["ip"], answer["pid"]
+
     def bench(
         self,
         path: Path,

@@ -2,7 +2,8 @@ package seglog.judge;
 
 /**
  * The one broker that this process may run: {@code brokerStart} starts it, {@code brokerAsk} asks it
- * through a connection, {@code brokerStop} shuts it down and {@code brokerHalt} ends the process as a
+ * through a connection, {@code memberStart, memberLook, memberStop, admin} have clients of RocketMQ use
+ * it, {@code brokerStop} shuts it down and {@code brokerHalt} ends the process as a
  * crash would.
  */
 final class Brokers {
@@ -15,6 +16,10 @@ final class Brokers {
     switch (request.op) {
       case "brokerStart" -> start(request, answers);
       case "brokerAsk" -> theBroker().ask(request, answers);
+      case "memberStart" -> theBroker().members.start(request, answers);
+      case "memberLook" -> theBroker().members.look(request, answers);
+      case "memberStop" -> theBroker().members.stop(request);
+      case "admin" -> theBroker().members.admin(request, answers);
       case "brokerStop" -> stop();
       default -> halt(answers);
     }

@@ -21,7 +21,19 @@ final class Commands {
       case "timer" -> timer(request, answers);
       case "hold" -> hold(request, answers);
       case "trylock" -> tryLock(request, answers);
-      case "brokerStart", "brokerAsk", "brokerStop", "brokerHalt" -> Brokers.run(request, answers);
+      case "brokerStart",
+          "brokerAsk",
+          "brokerStop",
+          "brokerHalt",
+          "memberStart",
+          "memberLook",
+          "memberStop",
+          "admin" ->
+          Brokers.run(request, answers);
+      case "clientId" -> {
+        Members.clientId(request, answers);
+        yield true;
+      }
       case "bench" -> {
         Bench.run(request, answers);
         yield true;

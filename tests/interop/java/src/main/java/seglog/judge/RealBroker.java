@@ -23,9 +23,13 @@ final class RealBroker implements AutoCloseable {
 
   private final NamesrvController nameServer;
 
+  /** RocketMQ's own clients; they find the broker through the name server. */
+  final Members members;
+
   private RealBroker(BrokerController controller, NamesrvController nameServer) {
     this.controller = controller;
     this.nameServer = nameServer;
+    this.members = new Members(ADDRESS + ":" + nameServerPort());
   }
 
   /** Starts a broker on the directory of the request; it listens on any free port. */
@@ -133,6 +137,7 @@ final class RealBroker implements AutoCloseable {
   @Override
   public void close() throws InterruptedException {
     try (Hurry hurry = Hurry.begin()) {
+      members.close();
       clients.values().forEach(NettyRemotingClient::shutdown);
       controller.shutdown();
       if (nameServer != null) {

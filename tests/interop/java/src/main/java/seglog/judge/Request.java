@@ -38,7 +38,7 @@ final class Request {
   /** brokerStart: also start a name server, which the broker tells of its topics. */
   boolean nameServer;
 
-  /** brokerAsk: which of the clients asks; each has a connection of its own. */
+  /** brokerAsk: which of the clients asks; each has a connection of its own. member...: which member. */
   String client = "";
 
   /** brokerAsk: the request's code, ext fields, body as base64, and how long to wait at most. */
@@ -47,6 +47,21 @@ final class Request {
   Map<String, String> ext = Map.of();
   String body;
   long timeoutMs = 30_000;
+
+  /** memberStart: its group, topic and kind of listener; memberLook: the topic. */
+  String group;
+
+  String topic;
+  boolean isOrdered;
+
+  /** admin: the command and its options, without the name server. */
+  List<String> arguments = List.of();
+
+  /** clientId: settings of a client; a client that broadcasts keeps its name. */
+  String instanceName;
+
+  String unitName;
+  boolean broadcasts;
 
   /** trylock: after a refused start go through the shutdown that the broker goes through. */
   boolean likeBroker;
