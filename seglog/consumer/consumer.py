@@ -105,6 +105,11 @@ class Consumer:
         return self._client.client_id
 
     @property
+    def group(self) -> str:
+        """Who shares the queues and the offsets with it."""
+        return self._member.group
+
+    @property
     def queues(self) -> tuple[MessageQueue, ...]:
         """The queues that it has, in order."""
         return self._member.queues
