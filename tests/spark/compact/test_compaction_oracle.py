@@ -13,11 +13,12 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.copies.branch import create_branch
 from seglog.errors import FileKindError, SeglogError, StoreError, UnsupportedStoreError
 from seglog.spark.compact.compact import Compaction
-from seglog.spark.compact.policy import Policy, Verdict
+from seglog.spark.compact.policy import DAY_MS, Policy, Verdict
 from seglog.spark.compact.swap import old_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.queue.compaction import compaction_sizes
+from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.format.record.record import HEAD_V4
 from tests.support.local_runner import LocalRunner
 from tests.support.material.compactions import SIZES, STEP_MS, Filled, assert_survived, fill_random, survivors
@@ -154,6 +155,21 @@ def test_bodies_that_look_like_records_at_their_own_place_are_only_bodies(tmp_pa
     done = compaction(filled, policies).apply()
     assert done.plan.dropped == 77
     assert_survived(root, filled, survivors(filled, policies))
+
+
+def test_messages_without_key_stay_and_supersede_none(tmp_path):
+    root, clock = tmp_path / "s", VirtualClock(1_700_000_000_000)
+    sent = [("a", b"1"), (None, b"2"), ("  ", b"3"), (None, b""), ("a", b"4"), ("a b", b"5"), ("b", b"6")]
+    with MessageStore.open(root, clock=clock, **SIZES) as store:
+        for keys, body in sent:
+            given = {} if keys is None else {"KEYS": keys}
+            store.append("T", 0, body, encode_properties(given), 0)
+            clock.advance(1000)
+    filled = Filled(root, {}, clock.now_ms() + 10 * DAY_MS)
+    assert compaction(filled, {"T": Policy(compact=True)}).apply().plan.dropped == 1
+    with MessageStore.open(root, read_only=True) as store:
+        left = {message.body for message in store.get("T", 0, store.min_offset("T", 0))}
+    assert left == {body for _keys, body in sent} - {b"1"}
 
 
 def test_store_of_which_parts_lie_elsewhere_is_refused(tmp_path):

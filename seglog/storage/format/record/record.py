@@ -314,17 +314,25 @@ def _verify(
     # the record would go unseen. Other text differs in three times as many bits.
     is_near = (int.from_bytes(tail[: len(_CRC_NAME)]) ^ _CRC_NAME_BITS).bit_count() <= MAX_NAME_FLIPS
     if is_near or tail[_DIGITS].isdigit():
-        entry = props.crc_property(zlib.crc32(buffer[at : end - _CRC_BYTES]) & CRC_MASK)
+        crc = zlib.crc32(buffer[at : end - _CRC_BYTES]) & CRC_MASK
+        entry = props.crc_property(crc)
         # The right digits under another name: what was damaged is the name. No other property ends so.
         if tail != entry and (is_near or tail[_DIGITS] == entry[_DIGITS]):
-            return Damage("record-crc", entry[_DIGITS].decode(), tail.decode("ascii", "replace"))
+            return Damage("record-crc", *_said_and_found(tail, crc))
     if not has_name and props.look_torn(properties):
         return Damage("torn-properties", "text", "NULs, or a __CRC32# out of its place")
     if body_size:
         crc = zlib.crc32(buffer[body_at : body_at + body_size]) & CRC_MASK
         if crc != body_crc:
-            return Damage("body-crc", f"{body_crc:#x}", f"{crc:#x}")
+            return Damage("body-crc", f"body CRC {body_crc:#x}", f"{crc:#x}")
     return None
+
+
+def _said_and_found(tail: bytes, crc: int) -> tuple[str, str]:
+    """Returns which CRC a record says, in its last property, and which its bytes have."""
+    if tail.startswith(_CRC_NAME) and tail[_DIGITS].isdigit() and tail.endswith(b"\x02"):
+        return f"record CRC {int(tail[_DIGITS][::-1]):#x}", f"{crc:#x}"  # least digit first
+    return f"__CRC32# of {crc:#x} at the end", tail.decode("ascii", "backslashreplace")
 
 
 def unit_tags_code(topic: bytes, properties: bytes, store_timestamp_ms: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -103,6 +104,18 @@ def test_damage_is_named_with_a_record_crc(damage, _kind, kind):
     found = look(damage(WITH_CRC.pack()))
     assert isinstance(found, Damage)
     assert found.kind == kind
+
+
+def test_a_wrong_record_crc_is_told_as_numbers_that_can_be_compared():
+    packed = WITH_CRC.pack()
+    right = zlib.crc32(packed[:-20]) & 0x7FFFFFFF
+    found = look(_flip(19)(packed))
+    other = zlib.crc32(_flip(19)(packed)[:-20]) & 0x7FFFFFFF
+    assert found == Damage("record-crc", f"record CRC {right:#x}", f"{other:#x}")
+    spoiled = look(packed[:-5] + b"xy" + packed[-3:])
+    assert isinstance(spoiled, Damage)
+    assert spoiled.expected == f"__CRC32# of {right:#x} at the end"
+    assert str(spoiled.found).startswith("__CRC32#\x01")
 
 
 @given(records(record_crc=True), st.data())
