@@ -319,7 +319,6 @@ class GroupMember:
     def _correct(self, held: ProcessQueue, queue_offset: int) -> None:
         """Goes on where the broker says, after an offset that it does not have."""
         held.begin_at(queue_offset)
-        held.committed_offset = -1  # so that it is committed in any case
 
     # Commits and locks
 

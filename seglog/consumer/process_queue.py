@@ -85,10 +85,15 @@ class ProcessQueue:
         return self.is_dropped or self.is_resting or (self.is_at_end and not self.cache.counts().messages)
 
     def begin_at(self, queue_offset: int) -> None:
-        """Goes on from what the group has committed."""
+        """Goes on from what the group has committed, or where it begins, which is committed in any case.
+
+        Else a group that begins at the end of a queue would begin there again in its next life, behind what
+        came meanwhile.
+        """
         self.cache = CachedQueue()
         self.cache.pulled_to(queue_offset)
-        self.pull_offset = self.committed_offset = queue_offset
+        self.pull_offset = queue_offset
+        self.committed_offset = NOT_KNOWN
         self.is_at_end = self.is_resting = False
 
     def start_over(self) -> None:

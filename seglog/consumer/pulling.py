@@ -153,7 +153,9 @@ class Pulling:
         # The first one is not held: so it is soon known whether there is anything.
         flags = PullFlag.SUSPEND if held.is_looked_at else PullFlag(0)
         to_commit = held.to_commit(self._client.clock.monotonic_ms())
-        if to_commit is not None:
+        if not to_commit:  # 0 is committed by itself, as in Java
+            to_commit = None
+        else:
             flags |= PullFlag.COMMIT_OFFSET
         form = held.subscription.in_pull(self._version)
         header = self._header(held, form, flags, to_commit, settings.pull_count)

@@ -312,3 +312,16 @@ def test_what_cannot_be_subscribed_is_refused_at_once(broker: Broker):
         OrderlyConsumer(broker, "g", {"T": "||"}, lambda _message: None)
     with pytest.raises(InvalidNameError):
         OrderlyConsumer(broker, "a@b", "T", lambda _message: None)
+
+
+def test_s4_02_a_group_that_begins_at_the_end_keeps_its_place_though_nothing_came(tmp_path):
+    """What comes between two lives of its only member is not behind where the second one begins."""
+    with open_broker(tmp_path, config=BrokerConfig(hot_bytes=0)) as broker:
+        producer, seen = Producer(broker), []
+        for _ in range(3):
+            producer.send("T", b"x", queue_id=0)
+        for _ in range(2):
+            with OrderlyConsumer(broker, "g", "T", lambda message: seen.append(message.queue_offset)) as one:
+                one.run_until_idle()
+            producer.send("T", b"between", queue_id=0)
+        assert seen == [3]

@@ -59,6 +59,7 @@ class Place:
 
     Attributes:
         target: As given.
+        address: As given.
         java: The real broker, where it is that.
     """
 
@@ -67,7 +68,7 @@ class Place:
     def __init__(self, target: Dispatcher | str, address: str | None, java: JavaBroker | None = None) -> None:
         self.target = target
         self.java = java
-        self._address = address
+        self.address = address
         self._clients = ExitStack()
         self._admin: Client | None = None
 
@@ -97,7 +98,7 @@ class Place:
         """Returns the broker's answer."""
         if self._admin is None:
             self._admin = self.client()
-        return self._admin.link.invoke(request, 30_000, self._address)
+        return self._admin.link.invoke(request, 30_000, self.address)
 
     def make_topic(self, name: str, queues: int = 4, perm: int = 6) -> str:
         """Makes a topic, or changes it; returns its name, once clients can find it."""
