@@ -168,11 +168,11 @@ def _run(*command: str | Path) -> None:
         raise BuildError(f"{command[0]} failed ({done.returncode}): {(done.stdout + done.stderr)[-2000:]}")
 
 
-def command_line(class_path: str, *jvm_options: str) -> list[str]:
-    """Returns the command that runs the judge; its arguments follow."""
+def command_line(class_path: str, *jvm_options: str, main_class: str = "seglog.judge.Judge") -> list[str]:
+    """Returns the command that runs the judge, or another program on its class path; its arguments follow."""
     logging = "-Drmq.logback.configurationFile=judge-logback.xml"
     options = [*JVM_DOORS, logging, *jvm_options]
-    return [jdk_tool("java") or "java", *options, "-cp", class_path, "seglog.judge.Judge"]
+    return [jdk_tool("java") or "java", *options, "-cp", class_path, main_class]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+"""``rocketmq`` 0.4.4 from PyPI: RocketMQ's C++ client of 2019, which Python calls through ctypes.
+
+Its wheels are for Linux on x86-64 and for macOS. It takes a body up to its first zero.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Final
+
+from rocketmq.client import Message, Producer, PushConsumer, SendStatus
+
+from perf.clients.seen import Seen
+from perf.clients.session import Session, send_all
+from perf.clients.work import Kind, Work, body_of, check_seen
+from perf.figures.sample import SanityError
+
+_TIMEOUT_MS: Final = 10_000
+
+
+def session(work: Work) -> Session:
+    """Returns a session at a name server."""
+    return _Sends(work) if work.kind.is_send else _Consumes(work)
+
+
+class _Sends:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._producer = Producer(work.name, timeout=_TIMEOUT_MS)
+        self._producer.set_namesrv_addr(work.target)
+        self._producer.start()
+
+    def do(self) -> float:
+        return send_all(self._work, self._send)
+
+    def _send(self, number: int) -> None:
+        message = Message(self._work.topic)
+        message.set_body(body_of(number))
+        message.set_tags("TagA")
+        sent = self._producer.send_sync(message)
+        if sent.status is not SendStatus.OK:
+            raise SanityError(f"message {number} was answered with {sent.status.name}")
+
+    def check(self) -> None:
+        """Each send was answered; what is stored is counted at the broker."""
+
+    def close(self) -> None:
+        self._producer.shutdown()
+
+
+class _Consumes:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._numbers = itertools.count()
+        self._consumer: Any = None
+        self._seen = Seen(work.messages)
+
+    def do(self) -> float:
+        """Consumes the topic; it cannot be told to begin with the first message, but a new group does."""
+        work, seen = self._work, Seen(self._work.messages)
+        self._seen = seen
+        group = f"{work.name}-{next(self._numbers)}"
+        self._consumer = PushConsumer(group, orderly=work.kind is Kind.ORDERLY)
+        self._consumer.set_namesrv_addr(work.target)
+        self._consumer.set_instance_name(group)
+        self._consumer.subscribe(work.topic, lambda message: seen.take(message.body))
+        self._consumer.start()
+        return seen.wait()
+
+    def check(self) -> None:
+        self._consumer.shutdown()
+        check_seen(self._seen.bodies, self._work.messages)
+
+    def close(self) -> None:
+        """Its consumers were ended."""

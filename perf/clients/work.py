@@ -1,0 +1,76 @@
+"""What a client is asked to do, and what its messages are: the same for all of them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from perf.figures.sample import check
+
+BODY_BYTES: Final = 1_024
+SENDERS: Final = 32
+"""Threads that send at the same time: a client that has only calls that wait has as many in flight."""
+LIMIT_S: Final = 120
+"""How long a piece of work may take."""
+_NUMBER_BYTES: Final = 8
+_FILLER: Final = b"x" * (BODY_BYTES - _NUMBER_BYTES)
+
+
+class Kind(enum.StrEnum):
+    """What is measured."""
+
+    SEND = "send"
+    TOGETHER = "together"
+    CONSUME = "consume"
+    ORDERLY = "orderly"
+
+    @property
+    def is_send(self) -> bool:
+        """Whether messages are sent, else consumed."""
+        return self in (Kind.SEND, Kind.TOGETHER)
+
+
+TITLES: Final = {
+    Kind.SEND: "send, one by one",
+    Kind.TOGETHER: f"send, {SENDERS} threads",
+    Kind.CONSUME: "consume side by side",
+    Kind.ORDERLY: "consume in order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece of work; it is done twice, and measured the second time.
+
+    Attributes:
+        kind: Which.
+        target: Address of a name server; a folder where the client has its broker in the process.
+        topic: What messages are sent to, or consumed from.
+        name: A word that no other piece of work has, for groups.
+        messages: How many.
+    """
+
+    kind: Kind
+    target: str
+    topic: str
+    name: str
+    messages: int
+
+
+def body_of(number: int) -> bytes:
+    """Returns a body: text, because a client of others reads it up to the first zero."""
+    return b"%08d" % number + _FILLER
+
+
+def check_seen(bodies: Iterable[bytes], messages: int) -> None:
+    """Checks what a consumer was given: each message once, and as it was sent.
+
+    Raises:
+        SanityError: One is missing, comes twice, or has another body.
+    """
+    seen = list(bodies)
+    check(messages, len(seen), "messages that a consumer was given")
+    check(messages, len(set(seen)), "different messages among them")
+    check({body_of(number) for number in range(messages)}, set(seen), "what they hold")

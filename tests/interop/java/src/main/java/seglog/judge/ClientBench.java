@@ -1,0 +1,240 @@
+package seglog.judge;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * RocketMQ's own client at work, for {@code python -m perf.bench_client}, whose words it speaks: see
+ * {@code perf/clients/child.py}. A line of standard input is a piece of work; it is done once to warm
+ * up, then said to be {@code ready}, done again, and {@code over}.
+ */
+public final class ClientBench {
+  private static final int BODY_BYTES = 1024;
+  private static final int SENDERS = 32;
+  private static final int LIMIT_SECONDS = 120;
+  private static final int SEND_TIMEOUT_MS = 10_000;
+
+  private final BufferedReader lines;
+  private final Map<String, String> work = new HashMap<>();
+  private final int count;
+
+  private DefaultMQProducer producer;
+  private DefaultMQPushConsumer consumer;
+  private int groups;
+  private ConcurrentLinkedQueue<byte[]> seen;
+  private AtomicInteger seenCount;
+  private volatile long firstNanos;
+  private volatile long lastNanos;
+
+  private ClientBench(BufferedReader lines, String line) {
+    this.lines = lines;
+    for (String pair : line.split(" ")) {
+      String[] parts = pair.split("=", 2);
+      work.put(parts[0], parts[1]);
+    }
+    count = Integer.parseInt(work.get("messages"));
+  }
+
+  /** Does what comes until standard input ends. */
+  public static void main(String[] args) throws Exception {
+    BufferedReader lines =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      new ClientBench(lines, line).run();
+    }
+    Runtime.getRuntime().halt(0);
+  }
+
+  private void run() throws Exception {
+    if (isSend()) {
+      producer = new DefaultMQProducer(work.get("name"));
+      producer.setNamesrvAddr(work.get("target"));
+      producer.setSendMsgTimeout(SEND_TIMEOUT_MS);
+      producer.start();
+    }
+    work();
+    check();
+    sayAndWait("ready");
+    double seconds = work();
+    sayAndWait("over");
+    check();
+    if (producer != null) {
+      producer.shutdown();
+    }
+    say("{\"messages\": " + count + ", \"wall_s\": " + seconds + "}");
+  }
+
+  private boolean isSend() {
+    return work.get("kind").equals("send") || work.get("kind").equals("together");
+  }
+
+  /** Returns the seconds from the first message to the last. */
+  private double work() throws Exception {
+    return switch (work.get("kind")) {
+      case "send" -> sendAlone();
+      case "together" -> sendTogether();
+      case "consume", "orderly" -> consume();
+      default -> throw new IllegalArgumentException(work.get("kind"));
+    };
+  }
+
+  private double sendAlone() throws Exception {
+    long begun = System.nanoTime();
+    for (int number = 0; number < count; number++) {
+      send(number);
+    }
+    return secondsSince(begun);
+  }
+
+  private double sendTogether() throws Exception {
+    long begun = System.nanoTime();
+    AtomicReference<Exception> failure = new AtomicReference<>();
+    List<Thread> threads = new ArrayList<>();
+    for (int first = 0; first < SENDERS; first++) {
+      int from = first;
+      Thread thread =
+          new Thread(
+              () -> {
+                try {
+                  for (int number = from; number < count; number += SENDERS) {
+                    send(number);
+                  }
+                } catch (Exception error) {
+                  failure.set(error);
+                }
+              });
+      threads.add(thread);
+      thread.start();
+    }
+    for (Thread thread : threads) {
+      thread.join();
+    }
+    if (failure.get() != null) {
+      throw failure.get();
+    }
+    return secondsSince(begun);
+  }
+
+  private void send(int number) throws Exception {
+    SendStatus status =
+        producer.send(new Message(work.get("topic"), "TagA", body(number))).getSendStatus();
+    if (status != SendStatus.SEND_OK) {
+      throw new IllegalStateException("message " + number + " was answered with " + status);
+    }
+  }
+
+  private double consume() throws Exception {
+    seen = new ConcurrentLinkedQueue<>();
+    seenCount = new AtomicInteger();
+    CountDownLatch isWhole = new CountDownLatch(1);
+    consumer = new DefaultMQPushConsumer(work.get("name") + "-" + groups++);
+    consumer.setNamesrvAddr(work.get("target"));
+    consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+    consumer.subscribe(work.get("topic"), "*");
+    if (work.get("kind").equals("consume")) {
+      consumer.registerMessageListener(
+          (MessageListenerConcurrently)
+              (messages, context) -> {
+                take(messages, isWhole);
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+              });
+    } else {
+      consumer.registerMessageListener(
+          (MessageListenerOrderly)
+              (messages, context) -> {
+                take(messages, isWhole);
+                return ConsumeOrderlyStatus.SUCCESS;
+              });
+    }
+    consumer.start();
+    if (!isWhole.await(LIMIT_SECONDS, TimeUnit.SECONDS)) {
+      throw new IllegalStateException(seen.size() + " of " + count + " messages came");
+    }
+    return (lastNanos - firstNanos) / 1e9;
+  }
+
+  private void take(List<MessageExt> messages, CountDownLatch isWhole) {
+    for (MessageExt message : messages) {
+      seen.add(message.getBody());
+      int number = seenCount.incrementAndGet();
+      if (number == 1) {
+        firstNanos = System.nanoTime();
+      }
+      if (number == count) {
+        lastNanos = System.nanoTime();
+        isWhole.countDown();
+      }
+    }
+  }
+
+  /** Each message was given once, as it was sent. */
+  private void check() {
+    if (consumer == null) {
+      return;
+    }
+    consumer.shutdown();
+    Set<String> wanted = new HashSet<>();
+    for (int number = 0; number < count; number++) {
+      wanted.add(new String(body(number), StandardCharsets.ISO_8859_1));
+    }
+    Set<String> found = new HashSet<>();
+    for (byte[] body : seen) {
+      found.add(new String(body, StandardCharsets.ISO_8859_1));
+    }
+    if (seen.size() != count || !found.equals(wanted)) {
+      throw new IllegalStateException(
+          seen.size() + " messages were given, " + found.size() + " different ones, of " + count);
+    }
+    seen = null;
+  }
+
+  /** Returns a body as {@code perf/clients/work.py} makes it. */
+  private static byte[] body(int number) {
+    byte[] body = new byte[BODY_BYTES];
+    Arrays.fill(body, (byte) 'x');
+    int left = number;
+    for (int at = 7; at >= 0; at--) {
+      body[at] = (byte) ('0' + left % 10);
+      left /= 10;
+    }
+    return body;
+  }
+
+  private static double secondsSince(long begun) {
+    return (System.nanoTime() - begun) / 1e9;
+  }
+
+  private void sayAndWait(String word) throws IOException {
+    say(word);
+    lines.readLine();
+  }
+
+  private static void say(String line) {
+    System.out.println(line);
+    System.out.flush();
+  }
+}
