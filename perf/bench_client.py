@@ -71,7 +71,7 @@ class Bench:
         samples: dict[tuple[Kind, str], Sample] = {}
         for kind in Kind:
             for key in list(self.peers):
-                if key == _HERE and kind is Kind.TOGETHER:
+                if key == _HERE and kind in (Kind.TOGETHER, Kind.FLIGHT):
                     continue  # a send has ended when the call has: nothing is in flight
                 sample = self._sample(kind, key)
                 if sample is not None:
@@ -92,6 +92,7 @@ class Bench:
             if key != _PYPI:
                 raise
             self.left_out[f"{_TITLES[key]}, {TITLES[kind]}"] = str(error).splitlines()[-1]
+            print(error, file=sys.stderr, flush=True)
             return None
 
     def prepare(self) -> None:

@@ -73,11 +73,14 @@ class Peer:
 
     def close(self) -> None:
         """Ends its process and removes what it left."""
+        self._end()
+        self._scratch.cleanup()
+
+    def _end(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
-        self._scratch.cleanup()
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
@@ -106,7 +109,7 @@ class Peer:
             if said.startswith("{") if answer is None else said.rstrip() == answer:
                 return said
         errors = Path(self._scratch.name, "stderr").read_text(errors="replace").strip()
-        self.close()
+        self._end()  # the next piece of work has a new one
         raise SanityError(f"{self.title} ended at {line!r}: {errors[-3000:]}")
 
 

@@ -6,20 +6,25 @@ Its wheels are for Linux on x86-64 and for macOS. It takes a body up to its firs
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from typing import Any, Final
 
 from rocketmq.client import Message, Producer, PushConsumer, SendStatus
+from typing_extensions import override
 
 from perf.clients.seen import Seen
 from perf.clients.session import Session, send_all
-from perf.clients.work import Kind, Work, body_of, check_seen
-from perf.figures.sample import SanityError
+from perf.clients.work import IN_FLIGHT, LIMIT_S, Kind, Work, body_of, check_seen
+from perf.figures.sample import SanityError, check
 
 _TIMEOUT_MS: Final = 10_000
 
 
 def session(work: Work) -> Session:
     """Returns a session at a name server."""
+    if work.kind is Kind.FLIGHT:
+        return _SendsInFlight(work)
     return _Sends(work) if work.kind.is_send else _Consumes(work)
 
 
@@ -33,11 +38,14 @@ class _Sends:
     def do(self) -> float:
         return send_all(self._work, self._send)
 
-    def _send(self, number: int) -> None:
+    def _message(self, number: int) -> Any:  # noqa: ANN401 - the library has no types
         message = Message(self._work.topic)
         message.set_body(body_of(number))
         message.set_tags("TagA")
-        sent = self._producer.send_sync(message)
+        return message
+
+    def _send(self, number: int) -> None:
+        sent = self._producer.send_sync(self._message(number))
         if sent.status is not SendStatus.OK:
             raise SanityError(f"message {number} was answered with {sent.status.name}")
 
@@ -46,6 +54,31 @@ class _Sends:
 
     def close(self) -> None:
         self._producer.shutdown()
+
+
+class _SendsInFlight(_Sends):
+    @override
+    def do(self) -> float:
+        """Sends by calls that do not wait; what comes back is counted."""
+        free = threading.BoundedSemaphore(IN_FLIGHT)
+        failed: list[Exception] = []
+
+        def ended(_: object) -> None:
+            free.release()
+
+        def lost(error: Exception) -> None:
+            failed.append(error)
+            free.release()
+
+        begun_s = time.perf_counter()
+        for number in range(self._work.messages):
+            free.acquire()
+            self._producer.send_async(self._message(number), ended, lost)
+        for _ in range(IN_FLIGHT):
+            if not free.acquire(timeout=LIMIT_S):
+                raise SanityError("sends were not answered")
+        check(0, len(failed), "sends that failed")
+        return time.perf_counter() - begun_s
 
 
 class _Consumes:

@@ -91,6 +91,8 @@ def real_broker(folder: Path) -> Iterator[RealBroker]:
         "storePathRootDir": store,
         "storePathCommitLog": store / "commitlog",
         "timerWheelEnable": "false",
+        # It refuses what waits 200 ms for a thread, which on a busy machine many sends at a time do.
+        "waitTimeMillsInSendQueue": 60_000,
         "diskMaxUsedSpaceRatio": 95,
     }
     with ExitStack() as stack:

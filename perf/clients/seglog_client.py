@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from perf.clients.seen import Seen
 from perf.clients.session import Session, send_all
-from perf.clients.work import Kind, Work, body_of, check_seen
+from perf.clients.work import IN_FLIGHT, Kind, Work, body_of, check_seen
 from perf.figures.sample import SanityError, check
 from seglog.broker.broker import Broker
 from seglog.consumer.consumer import Consumer
 from seglog.consumer.listener import ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
-from seglog.producer.producer import Producer
+from seglog.producer.producer import AsyncProducer, Producer
 from seglog.producer.send_result import SendStatus
 from seglog.storage.format.record import Message
 
@@ -28,6 +30,8 @@ _CONSUMERS: Final[dict[Kind, type[Consumer]]] = {Kind.CONSUME: PushConsumer, Kin
 
 def remote(work: Work) -> Session:
     """Returns a session at a name server."""
+    if work.kind is Kind.FLIGHT:
+        return SendsInTasks(work)
     return Sends(work, work.target) if work.kind.is_send else Consumes(work, work.target)
 
 
@@ -71,6 +75,47 @@ class Sends:
     def close(self) -> None:
         """Closes the producer."""
         self._producer.close()
+
+
+class SendsInTasks:
+    """A producer of an event loop, whose tasks send a message at a time each.
+
+    Args:
+        work: What it does.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._runner = asyncio.Runner()
+        self._producer = self._runner.run(self._make())
+
+    async def _make(self) -> AsyncProducer:
+        return AsyncProducer(self._work.target, self._work.name)
+
+    def do(self) -> float:
+        """Sends."""
+        begun_s = time.perf_counter()
+        self._runner.run(self._send_all())
+        return time.perf_counter() - begun_s
+
+    async def _send_all(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for first in range(IN_FLIGHT):
+                tasks.create_task(self._send_share(first))
+
+    async def _send_share(self, first: int) -> None:
+        for number in range(first, self._work.messages, IN_FLIGHT):
+            sent = await self._producer.send(self._work.topic, body_of(number), tags="TagA")
+            if sent.status is not SendStatus.SEND_OK:
+                raise SanityError(f"message {number} was answered with {sent.status.name}")
+
+    def check(self) -> None:
+        """Each send was answered; what is stored is counted at the broker."""
+
+    def close(self) -> None:
+        """Closes the producer, and its loop."""
+        self._runner.run(self._producer.close())
+        self._runner.close()
 
 
 class Consumes:

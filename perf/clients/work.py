@@ -11,7 +11,9 @@ from perf.figures.sample import check
 
 BODY_BYTES: Final = 1_024
 SENDERS: Final = 32
-"""Threads that send at the same time: a client that has only calls that wait has as many in flight."""
+"""Threads that send at the same time, each a message at a time."""
+IN_FLIGHT: Final = 128
+"""Sends without an answer, where a call does not wait for it."""
 LIMIT_S: Final = 120
 """How long a piece of work may take."""
 _NUMBER_BYTES: Final = 8
@@ -23,18 +25,20 @@ class Kind(enum.StrEnum):
 
     SEND = "send"
     TOGETHER = "together"
+    FLIGHT = "flight"
     CONSUME = "consume"
     ORDERLY = "orderly"
 
     @property
     def is_send(self) -> bool:
         """Whether messages are sent, else consumed."""
-        return self in (Kind.SEND, Kind.TOGETHER)
+        return self in (Kind.SEND, Kind.TOGETHER, Kind.FLIGHT)
 
 
 TITLES: Final = {
     Kind.SEND: "send, one by one",
     Kind.TOGETHER: f"send, {SENDERS} threads",
+    Kind.FLIGHT: f"send, {IN_FLIGHT} in flight",
     Kind.CONSUME: "consume side by side",
     Kind.ORDERLY: "consume in order",
 }

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -22,6 +23,8 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -33,8 +36,10 @@ import org.apache.rocketmq.common.message.MessageExt;
  * up, then said to be {@code ready}, done again, and {@code over}.
  */
 public final class ClientBench {
+  private static final Set<String> SENDS = Set.of("send", "together", "flight");
   private static final int BODY_BYTES = 1024;
   private static final int SENDERS = 32;
+  private static final int IN_FLIGHT = 128;
   private static final int LIMIT_SECONDS = 120;
   private static final int SEND_TIMEOUT_MS = 10_000;
 
@@ -89,7 +94,7 @@ public final class ClientBench {
   }
 
   private boolean isSend() {
-    return work.get("kind").equals("send") || work.get("kind").equals("together");
+    return SENDS.contains(work.get("kind"));
   }
 
   /** Returns the seconds from the first message to the last. */
@@ -97,6 +102,7 @@ public final class ClientBench {
     return switch (work.get("kind")) {
       case "send" -> sendAlone();
       case "together" -> sendTogether();
+      case "flight" -> sendInFlight();
       case "consume", "orderly" -> consume();
       default -> throw new IllegalArgumentException(work.get("kind"));
     };
@@ -139,9 +145,39 @@ public final class ClientBench {
     return secondsSince(begun);
   }
 
+  private double sendInFlight() throws Exception {
+    long begun = System.nanoTime();
+    Semaphore free = new Semaphore(IN_FLIGHT);
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    SendCallback callback =
+        new SendCallback() {
+          @Override
+          public void onSuccess(SendResult result) {
+            free.release();
+          }
+
+          @Override
+          public void onException(Throwable error) {
+            failure.set(error);
+            free.release();
+          }
+        };
+    for (int number = 0; number < count; number++) {
+      free.acquire();
+      producer.send(message(number), callback);
+    }
+    if (!free.tryAcquire(IN_FLIGHT, LIMIT_SECONDS, TimeUnit.SECONDS) || failure.get() != null) {
+      throw new IllegalStateException("a send was not answered", failure.get());
+    }
+    return secondsSince(begun);
+  }
+
+  private Message message(int number) {
+    return new Message(work.get("topic"), "TagA", body(number));
+  }
+
   private void send(int number) throws Exception {
-    SendStatus status =
-        producer.send(new Message(work.get("topic"), "TagA", body(number))).getSendStatus();
+    SendStatus status = producer.send(message(number)).getSendStatus();
     if (status != SendStatus.SEND_OK) {
       throw new IllegalStateException("message " + number + " was answered with " + status);
     }
