@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from seglog.broker.broker import Broker
     from seglog.client.client import Client
     from seglog.client.connect import make_client
+    from seglog.client.home.stepping import sleep_ms
     from seglog.client.links.local_link import LocalLink
     from seglog.clock import Clock, SystemClock, VirtualClock
     from seglog.consumer.listener import Consume, ConsumeFrom
-    from seglog.consumer.orderly import OrderlyConsumer
-    from seglog.consumer.push import PushConsumer
+    from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
+    from seglog.consumer.push import AsyncPushConsumer, PushConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import AsyncProducer, Producer
     from seglog.remoting.subscription import Subscription
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncOrderlyConsumer",
     "AsyncProducer",
+    "AsyncPushConsumer",
     "Broker",
     "Client",
     "Clock",
@@ -53,6 +56,7 @@ __all__ = [
     "VirtualClock",
     "__version__",
     "make_client",
+    "sleep_ms",
 ]
 
 __getattr__ = lazy_exports(
@@ -61,6 +65,7 @@ __getattr__ = lazy_exports(
         "Broker": "broker.broker",
         "Client": "client.client",
         "make_client": "client.connect",
+        "sleep_ms": "client.home.stepping",
         "Clock": "clock",
         "SystemClock": "clock",
         "VirtualClock": "clock",
@@ -74,9 +79,11 @@ __getattr__ = lazy_exports(
         "GetStatus": "storage.format.get_status",
         "MessageStore": "storage.store",
         "NewMessage": "storage.writes.values",
+        "AsyncOrderlyConsumer": "consumer.orderly",
         "OrderlyConsumer": "consumer.orderly",
         "AsyncProducer": "producer.producer",
         "Producer": "producer.producer",
+        "AsyncPushConsumer": "consumer.push",
         "PushConsumer": "consumer.push",
         "Subscription": "remoting.subscription",
     },

@@ -26,11 +26,10 @@ from seglog.client.connect import make_client
 from seglog.client.home import start, wait_for
 from seglog.client.links import LocalLink
 from seglog.clock import VirtualClock
-from seglog.consumer.consumer import ConsumerOptions
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.send_back import SendBack
-from seglog.consumer.settings import Wanted
+from seglog.consumer.settings import ConsumerOptions, Wanted
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.files import DiskUsage, StoreRoot

@@ -15,9 +15,8 @@ import pytest
 from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
 from seglog.broker.settings.config import BrokerConfig, GuardPolicy
 from seglog.clock import VirtualClock
-from seglog.consumer.consumer import ConsumerOptions
 from seglog.consumer.listener import Consume
-from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.settings import ConsumerOptions, ConsumerSettings
 from seglog.errors import InvalidArgumentError
 from seglog.testing import VirtualBroker
 from tests.support.machine.fast_paths import fast_paths_of

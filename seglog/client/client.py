@@ -31,7 +31,7 @@ from seglog.client.home.home import Home
 from seglog.client.home.waiting import await_for, wait_for
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
-from seglog.client.member import Member
+from seglog.client.member import Member, late_error
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
 from seglog.clock import Clock
 from seglog.closing import Closing
@@ -270,7 +270,7 @@ class Client(Closing):
             if self._home.why_over is None:
                 wait_for(self._home, self.leave(), timeout_s)
         except TimeoutError as error:
-            raise self._late(error) from error
+            raise late_error(error, self._members.values()) from error
         finally:
             self._link.close()
 
@@ -291,16 +291,12 @@ class Client(Closing):
             if self._home.why_over is None:
                 await await_for(self._home, self.leave(), timeout_s)
         except TimeoutError as error:
-            raise self._late(error) from error
+            raise late_error(error, self._members.values()) from error
         finally:
             self._link.close()
             if self._home.why_over is None:
                 with suppress(TimeoutError):
                     await await_for(self._home, self._link.closed, LINK_CLOSE_S)
-
-    def _late(self, error: TimeoutError) -> TimeoutError:
-        at_work = [what for member in self._members.values() for what in member.at_work()]
-        return TimeoutError(f"{error}; listeners are at work still: {', '.join(at_work) or 'none'}")
 
     def leave(self) -> Deferred[None]:
         """Begins to close it, and returns what says when that is done."""

@@ -130,14 +130,13 @@ def _real_home(*, in_loop: bool) -> Home:
         from seglog.client.home.thread_home import thread_home
 
         return thread_home()
-    import asyncio
-
     from seglog.client.home.loop_home import LoopHome
+    from seglog.remoting.later import running_loop
 
-    try:
-        return LoopHome(asyncio.get_running_loop())
-    except RuntimeError:
+    loop = running_loop()
+    if loop is None:
         raise InvalidArgumentError(
             "no event loop runs here that a client could live in",
             help="make it in a coroutine, or make one that is not async",
-        ) from None
+        )
+    return LoopHome(loop)

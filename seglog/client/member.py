@@ -44,3 +44,14 @@ class Member(Protocol):
 
     async def leave(self) -> None:
         """Ends it: no new work, then commits and gives its queues back."""
+
+
+def late_error(error: TimeoutError, members: Iterable[Member]) -> TimeoutError:
+    """Returns what a close fails with that took too long: it says what listeners are at.
+
+    Args:
+        error: Of the wait.
+        members: Those that were to end.
+    """
+    at_work = [f"{member.group}: {what}" for member in members for what in member.at_work()]
+    return TimeoutError(f"{error}; listeners are at work still: {'; '.join(at_work) or 'none'}")

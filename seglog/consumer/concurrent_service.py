@@ -14,10 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
 
+from typing_extensions import override
+
 from seglog.client.home import Flow, rest, start, until
 from seglog.consumer.handing import Handed, hand
 from seglog.consumer.process_queue import ProcessQueue
-from seglog.consumer.service import ListenerParts
+from seglog.consumer.service import Service
 from seglog.errors import SeglogError
 from seglog.remoting.later import CancelledError
 from seglog.storage.format.record import Message
@@ -30,11 +32,12 @@ MOST_HANDED: Final = 32
 _log = logging.getLogger(__name__)
 
 
-class ConcurrentService(ListenerParts):
+class ConcurrentService(Service):
     """Serves the queues of one consumer. Its flows run on the client's home."""
 
     IS_IN_ORDER: ClassVar[bool] = False
 
+    @override
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
         at_work: set[Flow[None]] = set()
@@ -73,13 +76,14 @@ class ConcurrentService(ListenerParts):
                 held.pulls.ring()
                 held.progress.ring()
 
-    def _hand(self, held: ProcessQueue, messages: Sequence[Message]) -> Handed:
-        return hand(
+    async def _hand(self, held: ProcessQueue, messages: Sequence[Message]) -> Handed:
+        return await hand(
             self._listener,
             held.queue,
             messages,
             self._client.clock,
             lambda: not held.is_dropped,
+            is_async=self._is_async,
             stops_at_failure=False,
         )
 

@@ -1,50 +1,29 @@
-"""What the consumers of RocketMQ's two kinds have in common as an application sees them."""
+"""Both faces of a consumer: calls that return when they are done, and calls that are awaited.
+
+Members of a group may have either face, in one process or in many.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
-from typing import ClassVar, Final, Self, TypedDict, Unpack
+from typing import ClassVar, Final
 
-from seglog.arguments import as_number, refusal
-from seglog.client.allocation import AllocationStrategy
-from seglog.client.client import Client
-from seglog.client.connect import Target, client_for
-from seglog.client.home import VirtualHome, sleep, start, wait_for
-from seglog.consumer.brokers import Brokers
-from seglog.consumer.counts import Counts
-from seglog.consumer.group_member import GroupMember
-from seglog.consumer.listener import ConsumeFrom, Listener
-from seglog.consumer.listener_pool import InlinePool, ListenerPool, ThreadPool
-from seglog.consumer.offset_store import BrokerOffsetStore
-from seglog.consumer.service import Service
-from seglog.consumer.settings import ConsumerSettings, Wanted, subscriptions_of
-from seglog.errors import ConsumerError
-from seglog.remoting.later import Deferred
-from seglog.remoting.message_queue import MessageQueue
+from typing_extensions import override
 
-IDLE_LOOK_MS: Final = 5
-"""How often it is looked whether a consumer on real time has become idle."""
+from seglog.client.home import VirtualHome, await_for, wait_for
+from seglog.client.member import late_error
+from seglog.closing import AsyncClosing, Closing
+from seglog.consumer.consumer_parts import ConsumerParts
+
+CANCELLED_S: Final = 1.0
+"""How long a listener that was cancelled may take to end."""
 
 
-class ConsumerOptions(TypedDict, total=False):
-    """What consumers can be set to, see :class:`~seglog.consumer.settings.ConsumerSettings`."""
-
-    consume_from: ConsumeFrom
-    strategy: AllocationStrategy
-    threads: int
-    max_span: int
-    max_cached: int
-    max_cached_bytes: int
-    pull_interval_ms: int
-    pull_count: int
-    pull_bytes: int
-    suspend_ms: float
-    max_reconsume_times: int
-
-
-class Consumer:
+class Consumer(ConsumerParts, Closing):
     """One member of a consumer group; close it, or use it in a ``with`` statement.
+
+    A plain listener is called in threads of the consumer, one that is ``async def`` in the event loop of the
+    thread that clients of the process share. On virtual time both run while time is moved.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
@@ -60,88 +39,20 @@ class Consumer:
         ConsumerError: The client has a consumer of the group already.
     """
 
-    is_in_order: ClassVar[bool]
-
-    def __init__(
-        self,
-        target: Target,
-        group: str,
-        subscription: Wanted,
-        listener: Listener,
-        **options: Unpack[ConsumerOptions],
-    ) -> None:
-        if not callable(listener):
-            raise refusal("listener", listener, "a function that takes a message")
-        settings = ConsumerSettings(group, subscriptions_of(subscription), **options)
-        self._client, self._is_own = client_for(target)
-        self._client.check_free(group)
-        is_virtual = isinstance(self._client.home, VirtualHome)
-        home = self._client.home
-        self._pool = InlinePool(home) if is_virtual else ThreadPool(settings.threads, f"seglog-{group}")
-        offsets = BrokerOffsetStore(Brokers(self._client), group, settings.consume_from)
-        service = self._service(self._client, settings, listener, self._pool)
-        self._member = GroupMember(
-            self._client, settings, offsets, service, locks=self.is_in_order, retries=True
-        )
-        self._beginning: Deferred[None] | None = None
-        self._is_closed = False
-
-    def _service(
-        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
-    ) -> Service:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @property
-    def client_id(self) -> str:
-        """What its client is called, which is its name in the group."""
-        return self._client.client_id
-
-    @property
-    def group(self) -> str:
-        """Who shares the queues and the offsets with it."""
-        return self._member.group
-
-    @property
-    def queues(self) -> tuple[MessageQueue, ...]:
-        """The queues that it has, in order."""
-        return self._member.queues
-
-    @property
-    def counts(self) -> Counts:
-        """What it has done since it was made."""
-        return self._member.counts
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether all that was stored of its share when it last pulled is done, or waits after a failure."""
-        return self._member.is_idle
+    _is_awaited: ClassVar[bool] = False
 
     def start(self) -> None:
-        """Starts to consume: in threads, or on virtual time while time is moved. It does not wait.
+        """Starts to consume, on virtual time while time is moved. It does not wait.
 
         Raises:
             ConsumerError: It was started or closed before.
         """
-        if self._beginning is not None or self._is_closed:
-            raise ConsumerError("a consumer can be started once")
         self._begin()
-
-    def _begin(self) -> None:
-        name = f"start of group {self._member.group}"
-        self._beginning = start(self._client.home, self._member.begin(), name)
 
     def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes until all that can be consumed now is done and committed; starts if that was not done.
 
-        On virtual time no time passes: what failed waits for ``advance``.
+        On virtual time no time passes: what failed, or sleeps, waits for ``advance``.
 
         Args:
             timeout_s: How long it may take on real time; None for as long as it takes.
@@ -153,30 +64,24 @@ class Consumer:
             ConsumerError: It was closed.
             TimeoutError: It took longer.
         """
-        if self._is_closed:
-            raise ConsumerError("a consumer that was closed consumes nothing")
-        if timeout_s is not None:
-            as_number("timeout_s", timeout_s)
-        before = self.counts.delivered
-        if self._beginning is None:
-            self._begin()
-        home = self._client.home
+        before = self._begin_to_idle(timeout_s)
+        home = self._home
         if isinstance(home, VirtualHome):
             home.run_due()
         else:
-            wait_for(home, start(home, self._wait_until_idle(), "a wait until idle"), timeout_s)
+            idle = self._idle()
+            try:
+                wait_for(home, idle, timeout_s)
+            finally:
+                home.post(idle.stop)
         self.commit()
         return self.counts.delivered - before
 
-    async def _wait_until_idle(self) -> None:
-        while not self._member.is_idle:
-            await sleep(self._client.home, IDLE_LOOK_MS)
-
     def commit(self) -> None:
         """Brings everything consumed to the brokers now; what a broker refuses is tried again later."""
-        home = self._client.home
-        wait_for(home, start(home, self._member.commit(), "commit"))
+        wait_for(self._home, self._commit())
 
+    @override
     def close(self, timeout_s: float | None = None) -> None:
         """Lets no message begin, waits for listeners at work, commits, and gives the queues back.
 
@@ -186,21 +91,86 @@ class Consumer:
             timeout_s: How long listeners may take that are at work; None for as long as it takes.
 
         Raises:
-            TimeoutError: A listener is at work still. Its message is not committed, and comes again.
+            TimeoutError: A listener is at work still, and the error says at what. Its message is not
+                committed, and comes again. A listener in a thread is left to itself; one that is
+                ``async def`` is cancelled.
         """
-        if timeout_s is not None:
-            as_number("timeout_s", timeout_s)
-        if self._is_closed:
+        leaving = self._begin_to_leave(timeout_s)
+        if leaving is None:
             return
-        self._is_closed = True
-        home = self._client.home
-        is_late = True
         try:
-            if self._beginning is not None:
-                wait_for(home, start(home, self._member.leave(), "close of a consumer"), timeout_s)
-            is_late = False
+            wait_for(self._home, leaving, timeout_s)
+        except TimeoutError as error:
+            raise late_error(error, [self._member]) from error
         finally:
-            self._pool.close()
+            with suppress(TimeoutError):  # there is an error already
+                if self._pool.close():
+                    wait_for(self._home, leaving, CANCELLED_S)
             if self._is_own:
-                with suppress(TimeoutError):  # one is on its way already
-                    self._client.close(0 if is_late else timeout_s)
+                with suppress(TimeoutError):
+                    self._client.close(None if leaving.is_done else 0)
+
+
+class AsyncConsumer(ConsumerParts, AsyncClosing):
+    """One member of a consumer group; its calls are awaited. Close it, or use it in ``async with``.
+
+    It has the calls and settings of a :class:`Consumer`. It is made and used in one event loop, where its
+    client lives if it has made it, and where a listener that is ``async def`` is a task; a plain one is
+    called in threads of the consumer. On virtual time both run while time is moved.
+
+    Args:
+        target: A broker in this process, the address of a name server, or a Client that is shared.
+        group: Who shares the queues and the offsets.
+        subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
+            ``Subscription.by_sql("price > 5")``.
+        listener: Called with each message, see :data:`~seglog.consumer.listener.Listener`.
+        options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
+
+    Raises:
+        InvalidNameError: No group can be called so.
+        InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
+        ConsumerError: The client has a consumer of the group already.
+    """
+
+    _is_awaited: ClassVar[bool] = True
+
+    async def start(self) -> None:
+        """Starts to consume; see :meth:`Consumer.start`."""
+        self._begin()
+
+    async def run_until_idle(self, timeout_s: float | None = None) -> int:
+        """Consumes all that can be consumed now; see :meth:`Consumer.run_until_idle`."""
+        before = self._begin_to_idle(timeout_s)
+        home = self._home
+        if isinstance(home, VirtualHome):
+            home.run_due()
+        else:
+            idle = self._idle()
+            try:
+                await await_for(home, idle, timeout_s)
+            finally:
+                home.post(idle.stop)
+        await self.commit()
+        return self.counts.delivered - before
+
+    async def commit(self) -> None:
+        """Brings everything consumed to the brokers now; see :meth:`Consumer.commit`."""
+        await await_for(self._home, self._commit())
+
+    @override
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Ends it as :meth:`Consumer.close` does; a task that is cancelled meanwhile cuts it short."""
+        leaving = self._begin_to_leave(timeout_s)
+        if leaving is None:
+            return
+        try:
+            await await_for(self._home, leaving, timeout_s)
+        except TimeoutError as error:
+            raise late_error(error, [self._member]) from error
+        finally:
+            with suppress(TimeoutError):  # there is an error already
+                if self._pool.close():
+                    await await_for(self._home, leaving, CANCELLED_S)
+            if self._is_own:
+                with suppress(TimeoutError):
+                    await self._client.aclose(None if leaving.is_done else 0)

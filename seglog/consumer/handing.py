@@ -1,4 +1,4 @@
-"""Gives some messages of a queue to the listener, one call each, in a thread of the pool."""
+"""Gives some messages of a queue to the listener, one call each, where its pool runs that."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from seglog.clock import Clock
-from seglog.consumer.listener import Listener, is_done_by
+from seglog.consumer.listener import SAID, Listener, is_again
 from seglog.consumer.message_bodies import body_of
-from seglog.errors import SeglogError
 from seglog.remoting.expiry import is_expired
+from seglog.remoting.later import STEPPED
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import COMPRESSED, COMPRESSION_MASK, INNER_BATCH, Message
 from seglog.storage.format.record import properties as props
@@ -19,6 +19,9 @@ from seglog.storage.format.record import properties as props
 _STORED_OTHERWISE: Final = COMPRESSED | INNER_BATCH
 _TTL: Final = props.TTL.encode() + b"\x01"
 
+_STEPPED_HINT: Final = (
+    ": on virtual time it may await calls of seglog's clients and sleep_ms(), and no event loop"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -53,16 +56,17 @@ def as_given(message: Message) -> Message:
     return replace(message, body=body, sys_flag=message.sys_flag & ~(COMPRESSED | COMPRESSION_MASK))
 
 
-def hand(
+async def hand(
     listener: Listener,
     queue: MessageQueue,
     messages: Sequence[Message],
     clock: Clock,
     may_go_on: Callable[[], bool],
     *,
+    is_async: bool,
     stops_at_failure: bool,
 ) -> Handed:
-    """Calls the listener with each message, as long as that is permitted.
+    """Calls the listener with each message, as long as that is permitted; one that is awaited, it awaits.
 
     Args:
         listener: The application's.
@@ -70,6 +74,7 @@ def hand(
         messages: In their order.
         clock: For their TTL, and how long it takes.
         may_go_on: Asked before each call.
+        is_async: Whether what the listener returns is awaited.
         stops_at_failure: Whether what follows a message that failed has to wait for it.
     """
     handed = Handed()
@@ -82,11 +87,15 @@ def hand(
             handed.expired += 1
             handed.done.append(message)
             continue
+        is_done, given = False, None
         try:
-            is_done = is_done_by(listener, as_given(message), queue)
-        except SeglogError as error:
-            _log.warning("%s, offset %d is not given to the listener: %s", queue, message.queue_offset, error)
-            is_done = False
+            given = as_given(message)
+            result = listener(given)
+            if is_async and not isinstance(result, SAID):
+                result = await result
+            is_done = not is_again(result)
+        except Exception as error:  # noqa: BLE001 - the application's code: on any error the message comes again
+            _log_failure(error, queue, message, was_given=given is not None)
         except BaseException as error:  # noqa: BLE001 - bookkeeping comes first; the pool knows what it is
             handed.failed.append(message)
             handed.error = error
@@ -99,3 +108,12 @@ def hand(
             break
     handed.spent_ms = clock.monotonic_ms() - began_ms
     return handed
+
+
+def _log_failure(error: Exception, queue: MessageQueue, message: Message, *, was_given: bool) -> None:
+    if not was_given:
+        _log.warning("%s, offset %d is not given to the listener: %s", queue, message.queue_offset, error)
+        return
+    # Where there is no loop asyncio says no more than that, and the listener may not know why.
+    hint = _STEPPED_HINT if isinstance(error, RuntimeError) and STEPPED.timers is not None else ""
+    _log.warning("the listener failed at %s, offset %d%s", queue, message.queue_offset, hint, exc_info=error)

@@ -5,18 +5,21 @@ again later, it returns one of the others or raises: in order, what follows in t
 where messages are consumed side by side the broker brings it again. ``message.reconsume_times`` counts the
 failures.
 
+One that is ``async def`` may await calls of an ``AsyncProducer``, ``sleep_ms``, and on real time all that a
+task may. On virtual time it is stepped while time is moved, and may await the former two only.
+
 Source: ``MessageListenerOrderly.java``, ``ConsumeOrderlyStatus.java``, ``ConsumeConcurrentlyStatus.java``.
 """
 
 from __future__ import annotations
 
 import enum
-import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from inspect import iscoroutinefunction
 from typing import Final, TypeAlias
 
 from seglog.arguments import as_enum
-from seglog.remoting.message_queue import MessageQueue
+from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import Message
 
 
@@ -28,9 +31,13 @@ class Consume(enum.Enum):
     RECONSUME_LATER = "RECONSUME_LATER"
 
 
-Listener: TypeAlias = Callable[[Message], Consume | None]
+PlainListener: TypeAlias = Callable[[Message], Consume | None]
+AsyncListener: TypeAlias = Callable[[Message], Awaitable[Consume | None]]
+Listener: TypeAlias = PlainListener | AsyncListener
+"""A function, called in a thread of its consumer; or one that is ``async def``, a task in an event loop."""
+SAID: Final = (Consume, type(None))
+"""What a listener returns that is not to be awaited."""
 _AGAIN: Final = (Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT, Consume.RECONSUME_LATER)
-_log = logging.getLogger(__name__)
 
 
 class ConsumeFrom(enum.Enum):
@@ -44,25 +51,26 @@ class ConsumeFrom(enum.Enum):
     FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
-def is_done_by(listener: Listener, message: Message, queue: MessageQueue) -> bool:
-    """Calls a listener; returns whether it is done with the message. An error of its is logged.
-
-    Raises:
-        BaseException: What the listener raises that is no ``Exception``, such as ``SystemExit``.
-    """
-    try:
-        return not is_again(listener(message))
-    except Exception:  # noqa: BLE001 - the application's code: on any error the message comes again
-        _log.warning("the listener failed at %s, offset %d", queue, message.queue_offset, exc_info=True)
-        return False
+def is_awaited(listener: Listener) -> bool:
+    """Returns whether a listener is ``async def``, or an object whose call is."""
+    return iscoroutinefunction(listener) or iscoroutinefunction(type(listener).__call__)
 
 
 def is_again(result: object) -> bool:
     """Returns whether a listener wants a message again, by what it returned.
 
     Raises:
-        InvalidArgumentError: It is the name of no member of ``Consume``.
+        InvalidArgumentError: It is the name of no member of ``Consume``, or is to be awaited.
     """
+    if result is None:
+        return False
     if isinstance(result, str):
         result = as_enum("what the listener returned", Consume, result)
+    elif isinstance(result, Awaitable):
+        if isinstance(result, Coroutine):
+            result.close()
+        raise InvalidArgumentError(
+            f"the listener returned a {type(result).__name__} that is to be awaited",
+            help="make the listener itself `async def`",
+        )
     return result in _AGAIN

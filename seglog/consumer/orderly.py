@@ -12,17 +12,8 @@ Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerOrderly``.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from typing_extensions import override
-
-from seglog.client.client import Client
-from seglog.consumer.consumer import Consumer
-from seglog.consumer.listener import Listener
-from seglog.consumer.listener_pool import ListenerPool
+from seglog.consumer.consumer import AsyncConsumer, Consumer
 from seglog.consumer.orderly_service import OrderlyService
-from seglog.consumer.service import Service
-from seglog.consumer.settings import ConsumerSettings
 
 
 class OrderlyConsumer(Consumer):
@@ -31,10 +22,10 @@ class OrderlyConsumer(Consumer):
     A message that fails stays first in its queue, which waits ``suspend_ms``; other queues go on.
     """
 
-    is_in_order: ClassVar[bool] = True
+    _service = OrderlyService
 
-    @override
-    def _service(
-        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
-    ) -> Service:
-        return OrderlyService(client, settings, listener, pool)
+
+class AsyncOrderlyConsumer(AsyncConsumer):
+    """An :class:`OrderlyConsumer` whose calls are awaited; arguments are those of an ``AsyncConsumer``."""
+
+    _service = OrderlyService

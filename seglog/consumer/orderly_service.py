@@ -14,10 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Final
 
+from typing_extensions import override
+
 from seglog.client.home import rest, until
 from seglog.consumer.handing import Handed, hand
 from seglog.consumer.process_queue import ProcessQueue
-from seglog.consumer.service import ListenerParts
+from seglog.consumer.service import Service
 from seglog.errors import SeglogError
 from seglog.remoting.later import CancelledError
 from seglog.storage.format.record import Message
@@ -32,11 +34,12 @@ SLICE_MS: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
-class OrderlyService(ListenerParts):
+class OrderlyService(Service):
     """Serves the queues of one consumer. Its flows run on the client's home."""
 
     IS_IN_ORDER: ClassVar[bool] = True
 
+    @override
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
         failures = 0
@@ -78,14 +81,22 @@ class OrderlyService(ListenerParts):
                     await rest(self._client.home, self._settings.suspend_ms, held.ending)
                     held.is_resting = False
 
-    def _hand(self, held: ProcessQueue, messages: Sequence[Message]) -> Handed:
+    async def _hand(self, held: ProcessQueue, messages: Sequence[Message]) -> Handed:
         clock = self._client.clock
         end_ms = clock.monotonic_ms() + SLICE_MS
 
         def may_go_on() -> bool:
             return not held.is_dropped and clock.monotonic_ms() <= min(end_ms, held.lease.work_until_ms)
 
-        return hand(self._listener, held.queue, messages, clock, may_go_on, stops_at_failure=True)
+        return await hand(
+            self._listener,
+            held.queue,
+            messages,
+            clock,
+            may_go_on,
+            is_async=self._is_async,
+            stops_at_failure=True,
+        )
 
     async def _is_given_up(self, held: ProcessQueue, message: Message) -> bool:
         """Returns whether a message is on its way to the dead letters, so that the queue can go on."""

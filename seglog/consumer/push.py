@@ -11,26 +11,20 @@ Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerConcurrently``.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from typing_extensions import override
-
-from seglog.client.client import Client
 from seglog.consumer.concurrent_service import ConcurrentService
-from seglog.consumer.consumer import Consumer
-from seglog.consumer.listener import Listener
-from seglog.consumer.listener_pool import ListenerPool
-from seglog.consumer.service import Service
-from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.consumer import AsyncConsumer, Consumer
 
 
 class PushConsumer(Consumer):
     """A member of a group that consumes messages side by side; arguments are those of a ``Consumer``."""
 
-    is_in_order: ClassVar[bool] = False
+    _service = ConcurrentService
 
-    @override
-    def _service(
-        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
-    ) -> Service:
-        return ConcurrentService(client, settings, listener, pool)
+
+class AsyncPushConsumer(AsyncConsumer):
+    """A :class:`PushConsumer` whose calls are awaited; arguments are those of an ``AsyncConsumer``.
+
+    As many listeners that are ``async def`` are at work at a time as ``threads`` says.
+    """
+
+    _service = ConcurrentService

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from seglog.client.client import Client
 from seglog.client.home import until
-from seglog.consumer.listener import Listener
-from seglog.consumer.listener_pool import ListenerPool
+from seglog.consumer.listener import Listener, is_awaited
+from seglog.consumer.pools.pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.reports.direct import consume_directly
 from seglog.consumer.send_back import ENDLESS, SendBack
@@ -17,18 +18,8 @@ from seglog.remoting.heartbeat import ConsumedDirectlyBody
 from seglog.storage.format.record import Message
 
 
-class Service(Protocol):
-    """Serves the queues of one consumer; its flows run on the client's home."""
-
-    async def keep_serving(self, held: ProcessQueue) -> None:
-        """Serves a queue until it is dropped and the listener has ended with what it was at."""
-
-    async def consume_directly(self, message: Message) -> ConsumedDirectlyBody:
-        """Gives a message to the listener that people have picked."""
-
-
-class ListenerParts:
-    """What both services are made of.
+class Service(ABC):
+    """Serves the queues of one consumer; its flows run on the client's home.
 
     Attributes:
         IS_IN_ORDER: Whether messages of a queue are given one after another.
@@ -48,14 +39,24 @@ class ListenerParts:
         self._client = client
         self._settings = settings
         self._listener = listener
+        self._is_async = is_awaited(listener)
         self._pool = pool
         is_endless = settings.max_reconsume_times == FOR_EVER
         self._most = ENDLESS if is_endless else settings.max_reconsume_times
         self._send_back = SendBack(client, settings.group, None if is_endless else self._most)
 
+    @abstractmethod
+    async def keep_serving(self, held: ProcessQueue) -> None:
+        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+
     async def consume_directly(self, message: Message) -> ConsumedDirectlyBody:
         """Gives a message to the listener that people have picked."""
         call = partial(
-            consume_directly, self._listener, message, self._client.clock, is_in_order=self.IS_IN_ORDER
+            consume_directly,
+            self._listener,
+            message,
+            self._client.clock,
+            is_async=self._is_async,
+            is_in_order=self.IS_IN_ORDER,
         )
         return await until(self._pool.run(call))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict
 
 from seglog.arguments import MAX_I32, as_doing, as_enum, as_int, as_mapping, as_number, as_text, refusal
 from seglog.client.allocation import AllocateAveragely, AllocationStrategy
@@ -85,6 +85,22 @@ class ConsumerSettings:
         suspend_ms = as_number("suspend_ms", self.suspend_ms, MIN_SUSPEND_MS)
         if suspend_ms > MAX_SUSPEND_MS:
             raise refusal("suspend_ms", self.suspend_ms, f"a number in {MIN_SUSPEND_MS}..{MAX_SUSPEND_MS}")
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """What consumers can be set to, see :class:`ConsumerSettings`."""
+
+    consume_from: ConsumeFrom
+    strategy: AllocationStrategy
+    threads: int
+    max_span: int
+    max_cached: int
+    max_cached_bytes: int
+    pull_interval_ms: int
+    pull_count: int
+    pull_bytes: int
+    suspend_ms: float
+    max_reconsume_times: int
 
 
 Wanted: TypeAlias = str | Mapping[str, str] | Mapping[str, Subscription] | Mapping[str, str | Subscription]

@@ -12,9 +12,9 @@ from seglog.broker.broker import Broker
 from seglog.client.connect import Target
 from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
-from seglog.consumer.consumer import ConsumerOptions
-from seglog.consumer.listener import Consume, Listener
+from seglog.consumer.listener import Consume, PlainListener
 from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.settings import ConsumerOptions
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
@@ -48,7 +48,7 @@ def consume(broker: Broker) -> NewConsumer:
     def consume(
         subscription: str | Mapping[str, str] = "T",
         *,
-        listener: Listener | None = None,
+        listener: PlainListener | None = None,
         via: Target | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol, Unpack
 
 from seglog.client.connect import Target
-from seglog.consumer.consumer import ConsumerOptions
-from seglog.consumer.listener import Listener
+from seglog.consumer.listener import PlainListener
 from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.settings import ConsumerOptions
 
 
 class Send(Protocol):
@@ -26,7 +26,7 @@ class NewConsumer(Protocol):
         self,
         subscription: str | Mapping[str, str] = "T",
         *,
-        listener: Listener | None = None,
+        listener: PlainListener | None = None,
         via: Target | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]: ...

@@ -6,10 +6,13 @@ Only the home changes the client's state, so nothing of that state has a lock. O
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from seglog.clock import Clock
 from seglog.schedule import AnyTimers
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 class Home(Protocol):
@@ -22,6 +25,10 @@ class Home(Protocol):
     @property
     def timers(self) -> AnyTimers:
         """Functions that the home calls at their time, in the order of their times and then of the calls."""
+
+    @property
+    def loop(self) -> AbstractEventLoop | None:
+        """The event loop that it is; None where it is none."""
 
     @property
     def why_over(self) -> str | None:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from seglog.clock import Clock
 from seglog.schedule import AnyTimers, Timer, Timers
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 
 class VirtualHome:
@@ -25,6 +29,7 @@ class VirtualHome:
         clock: The time of its timers.
         timers: Those of the home; what they call is run by it.
         why_over: None: it can always be moved on.
+        loop: None: it is none.
     """
 
     def __init__(self, timers: Timers, clock: Clock) -> None:
@@ -32,6 +37,7 @@ class VirtualHome:
         self._due = timers
         self.timers: AnyTimers = _HomeTimers(timers, self._run)
         self.why_over: str | None = None
+        self.loop: AbstractEventLoop | None = None
         self._runner: int | None = None
         self._turn = threading.RLock()  # two threads may move time, or wait for what is due: one is the home
 

@@ -8,7 +8,6 @@ Source: ``NettyRemotingClient.java``, ``MQClientAPIImpl.java``.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
@@ -27,7 +26,7 @@ from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
 from seglog.errors import AskTimeoutError, ClientClosedError, InvalidArgumentError, SeglogError
 from seglog.remoting.command import Request, Response
-from seglog.remoting.later import Deferred
+from seglog.remoting.later import Deferred, running_loop
 
 TIMEOUT_MS: Final = 3_000
 """``mqClientApiTimeout``, ``sendMsgTimeout``."""
@@ -158,7 +157,7 @@ class RemoteLink:
             InvalidArgumentError: The caller is run by an event loop.
             SeglogError: As :meth:`ask` fails.
         """
-        if _is_a_loop_here():
+        if running_loop() is not None:
             raise InvalidArgumentError(
                 "a loop's thread would wait for itself", help="await ask(…) instead, as an AsyncProducer does"
             )
@@ -187,7 +186,7 @@ class RemoteLink:
                 self._end()
             else:
                 self._home.post(self._end)
-        if not _is_a_loop_here():
+        if running_loop() is None:
             with suppress(TimeoutError):
                 self._closed.wait(2 * FLUSH_MS / 1000)
 
@@ -219,11 +218,3 @@ class RemoteLink:
                     raise ClientClosedError(f"{address} is not connected to: {CLOSED}")
                 line = self._lines.setdefault(address, Line(address, self._home, self._ears))
         return line
-
-
-def _is_a_loop_here() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING
 
 from seglog.lazy_exports import lazy_exports
 from seglog.remoting.later.asked import AskTable
-from seglog.remoting.later.deferred import CancelledError, Deferred
+from seglog.remoting.later.deferred import STEPPED, CancelledError, Deferred
 
 if TYPE_CHECKING:
-    from seglog.remoting.later.loop_inbox import inbox_of, is_running_here, until_told
+    from seglog.remoting.later.loop_inbox import inbox_of, is_running_here, running_loop, until_told
 
-__all__ = ["AskTable", "CancelledError", "Deferred", "inbox_of", "is_running_here", "until_told"]
+_OF_LOOPS = ("inbox_of", "is_running_here", "running_loop", "until_told")
 
-__getattr__ = lazy_exports(
-    __name__, {"inbox_of": "loop_inbox", "is_running_here": "loop_inbox", "until_told": "loop_inbox"}
-)
+__all__ = [
+    "STEPPED",
+    "AskTable",
+    "CancelledError",
+    "Deferred",
+    "inbox_of",
+    "is_running_here",
+    "running_loop",
+    "until_told",
+]
+
+__getattr__ = lazy_exports(__name__, dict.fromkeys(_OF_LOOPS, "loop_inbox"))

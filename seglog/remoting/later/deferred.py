@@ -11,11 +11,26 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from seglog.errors import InvalidArgumentError
+from seglog.schedule import AnyTimers
 
 R = TypeVar("R")
+
+
+class _Stepped(threading.local):
+    """What is known of a coroutine that a thread runs without an event loop.
+
+    Attributes:
+        timers: Those of the time that it lives by; None where no such coroutine is run.
+    """
+
+    timers: AnyTimers | None = None
+
+
+STEPPED: Final = _Stepped()
+"""Of the calling thread; who steps a coroutine that awaits a ``Deferred`` sets it meanwhile."""
 _log = logging.getLogger(__name__)
 
 
@@ -125,7 +140,7 @@ class Deferred(Generic[R]):
     def __await__(self) -> Generator[Any, Any, R]:
         """Waits in a task of an event loop; elsewhere what steps the coroutine gets the deferred itself."""
         if not self._is_done:
-            if _is_loop_here():
+            if STEPPED.timers is None and _is_loop_here():
                 from seglog.remoting.later.loop_inbox import until_told  # asyncio is there already
 
                 try:

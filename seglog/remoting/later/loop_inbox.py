@@ -55,7 +55,12 @@ def _wake(of: weakref.ref[asyncio.AbstractEventLoop], task: Task) -> None:
 
 def is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
     """Returns whether the calling thread runs this loop now."""
+    return running_loop() is loop
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Returns the loop that the calling thread runs now; None where it runs none."""
     try:
-        return asyncio.get_running_loop() is loop
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
+        return None

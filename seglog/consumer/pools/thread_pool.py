@@ -1,7 +1,4 @@
-"""Where listeners are called: in threads of the consumer, or where time is moved.
-
-A thread is there once there is work for it, and ends with the pool. On virtual time a call is made at once,
-in the thread that moves time, so that everything comes in the same order each time.
+"""Threads for plain listeners: each is there once there is work for it, and ends with the pool.
 
 Source: ``ConsumeMessageConcurrentlyService.java consumeExecutor``.
 """
@@ -12,57 +9,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from seglog.client.home import Home
+from seglog.client.home import run_at_once
+from seglog.consumer.pools.pool import R, Work
 from seglog.remoting.later import Deferred
 
-R = TypeVar("R")
 _log = logging.getLogger(__name__)
-
-
-class ListenerPool(Protocol):
-    """Calls functions that wait for an application."""
-
-    def run(self, call: Callable[[], R]) -> Deferred[R]:
-        """Has a function called; what it raises is its result."""
-
-    def surface(self, error: BaseException) -> None:
-        """Takes what a listener raised that would end a program or a task, after its message was put back."""
-
-    def close(self) -> None:
-        """Calls nothing more, and lets its threads end; it does not wait for them."""
-
-
-class InlinePool:
-    """Calls at once, in the calling thread.
-
-    Args:
-        home: What is run while time is moved.
-    """
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-
-    def run(self, call: Callable[[], R]) -> Deferred[R]:
-        """Calls it."""
-        result: Deferred[R] = Deferred()
-        try:
-            result.resolve(call())
-        except Exception as error:  # noqa: BLE001 - it is the result
-            result.fail(error)
-        return result
-
-    def surface(self, error: BaseException) -> None:
-        """Has it come to who moves time, whose thread it would have ended."""
-
-        def come() -> None:
-            raise error
-
-        self._home.post(come)
-
-    def close(self) -> None:
-        """There is nothing to end."""
 
 
 class ThreadPool:
@@ -82,13 +35,13 @@ class ThreadPool:
         self._free = 0
         self._is_closed = False
 
-    def run(self, call: Callable[[], R]) -> Deferred[R]:
-        """Has a thread call it; once the pool is closed it is cancelled instead."""
+    def run(self, work: Work[R]) -> Deferred[R]:
+        """Has a thread run it; once the pool is closed it is cancelled instead."""
         result: Deferred[R] = Deferred()
 
-        def work() -> None:
+        def call() -> None:
             try:
-                value = call()
+                value = run_at_once(work())
             except BaseException as error:  # noqa: BLE001 - it is the result; Java catches Throwable
                 result.fail(error)
             else:
@@ -97,7 +50,7 @@ class ThreadPool:
         with self._bell:
             is_taken = not self._is_closed
             if is_taken:
-                self._work.append((work, result))
+                self._work.append((call, result))
                 self._bell.notify()
                 if self._free < len(self._work) and self._threads < self._most_threads:
                     self._threads += 1
@@ -112,14 +65,15 @@ class ThreadPool:
         """Logs it: a message failed, as in Java, which catches ``Throwable``, and the others go on."""
         _log.error("a listener of %s raised %r: its message comes again", self._name, error, exc_info=error)
 
-    def close(self) -> None:
-        """Calls nothing more, and lets its threads end; it does not wait for them."""
+    def close(self) -> bool:
+        """Runs nothing more, and lets its threads end; it does not wait for them."""
         with self._bell:
             self._is_closed = True
             waiting, self._work = self._work, deque()
             self._bell.notify_all()
         for _work, result in waiting:
             result.cancel()
+        return False
 
     def _serve(self) -> None:
         while True:
@@ -130,5 +84,5 @@ class ThreadPool:
                 self._free -= 1
                 if self._is_closed:
                     return
-                work, _result = self._work.popleft()
-            work()
+                call, _result = self._work.popleft()
+            call()

@@ -1,0 +1,44 @@
+"""Plain listeners on virtual time: called at once by what moves it, in the same order each time."""
+
+from __future__ import annotations
+
+from seglog.client.home import Home, run_at_once
+from seglog.consumer.pools.pool import R, Work
+from seglog.remoting.later import Deferred
+
+
+class InlinePool:
+    """Runs at once, in the calling thread.
+
+    Args:
+        home: What is run while time is moved.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def run(self, work: Work[R]) -> Deferred[R]:
+        """Runs it."""
+        result: Deferred[R] = Deferred()
+        try:
+            result.resolve(run_at_once(work()))
+        except Exception as error:  # noqa: BLE001 - it is the result
+            result.fail(error)
+        return result
+
+    def surface(self, error: BaseException) -> None:
+        """Has it come to who moves time, whose thread it would have ended."""
+        surface_on(self._home, error)
+
+    def close(self) -> bool:
+        """There is nothing to end."""
+        return False
+
+
+def surface_on(home: Home, error: BaseException) -> None:
+    """Raises an error out of what moves the time of a home."""
+
+    def come() -> None:
+        raise error
+
+    home.post(come)
