@@ -19,7 +19,8 @@ import pyarrow as pa
 from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.spark.remote_files import locate
-from seglog.spark.source.values.columns import check_nullable
+from seglog.spark.source.values.columns import TIMESTAMP, check_nullable
+from seglog.spark.source.values.times import timestamps
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.directory import IndexFile, list_index_files
 from seglog.storage.files import Files
@@ -29,7 +30,6 @@ from seglog.storage.survey import survey
 _STRING: Final = pa.string()
 _LONG: Final = pa.int64()
 _INT: Final = pa.int32()
-_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _MS: Final = 1000
 _PIECE_ENTRIES: Final = 1 << 16
 
@@ -66,7 +66,7 @@ SCHEMAS: Final = {
             ("entry", _INT),
             ("keyHash", _INT),
             ("physicalOffset", _LONG),
-            ("storeTimestamp", _TIMESTAMP),
+            ("storeTimestamp", TIMESTAMP),
             ("previousEntry", _INT),
         ]
     ),
@@ -190,6 +190,6 @@ def _entries(file: IndexFile, first: int, entries: npt.NDArray[np.void]) -> dict
         "entry": pa.array(np.arange(first, first + len(entries), dtype=np.int32)),
         "keyHash": pa.array(entries["key_hash"].astype(np.int32)),
         "physicalOffset": pa.array(entries["phy_offset"].astype(np.int64)),
-        "storeTimestamp": pa.array(times_ms * _MS, _LONG).view(_TIMESTAMP),
+        "storeTimestamp": timestamps(times_ms),
         "previousEntry": pa.array(entries["previous_entry"].astype(np.int32)),
     }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +18,7 @@ from seglog.spark.source.read.batches import Constants, Messages
 from seglog.spark.source.read.read_plan import plan_pieces, read_piece
 from seglog.spark.source.read.split_rows import Window
 from seglog.spark.source.values.columns import COLUMNS, Wanted, named_columns
+from seglog.spark.source.values.times import END_MS, FIRST_MS, timestamps
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.format.record.sys_flag import COMPRESSED, INNER_BATCH, TRANSACTION_PREPARED
 from seglog.storage.format.record.tombstone import LOST_FLAG
@@ -24,6 +29,7 @@ from tests.support.machine.kernels import BOTH, running
 from tests.support.material.records import Record
 
 FIRST = 1 << 30
+DAY_MS = 86_400_000
 EVERY_TYPE = tuple(
     Wanted(column.name, kind, f"{column.name}_{number}")
     for column in COLUMNS
@@ -61,8 +67,8 @@ def test_columns_made_natively_are_those_made_by_numpy(inflates, values):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-@pytest.mark.parametrize("born_ms", [-(1 << 63), (1 << 63) - 1, -(1 << 54)])
-def test_times_beyond_all_timestamps_are_null(kernels, born_ms):
+@pytest.mark.parametrize("born_ms", [-(1 << 63), -(1 << 54), FIRST_MS - 1, END_MS, 1 << 55, (1 << 63) - 1])
+def test_times_that_python_has_none_for_are_null(kernels, born_ms):
     log = Record(born_timestamp_ms=born_ms).pack()
     queues = QueueTable()
     rows = walk(memoryview(log), 0, 1 << 30, queues).rows
@@ -71,6 +77,42 @@ def test_times_beyond_all_timestamps_are_null(kernels, born_ms):
             named_columns(["bornTimestamp"]), Constants(None, "/store")
         )
     assert batch.to_pylist() == [{"bornTimestamp": None}]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12"])
+def test_times_that_are_no_null_can_be_collected_in_every_zone(zone):
+    times = timestamps(np.array([FIRST_MS - 1, FIRST_MS, 0, END_MS - 1, END_MS]))
+    code = (
+        "import sys\n"
+        "from pyspark.sql.types import TimestampType\n"
+        "for time_us in map(int, sys.argv[1:]):\n"
+        "    print(TimestampType().fromInternal(time_us).astimezone().timestamp() * 1000)"
+    )
+    given = [time_us for time_us in times.cast("int64").to_pylist() if time_us is not None]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, given)],
+        env=os.environ | {"TZ": zone},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert [float(line) for line in done.stdout.split()] == [FIRST_MS, 0, END_MS - 1]
+
+
+def test_beyond_the_bounds_some_zone_cannot_collect_a_time():
+    """So the days at each end are not given away for nothing."""
+    late_ms = END_MS + DAY_MS * 3 // 2
+    for time_ms, zone in ((FIRST_MS - DAY_MS, "Etc/GMT+12"), (late_ms, "Pacific/Kiritimati")):
+        code = f"from pyspark.sql.types import TimestampType; TimestampType().fromInternal({time_ms * 1000})"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"TZ": zone},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "is out of range" in done.stderr, (time_ms, zone)
 
 
 @pytest.mark.parametrize("keeps", [False, True])

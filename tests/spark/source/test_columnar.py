@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from seglog import MessageStore
 from seglog.spark.columnar_jar import EXTENSIONS, JAR, SETTING, columnar_settings
 from seglog.spark.source.values.columns import COLUMNS, spark_name
+from seglog.spark.source.values.times import END_MS, FIRST_MS
 from seglog.storage.format.record import COMPRESSED, INNER_BATCH, LOST_FLAG, PLACEHOLDER_FLAG
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED
 from tests.storage.kernels.test_gather import PIECES
@@ -88,7 +89,7 @@ def odd_records(seed, addresses, sys_flags):
             flag=numbers.choice([0, -5, LOST_FLAG, PLACEHOLDER_FLAG]),
             sys_flag=numbers.choice(sys_flags),
             born_timestamp_ms=numbers.choice(
-                [0, 1 << 62, -(1 << 63), (1 << 63) // 1000 - 1, (1 << 63) // 1000]
+                [0, 1 << 62, -(1 << 63), FIRST_MS - 1, FIRST_MS, END_MS - 1, END_MS, (1 << 63) // 1000]
             ),
             born_address=numbers.choice(addresses),
             born_port=numbers.randrange(-(1 << 31), 1 << 31),

@@ -11,8 +11,11 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from seglog import MessageStore
+from seglog.spark.columnar_jar import SETTING
 from seglog.spark.source.values.columns import COLUMNS
+from seglog.spark.source.values.times import END_MS, FIRST_MS
 from tests.support.material.golden import expected, extract
+from tests.support.material.records import Record
 
 pytestmark = pytest.mark.spark
 EVERY = ",".join(column.name for column in COLUMNS)
@@ -55,6 +58,36 @@ def test_messages_of_a_store_as_rows(spark: SparkSession, tmp_path):
     assert {row["brokerName"] for row in rows} == {"broker-a"}
     at = rows[0]["storeTimestamp"].replace(tzinfo=dt.UTC)
     assert round(at.timestamp() * 1000) == lines[0]["storeTimestamp"]
+
+
+@pytest.mark.parametrize("columnar", ["true", "false"])
+def test_times_beyond_the_years_of_python_are_null_and_rows_can_be_collected(
+    spark: SparkSession, tmp_path, columnar
+):
+    times_ms = [-(1 << 63), FIRST_MS - 1, FIRST_MS, 0, END_MS - 1, END_MS, 1 << 55, (1 << 63) - 1]
+    log = b""
+    for at, time_ms in enumerate(times_ms):
+        log += Record(queue_offset=at, phy_offset=len(log), born_timestamp_ms=time_ms).pack()
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / f"{0:020}").write_bytes(log.ljust(1 << 16, b"\0"))
+    spark.conf.set(SETTING, columnar)
+    try:
+        frame = spark.read.format("seglog").option("columns", "bornTimestamp,queueOffset")
+        rows = sorted(frame.load(str(tmp_path)).collect(), key=lambda row: row["queueOffset"])
+    finally:
+        spark.conf.unset(SETTING)
+    assert [row["bornTimestamp"] is None for row in rows] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    numbers = spark.read.format("seglog").schema("bornTimestamp bigint").load(str(tmp_path))
+    assert {row[0] for row in numbers.collect()} == set(times_ms)
 
 
 def test_fewer_columns_of_several_stores_by_a_schema(spark: SparkSession, tmp_path):

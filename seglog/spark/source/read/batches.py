@@ -26,6 +26,7 @@ from seglog.spark.source.values.inner_batches import BatchRecord, InnerMessages,
 from seglog.spark.source.values.native_columns import NativeColumns
 from seglog.spark.source.values.property_columns import PropertyColumns, properties_of
 from seglog.spark.source.values.strings import gather, strings_of
+from seglog.spark.source.values.times import timestamps
 from seglog.spark.source.wanted.selection import Chooser
 from seglog.storage.format.layout import I32_ITEMS
 from seglog.storage.format.record import (
@@ -49,8 +50,6 @@ from seglog.storage.kernels.gather import (
 from seglog.storage.kernels.walk import Rows, are_dispatched
 from seglog.storage.overlay import UNIT, LostMessages
 
-_MS: Final = 1000
-_MAX_TIMESTAMP_MS: Final = (1 << 63) // _MS - 1
 _OF_ROWS: Final = {
     "queueOffset": "queue_offset",
     "physicalOffset": "phy_offset",
@@ -364,8 +363,4 @@ def _number(values: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _time(values: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    if kind != columns.TIMESTAMP:
-        return pa.array(values, kind)
-    fits = (values >= -_MAX_TIMESTAMP_MS) & (values <= _MAX_TIMESTAMP_MS)
-    mask = None if fits.all() else ~fits
-    return pa.array(np.where(fits, values, 0) * _MS, pa.int64(), mask=mask).view(kind)
+    return timestamps(values) if kind == columns.TIMESTAMP else pa.array(values, kind)

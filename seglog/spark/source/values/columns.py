@@ -63,7 +63,10 @@ COLUMNS: Final = (
     Column("queueId", (INT,), "number of the queue"),
     Column("queueOffset", (BIGINT,), "place in the queue"),
     Column(
-        "bornTimestamp", (TIMESTAMP, BIGINT), "the client's clock; null where it is beyond all timestamps"
+        "bornTimestamp",
+        (TIMESTAMP, BIGINT),
+        "the client's clock; null as timestamp outside of the years 1 to 9999, or within two days of their ends,"
+        " which Python's `datetime` does not take in all zones; as bigint the milliseconds as they are",
     ),
     Column("storeTimestamp", (TIMESTAMP, BIGINT), "the broker's clock; as bornTimestamp"),
     Column("physicalOffset", (BIGINT,), "where the record lies in the log"),

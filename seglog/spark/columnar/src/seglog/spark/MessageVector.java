@@ -232,9 +232,11 @@ abstract class MessageVector extends ColumnVector {
         return bytes;
     }
 
-    /** A time, null where a timestamp of Spark cannot be it. */
+    /** A time, null where it is no datetime of Python: bounds as in seglog/spark/source/values/times.py. */
     private abstract static class Time extends MessageVector {
-        private static final long MOST_MS = Long.MAX_VALUE / 1000 - 1;
+        private static final long EDGE_MS = 2 * 86_400_000L;
+        private static final long FIRST_MS = -62_135_596_800_000L + EDGE_MS;
+        private static final long END_MS = 253_402_300_800_000L - EDGE_MS;
         private final boolean isTimestamp;
 
         Time(DataType type, LogRows rows) {
@@ -246,7 +248,7 @@ abstract class MessageVector extends ColumnVector {
 
         @Override
         public boolean isNullAt(int row) {
-            return isTimestamp && (milliseconds(row) > MOST_MS || milliseconds(row) < -MOST_MS);
+            return isTimestamp && (milliseconds(row) < FIRST_MS || milliseconds(row) >= END_MS);
         }
 
         @Override
