@@ -14,10 +14,10 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.results import Results, show_unread, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
-from seglog.spark.reconcile import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS, QueueVerdict, load_earlier
+from seglog.spark.reconcile import COPY, MESSAGE_VERDICTS, OK, QUEUE_VERDICTS, QueueVerdict, load_earlier
 
 if TYPE_CHECKING:
-    from seglog.spark.reconcile import MessageCounts, Outcome
+    from seglog.spark.reconcile import MessageCounts, NextStep, Outcome
 
 
 @click.command
@@ -80,6 +80,7 @@ def command(
         _show(outcome)
         if results.folder is not None:
             render.say(f"written to {results.folder}")
+        _show_next(outcome)
         show_unread(outcome.unread, as_json=False)
     if outcome.unread:
         raise click.exceptions.Exit(outcome.unread[0].error.exit_code)
@@ -106,6 +107,7 @@ def _emit(outcome: Outcome) -> None:
         "unread": [one.store for one in outcome.unread],
         "clean": outcome.is_clean,
         "queues": {verdict: tally[verdict] for verdict in QUEUE_VERDICTS if tally[verdict]},
+        "next": {step.verdict: step.command for step in _next_steps(outcome)},
     }
     if counts is not None:
         line |= {"messages": sum(counts.messages.values()), "verdicts": counts.total}
@@ -130,6 +132,24 @@ def _show(outcome: Outcome) -> None:
     render.say(f"groups and queues: {said or 'none'}")
     if outcome.counts is not None:
         _show_counts(outcome.counts)
+
+
+def _show_next(outcome: Outcome) -> None:
+    steps = _next_steps(outcome)
+    if steps:
+        render.say()
+    for step in steps:
+        more = f"; {render.count_text(step.others)} more like it" if step.others else ""
+        render.say(f"next: {render.printable(step.command)}")
+        render.say(f"      {step.verdict}: {render.printable(step.why)}{more}")
+    if any(COPY in step.command.split() for step in steps):
+        render.say(f"{COPY} is a copy of the store on a file system: an address is only read")
+
+
+def _next_steps(outcome: Outcome) -> list[NextStep]:
+    from seglog.spark.reconcile import next_steps
+
+    return next_steps(outcome)
 
 
 def _cells(queue: QueueVerdict) -> tuple[str, ...]:

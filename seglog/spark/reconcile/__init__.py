@@ -17,29 +17,36 @@ if TYPE_CHECKING:
     from seglog.spark.reconcile.outcome import Outcome, reconcile_all
     from seglog.spark.reconcile.queue_verdicts import QueueVerdict
     from seglog.spark.reconcile.since import load_earlier
+    from seglog.spark.reconcile.steps import COPY, NextStep, next_steps
     from seglog.spark.reconcile.verdicts import MESSAGE_VERDICTS, OK, QUEUE_VERDICTS
 
 __all__ = [
+    "COPY",
     "MESSAGE_VERDICTS",
     "OK",
     "QUEUE_VERDICTS",
     "MessageCounts",
+    "NextStep",
     "Outcome",
     "QueueVerdict",
     "load_earlier",
+    "next_steps",
     "reconcile_all",
 ]
 
 __getattr__ = lazy_exports(
     __name__,
     {
+        "COPY": "steps",
         "MESSAGE_VERDICTS": "verdicts",
         "MessageCounts": "counts",
+        "NextStep": "steps",
         "OK": "verdicts",
         "Outcome": "outcome",
         "QUEUE_VERDICTS": "verdicts",
         "QueueVerdict": "queue_verdicts",
         "load_earlier": "since",
+        "next_steps": "steps",
         "reconcile_all": "outcome",
     },
 )

@@ -58,11 +58,14 @@ def test_reconcile_says_what_became_of_each_message_and_ends_with_1(run, tmp_pat
     last = lines[-1]
     assert (last["kind"], last["clean"], last["addsUp"]) == ("reconcile", False, True)
     assert last["verdicts"] == last["messagesTimesGroups"] == expected.total()
+    assert last["next"]["dead"].startswith("seglog dlq show ")
     (tmp_path / "earlier").write_text(ran.stdout)
     again = run("reconcile", one.root, "--since", tmp_path / "earlier", "--output", tmp_path / "out")
     assert again.exit_code == 1
     assert "stalled" in again.stdout
     assert " lag" in again.stdout  # the column; no verdict is lag any more
+    said = [line for line in again.stdout.splitlines() if line.startswith("next: seglog ")]
+    assert any(f"dlq show {one.root} --group " in line for line in said)
     assert (tmp_path / "out" / "queues" / "_SUCCESS").exists()
 
 
@@ -70,6 +73,7 @@ def test_reconcile_of_a_store_that_is_in_order_ends_with_0(run, tmp_path):
     ran = run("reconcile", golden.extract("roll", tmp_path), "--messages")
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert "messages: 400 messages, 400 verdicts" in ran.stdout
+    assert "next:" not in ran.stdout
 
 
 def test_sql_answers_from_all_stores_and_says_what_is_wrong_with_a_question(run, tmp_path):

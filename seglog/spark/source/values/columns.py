@@ -65,8 +65,8 @@ COLUMNS: Final = (
     Column(
         "bornTimestamp",
         (TIMESTAMP, BIGINT),
-        "the client's clock; null as timestamp outside of the years 1 to 9999, or within two days of their ends,"
-        " which Python's `datetime` does not take in all zones; as bigint the milliseconds as they are",
+        "the client's clock; as timestamp null outside of the years 1 to 9999 or within two days of their"
+        " ends, which Python's `datetime` does not take in every zone; as bigint always the milliseconds",
     ),
     Column("storeTimestamp", (TIMESTAMP, BIGINT), "the broker's clock; as bornTimestamp"),
     Column("physicalOffset", (BIGINT,), "where the record lies in the log"),
