@@ -55,8 +55,8 @@ def command(
 
     Ends with 1 where a group is ahead, below-min, stalled or has dead letters, or where messages are lost,
     expired, duplicated or dead. --output writes the tables `stores`, `queues` and `messages`; --json prints
-    messages that are neither delivered nor pending. Slots in a row that share a verdict and have no record of
-    their own are one row, from queueOffset to before endOffset.
+    messages that are neither delivered, passed nor pending. Slots in a row that share a verdict and have no
+    record of their own are one row, from queueOffset to before endOffset.
     """
     earlier = None if since is None else load_earlier(since)
     with job_session(cluster, "reconciling", paths) as session:

@@ -183,7 +183,7 @@ def _verdict(is_past: Column) -> Column:
 
     base, state = sql.col("base"), sql.col("state")
     return (
-        sql.when((base == verdicts.EXPIRED) & is_past, verdicts.DELIVERED)
+        sql.when((base == verdicts.EXPIRED) & is_past, verdicts.PASSED)
         .when(base.isNotNull(), base)
         .when(state == 2, verdicts.DEAD)
         .when(state == 1, verdicts.RETRYING)

@@ -15,13 +15,13 @@ from seglog.spark.reconcile.messages import message_verdicts
 from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey, QueueVerdict
 from seglog.spark.reconcile.receipts import load_receipts
 from seglog.spark.reconcile.stores import reconcile_stores
-from seglog.spark.reconcile.verdicts import DELIVERED, MESSAGE_FINDINGS, PENDING, QUEUE_FINDINGS
+from seglog.spark.reconcile.verdicts import DELIVERED, MESSAGE_FINDINGS, PASSED, PENDING, QUEUE_FINDINGS
 from seglog.spark.save import save_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_USUAL: Final = (DELIVERED, PENDING)
+_USUAL: Final = (DELIVERED, PASSED, PENDING)
 QUEUE_COLUMNS: Final = (
     "store string, group string, topic string, queueId int, offset long, minOffset long, maxOffset long,"
     " lag long, missed long, verdict string, status string"
@@ -36,8 +36,8 @@ class Outcome:
         stores: Their directories.
         queues: The verdict for each group and queue.
         counts: Verdicts about messages; None if they were not asked for.
-        rows: Messages that are neither delivered nor pending, where they were asked for: read once, and
-            while the session is there.
+        rows: Messages that are neither delivered, passed nor pending, where they were asked for: read once,
+            and while the session is there.
         unread: Stores that could not be read, while others could.
     """
 
@@ -82,7 +82,7 @@ def reconcile_all(
         verify: Whether to compute checksums.
         folder: Where to write the tables ``stores``, ``queues`` and ``messages``; None for nowhere.
         form: ``parquet`` or ``json``.
-        wants_rows: Whether to return messages that are neither delivered nor pending.
+        wants_rows: Whether to return messages that are neither delivered, passed nor pending.
         unread: Takes the stores that are not there or cannot be read, and the others are reconciled.
 
     Raises:
@@ -121,7 +121,7 @@ def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFram
 
 
 def _rows(frame: DataFrame, counts: MessageCounts) -> Iterator[dict[str, object]]:
-    """Yields what is neither delivered nor pending.
+    """Yields what is neither delivered, passed nor pending.
 
     A second job makes these alone: to keep all verdicts of the first for it, 20 groups of 10 million
     messages have 200 million, takes longer than to make them.

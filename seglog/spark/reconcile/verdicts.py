@@ -21,6 +21,7 @@ UNCOMMITTED: Final = "uncommitted"
 LOST: Final = "lost"
 DUPLICATED: Final = "duplicated"
 COMPACTED: Final = "compacted"
+PASSED: Final = "passed"
 
 QUEUE_VERDICTS: Final = {
     ORPHAN: "the group is not in subscriptionGroup.json, or there is no such topic",
@@ -43,7 +44,8 @@ MESSAGE_VERDICTS: Final = {
     DUPLICATED: "an earlier message of its topic has the same UNIQ_KEY",
     DEAD: "the group gave up: a copy is in its %DLQ% topic",
     RETRYING: "the group failed: a copy waits in its %RETRY% topic, or for its time to get there",
-    DELIVERED: "the group's offset is behind it",
+    PASSED: "the group's offset is behind it, and retention took it: nothing says if the group failed",
+    DELIVERED: "the group's offset is behind it, and no copy of it waits or is dead",
     PENDING: "the group's offset is at or before it, or the group has none in the queue",
 }
 """Verdicts about a message for a group; the first that fits is given."""

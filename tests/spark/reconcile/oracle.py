@@ -130,7 +130,7 @@ class Oracle:
                 if (*queue, slot) in seen:
                     continue
                 for group in groups:
-                    gone = "delivered" if self.has_passed(group, *queue, slot) else "expired"
+                    gone = "passed" if self.has_passed(group, *queue, slot) else "expired"
                     yield (group, *queue, slot, None, None, None, "lost" if slot >= low else gone)
 
     def groups_of(self, topic: str | None) -> list[str]:
