@@ -198,15 +198,18 @@ def _begins_alike(runs: Sequence[Run], facts: StoreFacts) -> bool:
 def _refusal(
     runs: Sequence[Run], one: LastRecord, state: _State, *, begins_alike: bool
 ) -> StoreMismatchError:
-    cause = (
-        "it begins as the archived one does, so it was rolled back or its queue begun again"
+    name = runs[-1].name
+    what = (
+        f"the store was rolled back since it was archived as {name!r}, or a queue of it begun again: its log"
+        " begins as it did"
         if begins_alike
-        else "it begins with another record, so it is another store, or was rolled back"
+        else f"the archive holds another store as {name!r}: the log of this one begins with another record (if it"
+        " is the same after all, it was rolled back)"
     )
     expected = state.expected or _said(one)
     found = state.found or _LEFT[state.word]
     return StoreMismatchError(
-        f"the store does not continue what is archived as {runs[-1].name!r}: {one.topic}/{one.queue_id} at"
-        f" queue offset {one.queue_offset}: expected {expected}; found {found}; {cause}",
-        help="nothing was archived; `--as NAME` archives it as a store of its own beside the others",
+        f"{what}; {one.topic}/{one.queue_id} at queue offset {one.queue_offset}: expected {expected}; found"
+        f" {found}",
+        help=f"nothing was archived; `--as NAME` archives it as a store of its own beside {name!r}",
     )

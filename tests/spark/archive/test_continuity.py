@@ -75,7 +75,7 @@ REFUSED = {
     "rolled back and written on": (rolled_back_and_written_on, "CRC"),
     "rolled back": (rolled_back, "ends at 149"),
     "rolled back, queue files gone": (rolled_back_without_queue_files, "ends at 149"),
-    "another store": (another_store, "another store"),
+    "another store": (another_store, "CRC"),
     "begun again": (topic_deleted_and_begun_again, "begun again"),
     "begun again and longer": (begun_again_and_longer, "CRC"),
 }
@@ -92,7 +92,12 @@ def test_store_that_does_not_continue_is_refused(spark: SparkSession, life, tmp_
     before = sorted(folder.rglob("*"))
     with pytest.raises(StoreMismatchError, match=rf"T/\d at queue offset 149: expected .*{word}") as caught:
         archive_store(root, folder, spark)
-    assert "--as NAME" in caught.value.help
+    assert str(caught.value).startswith(
+        "the archive holds another store as 's'"
+        if case == "another store"
+        else "the store was rolled back since it was archived as 's'"
+    )
+    assert "`--as NAME` archives it as a store of its own beside 's'" in caught.value.help
     assert exit_code_of(caught.value, as_json=True) == 37
     assert sorted(folder.rglob("*")) == before
     if case in SIMILAR:
