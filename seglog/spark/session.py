@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import tempfile
@@ -12,14 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
-from seglog.errors import MissingDependencyError, SparkJobError
+from seglog.errors import MissingDependencyError
 from seglog.spark import register
 from seglog.spark.columnar_jar import columnar_settings
 from seglog.spark.java import is_java_home_usable, java_help, java_problem
 from seglog.spark.java_end import end_within, ended_java, printed_text
 from seglog.spark.java_stderr import JavaStderr
 from seglog.spark.packages import PYSPARK_HELP, pyspark_problem, require_packages
-from seglog.spark.task_errors import error_of
 from seglog.spark.user_settings import (
     JAVA_OPTIONS_OF_USER,
     JAVA_SETTINGS,
@@ -81,12 +79,6 @@ _NOT_STARTED: Final = (
     "the Java that is here fits: run it again, and where it ends again look at free memory, at the limits of"
     " the container, and at options in JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and SPARK_SUBMIT_OPTS"
 )
-_SHUT_DOWN: Final = "SparkContext was shut down"
-_ENDED: Final = (
-    "run it again; where it ends again look at free memory and at the limits of the container (SIGKILL is"
-    " mostly a lack of memory), and give Java more or less of it: --conf spark.driver.memory=2g"
-)
-_QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def require_spark() -> None:
@@ -206,41 +198,6 @@ def _stop(session: SparkSession) -> None:
     except (Py4JError, ConnectionError):
         if ended_java() is None:
             raise
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Turns errors of Spark into ours.
-
-    Raises:
-        SeglogError: What a task raised in the block, or :class:`~seglog.errors.SparkJobError` where Spark
-            could not do what was asked of it.
-    """
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]
-    before = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True  # they would print what is raised, with its Java stack, before it is
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        text = str(error)
-        end = ended_java() if _SHUT_DOWN in text else None
-        raise (error_of(text) if end is None else _gone(end)) from error
-    except (Py4JError, ConnectionError, EOFError) as error:
-        end = ended_java()
-        if end is None:
-            raise
-        raise _gone(end) from error
-    finally:
-        for logger, was_disabled in zip(loggers, before, strict=True):
-            logger.disabled = was_disabled
-
-
-def _gone(end: str) -> SparkJobError:
-    return SparkJobError(f"Java, in which Spark runs, is gone: {end}", help=_ENDED)
 
 
 def is_submitted() -> bool:

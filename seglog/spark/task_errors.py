@@ -8,12 +8,13 @@ it an error of ours is built with its class, and so its exit code, and its advic
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from seglog.errors import CorruptError, SeglogError, SparkJobError, error_classes
+from seglog.errors import CorruptError, FullError, SeglogError, SparkJobError, error_classes
 from seglog.storage.files import explain_os_error
 
 _SHOWN_LINES: Final = 5
@@ -24,6 +25,20 @@ _JAVA: Final = re.compile(
 _RAISED: Final = re.compile(r"((?:\w+\.)*\w+)(?:: (.*))?")
 _ADVICE: Final = "help: "
 _BETWEEN: Final = ("The above exception was", "During handling of the above")
+_ERRNO: Final = re.compile(r"\[[Ee]rrno (\d+)\]")
+_FILE: Final = re.compile(r"'([^'\n]*)'")
+_JAVA_FULL: Final = re.compile(r"No space left on device|Disk quota exceeded")
+_JAVA_FULL_HELP: Final = (
+    "free space on the file system of Spark's temporary files, or name another folder for them: --conf"
+    " spark.local.dir=FOLDER"
+)
+_OS_ERRORS: Final = frozenset(
+    {
+        "OSError",
+        "IOError",
+        *(kind.__name__ for kind in OSError.__subclasses__() if kind.__module__ == "builtins"),
+    }
+)
 _DAMAGE: Final = re.compile(r"(.*?) \+(\d+): (.*?)(?:: found (.*), expected (.*))?", re.DOTALL)
 
 
@@ -53,20 +68,35 @@ def error_of(text: str) -> SeglogError:
         text: What the error says, with the stack of Java or without.
 
     Returns:
-        An error of the class that was raised in a task if that is one of ours, else a
-        :class:`~seglog.errors.SparkJobError`.
+        An error of the class that was raised in a task if that is one of ours; what an ``OSError`` of a
+        task means for a store; :class:`~seglog.errors.FullError` where Spark had no space for its own files;
+        else a :class:`~seglog.errors.SparkJobError`.
     """
     raised = _raised(text)
     if not raised:
-        return SparkJobError(_first_lines(text) or "Spark said nothing")
+        said = _first_lines(text) or "Spark said nothing"
+        return FullError(said, help=_JAVA_FULL_HELP) if _JAVA_FULL.search(text) else SparkJobError(said)
     ours = _ours()
     # PySpark may fail while it handles an error of ours.
     name, lines = next((one for one in reversed(raised) if one[0] in ours), raised[-1])
     advice = next((line for line in lines if line.startswith(_ADVICE)), None)
     said = "\n".join(lines[: lines.index(advice)] if advice is not None else lines).strip()
     if name not in ours:
+        of_system = _of_system(name, said)
+        if of_system is not None:
+            return of_system
         return SparkJobError(f"{name.removeprefix('builtins.')}: {said}" if said else name)
     return _again(ours[name], said, None if advice is None else advice.removeprefix(_ADVICE))
+
+
+def _of_system(name: str, said: str) -> SeglogError | None:
+    """Returns what an ``OSError`` of a task means here; None where the system did not number it."""
+    number = _ERRNO.search(said)
+    if name.removeprefix("builtins.") not in _OS_ERRORS or number is None:
+        return None
+    file = _FILE.search(said)
+    code = int(number[1])
+    return explain_os_error(OSError(code, os.strerror(code), *(() if file is None else (file[1],))))
 
 
 def _ours() -> dict[str, type[SeglogError]]:

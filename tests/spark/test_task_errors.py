@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import traceback
 from collections.abc import Callable
 
@@ -11,14 +13,17 @@ from pyspark.sql import SparkSession
 from seglog.errors import (
     ConfigError,
     CorruptError,
+    FullError,
     InvalidArgumentError,
+    NotFoundError,
     OffsetRangeError,
+    ReadOnlyError,
     SeglogError,
     SparkJobError,
     StoreError,
 )
+from seglog.spark.job_errors import plain_errors
 from seglog.spark.local_batches import local_batches
-from seglog.spark.session import plain_errors
 from seglog.spark.task_errors import error_of
 from tests.support.material.golden import extract
 
@@ -74,6 +79,40 @@ def test_an_error_of_ours_counts_before_what_its_handling_failed_with():
 
     error = error_of(traceback_of(fails))
     assert (type(error), error.help) == (CorruptError, "read on")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        (errno.ENOSPC, FullError, "/a store/file: the file system is full"),
+        (errno.EROFS, ReadOnlyError, "/a store/file: the file system is read-only"),
+        (errno.EACCES, StoreError, "/a store/file: permission denied"),
+        (errno.ENOENT, NotFoundError, "/a store/file: no such file or folder"),
+    ],
+)
+def test_an_error_of_the_system_in_a_task_is_what_it_means_for_a_store(code, kind, text):
+    def fails() -> None:
+        raise OSError(code, os.strerror(code), "/a store/file")
+
+    error = error_of(traceback_of(fails))
+    assert (type(error), str(error)) == (kind, text)
+
+
+def test_a_full_disk_that_arrow_meets_is_one():
+    def fails() -> None:
+        raise OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    assert type(error_of(traceback_of(fails))) is FullError
+
+
+def test_a_full_disk_that_java_meets_is_one_of_spark():
+    error = error_of(
+        "An error occurred while calling o57.collect.\n: org.apache.spark.SparkException: Job aborted due to"
+        " stage failure: Task 0 in stage 1.0 failed 1 times: java.io.IOException: No space left on device\n"
+        "\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)\n"
+    )
+    assert type(error) is FullError
+    assert "spark.local.dir" in error.help
 
 
 def test_an_error_whose_attributes_do_not_travel_is_one_above_it():

@@ -25,6 +25,7 @@ from seglog.spark.archive.missing_table import write_missing_table
 from seglog.spark.archive.names import check_has_names, place_in_archive
 from seglog.spark.archive.store_facts import QueueEnds, StoreFacts
 from seglog.spark.audit import audit_store
+from seglog.spark.job_errors import job_errors
 from seglog.spark.small_frames import small_frame
 from seglog.storage.directory import ReadingRoot, check_is_store
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@job_errors()
 def archive_store(
     root: Path,
     folder: Path,
@@ -69,6 +71,8 @@ def archive_store(
         StoreLockedError: Another run adds to the archive.
         ConfigError: A manifest of the archive cannot be read or is missing, or a file is in no manifest.
         SparkJobError: The store cannot be read.
+        FullError: The archive's file system has no space left.
+        ReadOnlyError: It is mounted read-only.
     """
     check_apart(root, folder)
     if not check_is_store(ReadingRoot(root), root):

@@ -203,8 +203,8 @@ def _refusal(
         f"the store was rolled back since it was archived as {name!r}, or a queue of it begun again: its log"
         " begins as it did"
         if begins_alike
-        else f"the archive holds another store as {name!r}: the log of this one begins with another record (if it"
-        " is the same after all, it was rolled back)"
+        else f"the archive holds another store as {name!r}: the log of this one begins with another record"
+        " (if it is the same after all, it was rolled back)"
     )
     expected = state.expected or _said(one)
     found = state.found or _LEFT[state.word]

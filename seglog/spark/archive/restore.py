@@ -51,6 +51,7 @@ from seglog.spark.compact.swap import (
     work_folder,
     write_manifest,
 )
+from seglog.spark.job_errors import job_errors
 from seglog.spark.small_frames import small_frame
 from seglog.storage.directory import ReadingRoot
 from seglog.storage.files import StoreRoot
@@ -92,6 +93,7 @@ class Restored:
     was_finished: bool = False
 
 
+@job_errors()
 def restore_store(
     folder: Path,
     root: Path,
@@ -129,6 +131,8 @@ def restore_store(
             archive has several stores, and none was named; store and archive lie in each other; or ``sizes``
             are not those of the store's files.
         UnsupportedStoreError: Something else is in the folder where a new store is made.
+        FullError: The file system of the store, or that of Spark's temporary files, has no space left.
+        ReadOnlyError: It is mounted read-only.
     """
     check_apart(root, folder)
     root = root.resolve()

@@ -44,6 +44,7 @@ from seglog.spark.compact.swap import (
     write_manifest,
 )
 from seglog.spark.compact.writing import WrittenSegment
+from seglog.spark.job_errors import job_errors
 from seglog.spark.making.derived import by_queue
 from seglog.spark.making.index_files import plan_index, write_index_file
 from seglog.spark.making.made_tree import sync_tree
@@ -105,6 +106,7 @@ class Compaction:
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
     draw: Callable[[int], int] = secrets.randbits
 
+    @job_errors()
     def plan(self, spark: SparkSession | None = None) -> CompactionPlan:
         """Returns what would be done; writes nothing.
 
@@ -115,6 +117,7 @@ class Compaction:
         """
         return self._plan(spark, None)
 
+    @job_errors()
     def apply(self, spark: SparkSession | None = None) -> Compacted:
         """Makes a new store and puts it in place; first finishes what an interrupted run left to do.
 
@@ -123,6 +126,7 @@ class Compaction:
             StoreLockedError: A broker or another process has the store open.
             InvalidArgumentError: What was the store before the last compaction is still there.
             FullError: No space; the store is as it was.
+            ReadOnlyError: The file system is mounted read-only.
         """
         root, files = self.root.resolve(), self._files
         if not files.exists(root) and not finish_swap(files, root):

@@ -17,7 +17,7 @@ from typing_extensions import override
 from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
-from seglog.errors import NotFoundError, SeglogError, StoreLockedError, UndoError
+from seglog.errors import FullError, NotFoundError, StoreFailedError, StoreLockedError, UndoError
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_store, undo_swap, work_folder
@@ -119,7 +119,7 @@ def test_every_call_of_the_swap_may_be_the_last(stores, tmp_path, can_exchange):
 def stop_before_swap(root, now_ms):
     """Makes a new store beside the old one, and stops when it is whole."""
     fault = Fault(1, errno.EIO, sticky=True, names=frozenset({"exchange"}))
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(StoreFailedError, match="the disk failed"):
         compaction(root, now_ms, SwapFiles(fault)).apply()
     assert new_store(root).exists()
 
@@ -131,7 +131,7 @@ def test_staging_that_fails_anywhere_leaves_the_store_as_it_was(stores, tmp_path
     for at in range(2, counted.count, counted.count // 12):
         root = copy_of(original, tmp_path / f"{at}")
         fault = Fault(at, errno.ENOSPC, sticky=True)
-        with contextlib.suppress(SeglogError, OSError):
+        with contextlib.suppress(FullError):
             compaction(root, now_ms, SwapFiles(fault)).apply()
         assert fault.fired
         assert content(root) in (before, after)
