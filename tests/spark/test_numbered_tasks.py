@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seglog.errors import NotFoundError
-from seglog.spark.job_errors import plain_errors
 from seglog.spark.numbered_tasks import run_numbered
+from seglog.spark.task_errors import plain_errors
 
 pytestmark = pytest.mark.spark
 

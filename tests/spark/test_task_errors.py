@@ -22,9 +22,8 @@ from seglog.errors import (
     SparkJobError,
     StoreError,
 )
-from seglog.spark.job_errors import plain_errors
 from seglog.spark.local_batches import local_batches
-from seglog.spark.task_errors import error_of
+from seglog.spark.task_errors import error_of, plain_errors
 from tests.support.material.golden import extract
 
 IN_JAVA = (

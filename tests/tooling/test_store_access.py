@@ -39,6 +39,7 @@ OWN = {
     "doctor/copies/backup.py": "compares the paths that the user gave",
     "storage/files/output_path.py": "asks whether a file that the user names is in the store",
     "doctor/check/check_progress_file.py": "the resume file, which lies outside of every store",
+    "spark/archive/beforehand.py": "the path of the store that the user gave",
     "spark/archive/folder.py": "compares the paths that the user gave",
     "spark/archive/restore.py": "the path of the store that the user gave",
     "spark/columnar_jar.py": "the package's own jar",

@@ -50,6 +50,9 @@ def command(
     refused (exit code 37), and so is a damaged one (36). What retention took before it was archived is
     written down as missing.
     """
+    from seglog.spark.archive import check_archive
+
+    check_archive(path, folder, name=name)
     with job_session(cluster, "archiving", [path]) as session:
         from seglog.spark.archive import archive_store
 

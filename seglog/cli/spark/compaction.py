@@ -92,9 +92,11 @@ def run(
         for path in paths:
             _turn_back(path, wish, as_json=as_json)
         return
+    jobs = {path: Compaction(path, policies, wish.allow_undelivered) for path in paths}
+    for job in jobs.values():
+        job.check(apply=wish.apply)
     with job_session(cluster, step, paths) as session:
-        for path in paths:
-            job = Compaction(path, policies, wish.allow_undelivered)
+        for path, job in jobs.items():
             if not wish.apply:
                 _emit(path, job.plan(session), None, as_json=as_json)
                 continue

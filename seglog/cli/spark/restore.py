@@ -47,10 +47,13 @@ def command(
     a tombstone for what is lost, which audits name, a placeholder for what retention or a compaction took. A
     store that was there stays in STORE.compact/old; tables of topics and groups are not in an archive.
     """
-    with job_session(cluster, "restoring") as session:
-        from seglog.spark.archive import Sizes, restore_store
+    from seglog.spark.archive import Sizes, check_restore
 
-        sizes = Sizes(segment_size, queue_file_size)
+    sizes = Sizes(segment_size, queue_file_size)
+    check_restore(folder, path, store=store, topics=topics, apply=apply, sizes=sizes)
+    with job_session(cluster, "restoring") as session:
+        from seglog.spark.archive import restore_store
+
         done = restore_store(folder, path, session, store=store, topics=topics, apply=apply, sizes=sizes)
     if as_json:
         render.emit(_fields(folder, path, done, applied=apply))

@@ -11,9 +11,9 @@ from typing import Final
 from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
 from seglog.errors import SeglogError
-from seglog.spark.job_errors import plain_errors
 from seglog.spark.progress import watch_tasks
 from seglog.spark.session import Session, session_for
+from seglog.spark.task_errors import plain_errors
 from seglog.storage.format.names import COMMIT_LOG
 
 _TABLES: Final = "spark.sql.warehouse.dir"

@@ -27,6 +27,7 @@ from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.spark.archive.archive import archive_store
+    from seglog.spark.archive.beforehand import check_archive, check_restore
     from seglog.spark.archive.manifest import REASONS, Missing, Run
     from seglog.spark.archive.restore import Restored, restore_store
     from seglog.spark.archive.restore_base import Sizes
@@ -38,6 +39,8 @@ __all__ = [
     "Run",
     "Sizes",
     "archive_store",
+    "check_archive",
+    "check_restore",
     "restore_store",
 ]
 
@@ -50,6 +53,8 @@ __getattr__ = lazy_exports(
         "Run": "manifest",
         "Sizes": "restore_base",
         "archive_store": "archive",
+        "check_archive": "beforehand",
+        "check_restore": "beforehand",
         "restore_store": "restore",
     },
 )

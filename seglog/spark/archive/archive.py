@@ -25,8 +25,8 @@ from seglog.spark.archive.missing_table import write_missing_table
 from seglog.spark.archive.names import check_has_names, place_in_archive
 from seglog.spark.archive.store_facts import QueueEnds, StoreFacts
 from seglog.spark.audit import audit_store
-from seglog.spark.job_errors import job_errors
 from seglog.spark.small_frames import small_frame
+from seglog.spark.task_errors import job_errors
 from seglog.storage.directory import ReadingRoot, check_is_store
 
 if TYPE_CHECKING:

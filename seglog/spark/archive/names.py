@@ -31,6 +31,28 @@ def check_has_names(runs: Sequence[Run], folder: Path) -> None:
         )
 
 
+def check_new_name(given: str, runs: Sequence[Run]) -> None:
+    """Does nothing to a name that a store of an archive has, or can be given.
+
+    Raises:
+        InvalidArgumentError: The name cannot be, or would be taken for that of another store.
+    """
+    known = names_of_stores(runs)
+    check_store_name(given)
+    twin = next((name for name in known if name != given and name.casefold() == given.casefold()), None)
+    if twin is not None:
+        raise InvalidArgumentError(
+            f"the archive has a store {twin!r}, which some file systems take for {given!r}",
+            help="give --as another name",
+        )
+    same = next((name for name in known if name != given and _number(name) == _number(given)), None)
+    if same is not None:
+        raise InvalidArgumentError(
+            f"the archive has a store {same!r}, and Spark takes folders of {given!r} for the same number",
+            help="give --as a name that is no number",
+        )
+
+
 def place_in_archive(
     given: str | None, runs: Sequence[Run], root: Path, check: Callable[[Sequence[Run]], dict[Key, int]]
 ) -> tuple[str, dict[Key, int]]:
@@ -51,19 +73,7 @@ def place_in_archive(
     """
     known = names_of_stores(runs)
     if given is not None:
-        check_store_name(given)
-        twin = next((name for name in known if name != given and name.casefold() == given.casefold()), None)
-        if twin is not None:
-            raise InvalidArgumentError(
-                f"the archive has a store {twin!r}, which some file systems take for {given!r}",
-                help="give --as another name",
-            )
-        same = next((name for name in known if name != given and _number(name) == _number(given)), None)
-        if same is not None:
-            raise InvalidArgumentError(
-                f"the archive has a store {same!r}, and Spark takes folders of {given!r} for the same number",
-                help="give --as a name that is no number",
-            )
+        check_new_name(given, runs)
     elif not known:
         given = _name_of_folder(root)
     elif len(known) == 1:

@@ -7,11 +7,9 @@ audit of all of it decides whether it takes its place.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,16 +18,15 @@ from seglog.errors import (
     InvalidArgumentError,
     NotFoundError,
     StoreError,
-    StoreLockedError,
     StoreMismatchError,
 )
+from seglog.spark.archive.beforehand import check_is_free, find_archived, warn_of_unknown
 from seglog.spark.archive.columns import LAST_COLUMNS
 from seglog.spark.archive.continuity import is_still
-from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart
+from seglog.spark.archive.folder import ArchiveFolder, Key, check_apart
 from seglog.spark.archive.held import check_rows, damage_named
 from seglog.spark.archive.made.staging import StoreRows
 from seglog.spark.archive.manifest import Interval, LastRecord
-from seglog.spark.archive.names import choose_store
 from seglog.spark.archive.ordered_rows import ordered_rows
 from seglog.spark.archive.record_crc import record_crc_sql
 from seglog.spark.archive.restore_base import RestoreBase, Sizes, check_sizes, copied_base, new_base
@@ -51,16 +48,14 @@ from seglog.spark.compact.swap import (
     work_folder,
     write_manifest,
 )
-from seglog.spark.job_errors import job_errors
 from seglog.spark.small_frames import small_frame
-from seglog.storage.directory import ReadingRoot
+from seglog.spark.task_errors import job_errors
 from seglog.storage.files import StoreRoot
 from seglog.storage.findings import Severity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_log = logging.getLogger(__name__)
 _IS_BEHIND: Final = "queueOffset >= coalesce(storeEnd, 0)"
 _GAP_BYTES: Final = 150
 """About what a placeholder or a tombstone takes."""
@@ -152,7 +147,7 @@ def restore_store(
         if not was_finished:
             return restore.into_new(apply=apply)
     if not apply:
-        _check_is_free(restore.root)
+        check_is_free(restore.root)
         return restore.into_existing(apply=False, was_finished=False)
     lock = restore.files.lock(restore.root)
     try:
@@ -179,24 +174,13 @@ class _Restore:
         self._sizes = sizes
         self._clock = clock
         self._size_bytes = 0
-        runs = ArchiveFolder(folder).runs()
-        if not runs:
-            raise NotFoundError(
-                f"{folder} is no archive: it has no manifest (_manifest/*.json)",
-                help="name the folder that `seglog spark archive STORE ARCHIVE` wrote",
-            )
-        name = choose_store(store, runs, folder)
-        self._runs = [run for run in runs if run.name == name]
+        found = find_archived(folder, store, topics)
+        self._runs = found.runs
         self._topics = topics
-        rows = read_archive(spark, folder, name)
-        held = {topic for topic, _queue_id in archived(self._runs)}
-        if rows is None or (topics and not topics & held):
-            wanted = ", ".join(sorted(topics)) or "messages"
-            raise NotFoundError(
-                f"{folder} holds nothing that is wanted: no {wanted}",
-                help=f"it has {', '.join(sorted(held)) or 'no message'}",
-            )
-        _warn_of_unknown(folder, topics, held | {one.topic for run in self._runs for one in run.missing})
+        rows = read_archive(spark, folder, found.name)
+        if rows is None:
+            raise NotFoundError(f"{folder} holds nothing of {found.name}", help="archive something first")
+        warn_of_unknown(folder, topics, found)
         self._rows = rows if not topics else rows.where(rows.topic.isin(*topics))
         self._folder = folder
 
@@ -349,26 +333,6 @@ class _Restore:
         except BaseException:
             clear_rubbish(self.files, self.root)
             raise
-
-
-def _warn_of_unknown(folder: Path, topics: frozenset[str], known: set[str]) -> None:
-    by_lower = {topic.lower(): topic for topic in known}
-    for topic in sorted(topics - known):
-        close = get_close_matches(topic.lower(), by_lower, 1)
-        meant = f"; did you mean {by_lower[close[0]]}?" if close else ""
-        _log.warning("%s has no topic %s, so nothing of it is restored%s", folder, topic, meant)
-
-
-def _check_is_free(root: Path) -> None:
-    """Does nothing if no process has a store open; unlike its lock, this writes no file into it.
-
-    Raises:
-        StoreLockedError: One has.
-    """
-    holder = ReadingRoot(root).lock_holder()
-    if holder is not None:
-        who = f"process {holder}" if holder > 0 else "a process"
-        raise StoreLockedError(f"{who} has {root} open for writing")
 
 
 def _begins_at_0(plan: RestorePlan) -> bool:

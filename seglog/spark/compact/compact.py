@@ -39,18 +39,20 @@ from seglog.spark.compact.swap import (
     finish_swap,
     new_store,
     old_store,
+    read_manifest,
     state_of_store,
     turn_back_text,
     write_manifest,
 )
 from seglog.spark.compact.writing import WrittenSegment
-from seglog.spark.job_errors import job_errors
 from seglog.spark.making.derived import by_queue
 from seglog.spark.making.index_files import plan_index, write_index_file
 from seglog.spark.making.made_tree import sync_tree
 from seglog.spark.making.queues import write_queue
+from seglog.spark.task_errors import job_errors
 from seglog.storage.audit import conclude_log, plan_audit, report_on
-from seglog.storage.files import SwappingFiles
+from seglog.storage.directory import check_is_store
+from seglog.storage.files import SwappingFiles, check_writable, explained
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, segment_file_name
 from seglog.storage.format.queue import COMPACTION, POSITION_FILE, encode_positions
@@ -105,6 +107,29 @@ class Compaction:
     files: SwappingFiles | None = None
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
     draw: Callable[[int], int] = secrets.randbits
+
+    @explained()
+    def check(self, *, apply: bool = False) -> None:
+        """Does nothing where there is a store, or one that waits to take its place; needs no Spark.
+
+        Args:
+            apply: Whether :meth:`apply` follows, and not :meth:`plan`.
+
+        Raises:
+            NotFoundError: There is no store.
+            NotAStoreError: Something else is there.
+            UnsupportedStoreError: A store of another kind is, or its folder cannot be exchanged for another.
+            ReadOnlyError: Its file system is mounted read-only.
+            StoreError: The folder that it is in may not be written.
+        """
+        root, files = self.root.resolve(), self._files
+        if apply:
+            check_writable(root.parent)
+        if apply and not files.exists(root) and read_manifest(files, root) is not None:
+            return
+        if not check_is_store(files, root):
+            raise NotFoundError(f"there is no store at {root}")
+        check_swappable(files, root)
 
     @job_errors()
     def plan(self, spark: SparkSession | None = None) -> CompactionPlan:

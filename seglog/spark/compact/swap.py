@@ -20,7 +20,7 @@ from typing import Final
 
 from seglog.doctor.copies import branch_names
 from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, UnsupportedStoreError
-from seglog.storage.files import StoreRoot, SwappingFiles, remove_tree
+from seglog.storage.files import StoreRoot, SwappingFiles, explained, remove_tree
 from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
 
@@ -194,6 +194,7 @@ def finish_swap(files: SwappingFiles, root: Path) -> bool:
     return True
 
 
+@explained()
 def undo_swap(files: SwappingFiles, root: Path) -> None:
     """Puts the old store back in place; the caller holds the store's lock.
 
@@ -220,6 +221,7 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
     remove_tree(files, folder)
 
 
+@explained()
 def discard_old(files: SwappingFiles, root: Path) -> None:
     """Removes the old store, and so gives its space back."""
     if read_manifest(files, root) is not None and not files.exists(work_folder(root) / _NEW):

@@ -39,6 +39,7 @@ from seglog.storage.files.files import read_whole as read_whole
 from seglog.storage.files.os_errors import explain_os_error as explain_os_error
 from seglog.storage.files.os_errors import explained as explained
 from seglog.storage.files.output_path import check_outside as check_outside
+from seglog.storage.files.output_path import check_writable as check_writable
 from seglog.storage.files.output_path import new_file_outside as new_file_outside
 from seglog.storage.files.output_path import open_outside as open_outside
 from seglog.storage.files.real_file import RealFile as RealFile

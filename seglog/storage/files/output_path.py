@@ -1,10 +1,11 @@
-"""Refuses to write a file that the user names where the store is.
+"""Refuses to write a file that the user names where the store is, or where nothing can be written.
 
 Links are resolved: what counts is the file that a write would reach, not the words of its path.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from seglog.errors import FullError, InvalidArgumentError
-from seglog.storage.files.os_errors import is_full
+from seglog.storage.files.os_errors import explain_os_error, is_full
 from seglog.storage.files.store_root import StoreRoot
 
 _HELP = "name a file outside of the store"
@@ -44,6 +45,23 @@ def check_outside(files: StoreRoot, target: Path) -> None:
         name = _name_in(files, status)
         if name is not None:
             raise InvalidArgumentError(f"{target} is another name of {name}, a file of the store", help=_HELP)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuses a folder in which nothing can be made, before long work for it has begun.
+
+    Args:
+        folder: The folder; it need not exist, then what counts is the nearest above it that does.
+
+    Raises:
+        ReadOnlyError: Its file system is mounted read-only.
+        StoreError: Its rights forbid it.
+    """
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if os.access(there, os.W_OK | os.X_OK):
+        return
+    code = errno.EROFS if os.statvfs(there).f_flag & os.ST_RDONLY else errno.EACCES
+    raise explain_os_error(OSError(code, os.strerror(code), str(there)))
 
 
 @contextmanager
