@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog.clock import Clock, SystemClock
 from seglog.errors import (
+    FullError,
     InvalidArgumentError,
     NotFoundError,
     StoreError,
@@ -30,7 +31,7 @@ from seglog.spark.archive.manifest import Interval, LastRecord
 from seglog.spark.archive.ordered_rows import ordered_rows
 from seglog.spark.archive.record_crc import record_crc_sql
 from seglog.spark.archive.restore_base import RestoreBase, Sizes, check_sizes, copied_base, new_base
-from seglog.spark.archive.restore_plan import RestorePlan, plan_restore
+from seglog.spark.archive.restore_plan import RestorePlan, SpaceNeeded, plan_restore
 from seglog.spark.archive.restored_files import finish_files, note_losses
 from seglog.spark.archive.restored_log import write_log
 from seglog.spark.archive.rows import read_archive
@@ -52,6 +53,7 @@ from seglog.spark.small_frames import small_frame
 from seglog.spark.task_errors import job_errors
 from seglog.storage.files import StoreRoot
 from seglog.storage.findings import Severity
+from seglog.text import size_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,7 +175,7 @@ class _Restore:
         self._spark = spark
         self._sizes = sizes
         self._clock = clock
-        self._size_bytes = 0
+        self._size_bytes = self._records = 0
         found = find_archived(folder, store, topics)
         self._runs = found.runs
         self._topics = topics
@@ -190,6 +192,7 @@ class _Restore:
         if not apply:
             return done
         clear_rubbish(self.files, self.root)
+        self._check_space(plan)
         staged = new_store(self.root)
         with self._cleared():
             self._make(self._rows, plan, staged, base)
@@ -217,6 +220,7 @@ class _Restore:
             raise InvalidArgumentError(
                 f"{old_store(root)} is what the store was before", help="discard it first"
             )
+        self._check_space(plan)
         staged = new_store(root)
         with self._cleared():
             files.make_dirs(work_folder(root))
@@ -236,6 +240,7 @@ class _Restore:
         plan = plan_restore(self._runs, ends, self._topics)
         counted = check_rows(self._spark, ArchiveFolder(self._folder), self._runs, self._topics, ends)
         self._size_bytes = counted.size_bytes
+        self._records = counted.messages + counted.placeholders
         return plan, Restored(
             counted.messages,
             counted.placeholders + plan.placeholders,
@@ -298,10 +303,52 @@ class _Restore:
         """
         size_bytes = self._size_bytes + (plan.placeholders + plan.lost) * _GAP_BYTES
         ordered = ordered_rows(self._spark, self._rows, rows, plan)
-        segments = write_log(self._spark, self.files, staged, ordered, size_bytes, base)
-        finish_files(self._spark, self.files, staged, base, segments, self._clock)
+        needed = self._needed(plan)
+        with self._space_said(needed):
+            segments = write_log(self._spark, self.files, staged, ordered, size_bytes, base)
+        needed = self._needed(plan, sum(one.keys for one in segments))
+        with self._space_said(needed):
+            finish_files(self._spark, self.files, staged, base, segments, self._clock)
         note_losses(self._spark, self.files, staged, plan.gaps, base.queue_file_bytes, self._clock.now_ms())
         self._check(staged, plan)
+
+    def _needed(self, plan: RestorePlan, keys: int | None = None) -> SpaceNeeded:
+        gaps = plan.placeholders + plan.lost
+        return SpaceNeeded.of(self._records + gaps, self._size_bytes + gaps * _GAP_BYTES, keys)
+
+    def _check_space(self, plan: RestorePlan) -> None:
+        """Refuses to begin where the log and the queues alone find no room.
+
+        Raises:
+            FullError: They do not.
+        """
+        around, needed = self.root.parent, self._needed(plan)
+        free_bytes = self.files.usage(around).available_bytes
+        if needed.certain_bytes > free_bytes:
+            raise FullError(
+                f"{around}: {size_text(free_bytes)} are free, and until it is done this restore takes"
+                f" {needed.text}",
+                help=f"{self._as_it_was()}; free space there, restore to another file system, or one topic"
+                " after the other with --topic",
+            )
+
+    @contextmanager
+    def _space_said(self, needed: SpaceNeeded) -> Iterator[None]:
+        """Says how much space a restore needs that finds too little.
+
+        Raises:
+            FullError: It does.
+        """
+        try:
+            with job_errors():
+                yield
+        except FullError as error:
+            error.help = (
+                f"{self._as_it_was()}; until it is done this restore takes {needed.text}, in"
+                f" {self.root.parent}, and Spark sorts {size_text(needed.log_bytes / 2)} of records in"
+                " spark.local.dir"
+            )
+            raise
 
     def _check(self, staged: Path, plan: RestorePlan) -> None:
         report = audit_store(staged, spark=self._spark)

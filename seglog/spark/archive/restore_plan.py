@@ -14,7 +14,16 @@ from typing import Final, NamedTuple
 from seglog.errors import StoreError
 from seglog.spark.archive.folder import Key, archived, gaps_of, still_missing
 from seglog.spark.archive.manifest import LOST, Interval, Missing, Run
+from seglog.storage.format.index import INDEX_ENTRY, KEY_ROW
+from seglog.storage.format.queue import CQ_UNIT_BYTES
+from seglog.storage.kernels.queue_units import SPILLED
+from seglog.text import size_text
 
+_UNIT_BYTES: Final = 8 + SPILLED.itemsize + CQ_UNIT_BYTES
+"""Of a record: its length beside a chunk, its unit beside a segment and in a queue file."""
+_KEY_BYTES: Final = KEY_ROW.itemsize + INDEX_ENTRY.size_bytes
+_KEYS_OF_MESSAGE: Final = 3
+"""Its unique key, its tag, and one of the application."""
 NOTHING_BESIDE: Final = -1
 """Stands for the first record of the archive: the queue itself has none."""
 
@@ -55,6 +64,46 @@ class RestorePlan(NamedTuple):
     def lost(self) -> int:
         """How many tombstones are made."""
         return sum(gap.end - gap.first for gap in self.gaps if gap.is_lost)
+
+
+class SpaceNeeded(NamedTuple):
+    """What a restore takes on the file system of the store, until its store is in its place.
+
+    Attributes:
+        log_bytes: Of the new segments, and as much again for records on their way into these.
+        queue_bytes: Of units, beside the segments and in queue files.
+        key_bytes: Of keys, beside the segments and in index files.
+    """
+
+    log_bytes: int
+    queue_bytes: int
+    key_bytes: int
+
+    @classmethod
+    def of(cls, records: int, size_bytes: int, keys: int | None = None) -> SpaceNeeded:
+        """Returns what so many records take.
+
+        Args:
+            records: Messages, placeholders and tombstones.
+            size_bytes: Bytes of all of them.
+            keys: Of the index; None before they are known.
+        """
+        count = records * _KEYS_OF_MESSAGE if keys is None else keys
+        return cls(2 * size_bytes, records * _UNIT_BYTES, count * _KEY_BYTES)
+
+    @property
+    def certain_bytes(self) -> int:
+        """What it takes however few keys there are."""
+        return self.log_bytes + self.queue_bytes
+
+    @property
+    def text(self) -> str:
+        """All of it, and what it is made of."""
+        total = size_text(self.certain_bytes + self.key_bytes)
+        return (
+            f"about {total}: log {size_text(self.log_bytes)}, queues {size_text(self.queue_bytes)}, key index"
+            f" {size_text(self.key_bytes)}"
+        )
 
 
 def plan_restore(runs: Sequence[Run], ends: Mapping[Key, int], topics: frozenset[str]) -> RestorePlan:
