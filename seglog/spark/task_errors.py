@@ -7,6 +7,7 @@ it an error of ours is built with its class, and so its exit code, and its advic
 
 from __future__ import annotations
 
+import errno
 import inspect
 import logging
 import os
@@ -15,12 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
-from seglog.errors import CorruptError, FullError, SeglogError, SparkJobError, error_classes
+from seglog.errors import CorruptError, SeglogError, SparkJobError, error_classes
 from seglog.spark.java_end import ended_java
 from seglog.spark.packages import pyspark_problem
-from seglog.storage.files import explain_os_error
+from seglog.storage.files import check_writable, explain_os_error
 
 _SHOWN_LINES: Final = 5
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -32,10 +34,20 @@ _ADVICE: Final = "help: "
 _BETWEEN: Final = ("The above exception was", "During handling of the above")
 _ERRNO: Final = re.compile(r"\[[Ee]rrno (\d+)\]")
 _FILE: Final = re.compile(r"'([^'\n]*)'")
-_JAVA_FULL: Final = re.compile(r"No space left on device|Disk quota exceeded")
-_JAVA_FULL_HELP: Final = (
-    "free space on the file system of Spark's temporary files, or name another folder for them: --conf"
-    " spark.local.dir=FOLDER"
+_NO_FOLDER: Final = "Mkdirs failed to create"
+_OF_SYSTEM: Final = {
+    "No space left on device": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "Read-only file system": errno.EROFS,
+    "Permission denied": errno.EACCES,
+    _NO_FOLDER: errno.EACCES,
+}
+"""What Java says of errors of the system; it tells no numbers."""
+_JAVA_FILE: Final = re.compile(r"\bfile:(?://)?(/[^\s,;)]+)|: (/[^\n]+?) \(")
+_JAVA_RAISED: Final = re.compile(r"(?:[a-z][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)(?:: |$)")
+_CALLING: Final = "An error occurred while calling "
+_SPARKS_OWN_HELP: Final = (
+    "if these are Spark's temporary files, name another folder for them: --conf spark.local.dir=FOLDER"
 )
 _OS_ERRORS: Final = frozenset(
     {
@@ -140,8 +152,7 @@ def error_of(text: str) -> SeglogError:
     """
     raised = _raised(text)
     if not raised:
-        said = _first_lines(text) or "Spark said nothing"
-        return FullError(said, help=_JAVA_FULL_HELP) if _JAVA_FULL.search(text) else SparkJobError(said)
+        return _of_java(text)
     ours = _ours()
     # PySpark may fail while it handles an error of ours.
     name, lines = next((one for one in reversed(raised) if one[0] in ours), raised[-1])
@@ -153,6 +164,36 @@ def error_of(text: str) -> SeglogError:
             return of_system
         return SparkJobError(f"{name.removeprefix('builtins.')}: {said}" if said else name)
     return _again(ours[name], said, None if advice is None else advice.removeprefix(_ADVICE))
+
+
+def _of_java(text: str) -> SeglogError:
+    """Returns what Java failed with: what its last cause says, then what Spark says, without classes."""
+    lines = [line.rstrip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
+    stack = ("\tat ", _CALLING, "Caused by: ")
+    top = [_said_by(line) for line in lines if not _JAVA.match(line) and not line.startswith(stack)]
+    cause = _said_by(causes[-1]) if causes else ""
+    said = " / ".join(dict.fromkeys(one for one in (cause, *top[:_SHOWN_LINES]) if one))
+    code = next((code for word, code in _OF_SYSTEM.items() if word in (cause or said)), None)
+    if code is None:
+        return SparkJobError(said or "Spark said nothing")
+    file = _JAVA_FILE.search(text)
+    path = next(filter(None, file.groups())).rstrip(".") if file is not None else None
+    if path is not None and _NO_FOLDER in (cause or said):  # Hadoop does not say why
+        try:
+            check_writable(Path(path))
+        except SeglogError as known:
+            return known
+    error = explain_os_error(OSError(code, os.strerror(code), *(() if path is None else (path,))))
+    if path is None:
+        error.help = f"{error.help}; {_SPARKS_OWN_HELP}"
+    return error
+
+
+def _said_by(line: str) -> str:
+    """Returns what an exception of Java says, behind the last name of a class."""
+    *_before, said = _JAVA_RAISED.split(line.removeprefix("Caused by: ").removeprefix(": "))
+    return said.partition(" SQLSTATE: ")[0].strip()
 
 
 def _of_system(name: str, said: str) -> SeglogError | None:
@@ -215,9 +256,3 @@ def _takes_text(kind: type[SeglogError]) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _first_lines(text: str) -> str:
-    text = text.partition("JVM stacktrace")[0]
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
-    return " / ".join(lines[:_SHOWN_LINES])

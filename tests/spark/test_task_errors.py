@@ -110,8 +110,42 @@ def test_a_full_disk_that_java_meets_is_one_of_spark():
         " stage failure: Task 0 in stage 1.0 failed 1 times: java.io.IOException: No space left on device\n"
         "\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)\n"
     )
-    assert type(error) is FullError
+    assert (type(error), str(error)) == (FullError, "the file system is full")
     assert "spark.local.dir" in error.help
+
+
+WRITE = (
+    "An error occurred while calling o95.save.\n"
+    ": org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to"
+    " file:/full/out/queues. SQLSTATE: 58030\n"
+    "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.taskFailedWhileWritingRowsError(Q.scala:770)\n"
+    "\t... 15 more\n"
+    "Caused by: java.io.IOException: {}\n"
+    "\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "text"),
+    [
+        ("No space left on device", FullError, "the file system is full"),
+        ("Mkdirs failed to create file:/full/out/queues/_temporary/0", StoreError, "permission denied"),
+        ("/full/out/queues/part-0 (Read-only file system)", ReadOnlyError, "the file system is read-only"),
+    ],
+)
+def test_a_write_of_java_that_the_system_refuses_is_told_by_its_cause(cause, kind, text):
+    error = error_of(WRITE.format(cause))
+    assert type(error) is kind
+    assert str(error).startswith("/full/out/queues")
+    assert str(error).endswith(f": {text}")
+
+
+def test_of_an_error_of_java_the_cause_comes_first_and_no_class_or_stack():
+    error = error_of(WRITE.format("the codec is gone"))
+    assert type(error) is SparkJobError
+    assert str(error) == (
+        "the codec is gone / [TASK_WRITE_FAILED] Task failed while writing rows to file:/full/out/queues."
+    )
 
 
 def test_an_error_whose_attributes_do_not_travel_is_one_above_it():
