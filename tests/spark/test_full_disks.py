@@ -24,15 +24,15 @@ pytestmark = [
 ]
 SIZES = Sizes(1 << 19, 2000, IndexGeometry(500, 4000))
 POLICIES = {"T": Policy(compact=True)}
-KEYS = " ".join(f"key{number}" for number in range(500))
+KEYS = " ".join(map(str, range(500)))
 
 
-def put(root, count, body=b"b" * 2000, keys="k"):
+def put(root, count, body=b"b" * 2000, keys=("k",)):
     with MessageStore.open(
         root, segment_size_bytes=1 << 19, queue_file_size_bytes=2000, index_geometry=SIZES.index
     ) as store:
-        for _ in range(count):
-            store.put("T", body, queue_id=0, keys=keys)
+        for number in range(count):
+            store.put("T", body, queue_id=0, keys=keys[number % len(keys)])
     return root
 
 
@@ -63,7 +63,7 @@ def test_a_restore_that_has_too_little_space_says_how_much_it_needs(spark: Spark
 
 
 def test_a_restore_whose_keys_find_no_space_says_how_much_they_need(spark: SparkSession, tmp_path, little):
-    archive_store(put(tmp_path / "s", 700, b"few", KEYS), tmp_path / "archive", spark)
+    archive_store(put(tmp_path / "s", 200, b"few", [KEYS]), tmp_path / "archive", spark)
     (little / "ballast").write_bytes(bytes(1 << 20))
     with pytest.raises(FullError) as caught:
         restore_store(tmp_path / "archive", little / "s", spark, sizes=SIZES, apply=True)
@@ -74,7 +74,7 @@ def test_a_restore_whose_keys_find_no_space_says_how_much_they_need(spark: Spark
 
 
 def test_a_compaction_that_finds_no_space_leaves_the_store_as_it_was(spark: SparkSession, little):
-    root = put(little / "s", 1200)
+    root = put(little / "s", 1200, keys=[f"k{number}" for number in range(1199)])
     before = tree_digest(root)
     with pytest.raises(FullError) as caught:
         Compaction(root, POLICIES).apply(spark)
@@ -93,7 +93,7 @@ def test_folders_that_cannot_be_written(spark: SparkSession, tmp_path):
             "compact": lambda: Compaction(root, POLICIES).apply(spark),
         }
         for name, job in jobs.items():
-            with pytest.raises(ReadOnlyError, match="the file system is read-only") as caught:
+            with pytest.raises(ReadOnlyError, match="[Rr]ead-only") as caught:
                 job()
             assert str(path) in str(caught.value), name
-            assert "mounted for writing" in caught.value.help, name
+            assert "for writing" in caught.value.help, name
