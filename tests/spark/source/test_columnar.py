@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,17 +12,25 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from seglog import MessageStore
+from seglog.clock import VirtualClock
 from seglog.spark.columnar_jar import EXTENSIONS, JAR, SETTING, columnar_settings
-from seglog.spark.source.values.columns import COLUMNS, spark_name
+from seglog.spark.compact.compact import Compaction
+from seglog.spark.compact.policy import Policy
+from seglog.spark.source.read.read_plan import plan_pieces, read_piece
+from seglog.spark.source.values.columns import COLUMNS, named_columns, spark_name
 from seglog.spark.source.values.times import END_MS, FIRST_MS
+from seglog.spark.source.wanted.options import Options
+from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import COMPRESSED, INNER_BATCH, LOST_FLAG, PLACEHOLDER_FLAG
 from seglog.storage.format.record.sys_flag import TRANSACTION_PREPARED
 from tests.storage.kernels.test_gather import PIECES
 from tests.storage.kernels.test_message_columns import IDS, MANY, V4, V6
+from tests.support.local_runner import LocalRunner
 from tests.support.material.golden import extract, golden_names
 from tests.support.material.records import Record
 
@@ -29,6 +38,7 @@ on_spark = pytest.mark.spark
 MADE_IN_JAVA = [column for column in COLUMNS if column.name != "placeholder"]
 BUILD = Path(__file__).parents[3] / "tools" / "build-columnar"
 SEGMENT_BYTES = 1 << 20
+ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def schemas():
@@ -123,6 +133,76 @@ def test_rows_of_odd_records_are_those_of_python(spark: SparkSession, tmp_path):
     for schema in (*schemas(), no_hosts):
         found = check_same(spark, roots, schema, verify="false", failOnDataLoss="false")
         assert len(found) > 300
+
+
+def log_of(root, count, time_ms):
+    """Makes a store; those of other times have the same lengths, and differ in nothing else."""
+    with MessageStore.open(root, segment_size_bytes=SEGMENT_BYTES, clock=VirtualClock(time_ms)) as store:
+        for number in range(count):
+            store.put("T", b"%06d" % number, queue_id=0)
+    return root
+
+
+def taken(spark, frame):
+    """Returns how many rows of a frame the columnar reader has, which opens the log for them."""
+    jvm, new_array = spark._jvm, spark.sparkContext._gateway.new_array
+    kind = jvm.org.apache.spark.util.Utils.classForName("seglog.spark.LogRows", True, False)
+    maker = kind.getDeclaredConstructor(new_array(jvm.java.lang.Class, 0))
+    maker.setAccessible(True)
+    (take,) = [
+        one for one in kind.getDeclaredMethods() if one.getName() == "take" and one.getParameterCount() == 2
+    ]
+    take.setAccessible(True)
+    reading = jvm.java.nio.ByteBuffer.wrap(frame).order(jvm.java.nio.ByteOrder.nativeOrder())
+    reading.getInt()
+    given = new_array(jvm.java.lang.Object, 2)
+    given[0], given[1] = frame, reading
+    return take.invoke(maker.newInstance(new_array(jvm.java.lang.Object, 0)), given)
+
+
+@on_spark
+def test_a_file_that_was_exchanged_since_it_was_walked_is_noticed(spark: SparkSession, tmp_path):
+    """As where a restore or a compaction puts another store in its place: Java opens files by their names."""
+    root, other = log_of(tmp_path / "s", 200, 1000), log_of(tmp_path / "other", 200, 2000)
+    options = Options((str(root),))
+    (piece,) = plan_pieces(options)
+    (frames,) = read_piece(piece, options, options.selection, named_columns(["body"]), gives_frames=True)
+    frame = frames.column(0)[0].as_py()
+    assert taken(spark, frame) == 200
+    root.rename(tmp_path / "away")
+    with pytest.raises(Py4JJavaError, match="was taken away while it was read: read it again"):
+        taken(spark, frame)
+    other.rename(root)
+    with pytest.raises(Py4JJavaError, match="was changed while it was read: read it again"):
+        taken(spark, frame)
+
+
+@on_spark
+def test_a_compaction_under_a_query_is_noticed(spark: SparkSession, tmp_path):
+    """Tasks that have not begun find no files of the old log where they look for them."""
+    root = tmp_path / "s"
+    with MessageStore.open(root, segment_size_bytes=1 << 16, clock=VirtualClock(1)) as store:
+        for number in range(600):
+            store.put("T", b"%06d" % number * 300, queue_id=0, keys="k")
+    compacted = shutil.copytree(root, tmp_path / "c")
+    policies = {"T": Policy(compact=True)}
+    runner, clock = LocalRunner(RealFiles()), VirtualClock(1 << 40)
+    assert Compaction(compacted, policies, runner=runner, clock=clock).apply().is_done
+
+    def exchange(batches):
+        for batch in batches:
+            if root.exists() and not (tmp_path / "away").exists():
+                root.rename(tmp_path / "away")
+                compacted.rename(root)
+            yield batch
+
+    frame = spark.read.format("seglog").schema("body binary").load(str(root)).coalesce(1)
+    spark.conf.set(ARROW_ROWS, "20")
+    try:
+        with pytest.raises(PySparkException, match=r"found zeros, expected a record|was taken away"):
+            frame.mapInArrow(exchange, frame.schema).count()
+    finally:
+        spark.conf.unset(ARROW_ROWS)
 
 
 @on_spark

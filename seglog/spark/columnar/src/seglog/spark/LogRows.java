@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
@@ -26,6 +27,7 @@ final class LogRows {
             QUEUE = 36, SYS_FLAG = 40, ROW_BYTES = 44;
     /** Fields of a record up to its first address. */
     static final int MAGIC = 4, BODY_CRC = 8, FLAG = 16, BORN_TIMESTAMP = 40, BORN_HOST = 48;
+    private static final int OWN_OFFSET = 28, OWN_SYS_FLAG = 36;
     /** Fields behind the addresses, from the end of the head. */
     static final int RECONSUME_TIMES = -16, PREPARED = -12, BODY_BYTES = -4;
     private static final int MAGIC_V2 = 0xDAA320AB, BORN_V6 = 1 << 4, STORE_V6 = 1 << 5;
@@ -65,6 +67,8 @@ final class LogRows {
         if ((long) count * ROW_BYTES != reading.remaining() || count == 0)
             throw new IOException("a frame has " + reading.remaining() + " bytes for " + count + " rows");
         show(file, fileStart, physicalOffset(0), physicalOffset(count - 1) + size(count - 1));
+        demandSame(0);
+        demandSame(count - 1);
         return count;
     }
 
@@ -78,15 +82,32 @@ final class LogRows {
         if (!file.equals(path) || start < mapStart || end > mapEnd) {
             try (FileChannel channel = FileChannel.open(Path.of(file), StandardOpenOption.READ)) {
                 long size = Math.min(channel.size() - (start - fileStart), Math.max(MAP_BYTES, end - start));
+                if (size < end - start)
+                    throw changed(start);
                 map = channel.map(FileChannel.MapMode.READ_ONLY, start - fileStart, size);
                 path = file;
                 mapStart = start;
                 mapEnd = start + size;
+            } catch (NoSuchFileException error) {
+                throw new IllegalStateException(file + " was taken away while it was read: read it again", error);
             }
         }
         if (start < mapStart || end > mapEnd || start > end)
             throw changed(start);
         addressOfLog = ((DirectBuffer) map).address() - mapStart;
+    }
+
+    /**
+     * Demands that a record is the one that Python has proven. Python reads in the folder that it has opened, and
+     * the file of that name is of another log if a compaction or a restore has exchanged the folders since.
+     */
+    private void demandSame(int row) {
+        long at = record(row);
+        long time = at + BORN_HOST + hostBytes(sysFlag(row), BORN_V6);
+        if (time + TIME_BYTES > at + size(row) || bigInt(at) != size(row)
+                || bigLong(at + OWN_OFFSET) != physicalOffset(row) || bigInt(at + OWN_SYS_FLAG) != sysFlag(row)
+                || bigLong(time) != storeTimestamp(row))
+            throw changed(physicalOffset(row));
     }
 
     private static IllegalStateException changed(long phyOffset) {
