@@ -323,7 +323,10 @@ class _Restore:
             FullError: They do not.
         """
         around, needed = self.root.parent, self._needed(plan)
-        free_bytes = self.files.usage(around).available_bytes
+        try:
+            free_bytes = self.files.usage(around).available_bytes
+        except FileNotFoundError:  # the folder is made with the store
+            return
         if needed.certain_bytes > free_bytes:
             raise FullError(
                 f"{around}: {size_text(free_bytes)} are free, and until it is done this restore takes"
