@@ -93,7 +93,7 @@ def test_folders_that_cannot_be_written(spark: SparkSession, tmp_path):
             "compact": lambda: Compaction(root, POLICIES).apply(spark),
         }
         for name, job in jobs.items():
-            with pytest.raises(ReadOnlyError, match="[Rr]ead-only") as caught:
+            with pytest.raises(ReadOnlyError, match=r"[Rr]ead-only") as caught:
                 job()
             assert str(path) in str(caught.value), name
             assert "for writing" in caught.value.help, name

@@ -72,7 +72,7 @@ def test_times_beyond_the_years_of_python_are_null_and_rows_can_be_collected(
     (tmp_path / "commitlog" / f"{0:020}").write_bytes(log.ljust(1 << 16, b"\0"))
     spark.conf.set(SETTING, columnar)
     try:
-        frame = spark.read.format("seglog").option("columns", "bornTimestamp,queueOffset")
+        frame = spark.read.format("seglog").schema("bornTimestamp timestamp, queueOffset bigint")
         rows = sorted(frame.load(str(tmp_path)).collect(), key=lambda row: row["queueOffset"])
     finally:
         spark.conf.unset(SETTING)
