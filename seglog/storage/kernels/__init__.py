@@ -2,20 +2,28 @@
 
 Each has a Python kernel, which is complete and says what is right. Where the C extension ``_native`` was
 built, it takes the same loops over; the environment variable ``SEGLOG_KERNEL`` (``python`` or ``native``)
-forces one.
+forces one. An extension that was compiled for other modules than these is left alone.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from typing import Final, NoReturn
+import warnings
+from typing import Final
 
 from seglog.errors import InvalidArgumentError, MissingDependencyError
 
 VARIABLE: Final = "SEGLOG_KERNEL"
 NATIVE: Final = "native"
 PYTHON: Final = "python"
+
+INTERFACE: Final = "9d4f1f99"
+"""What the extension must have been compiled for. Written by `make docs`: the CRC-32 of ``_native.pyi`` and
+``layout.h``, which say what modules and extension ask of each other."""
+_COMPILE: Final = (
+    "compile them again: `make kernels` or `pip install -e .` in the sources, or install seglog again"
+)
 
 
 def choose_kernels(wanted: str) -> str:
@@ -26,7 +34,10 @@ def choose_kernels(wanted: str) -> str:
 
     Raises:
         InvalidArgumentError: There are no such kernels.
-        MissingDependencyError: The native ones are wanted and cannot be loaded.
+        MissingDependencyError: The native ones are wanted, and cannot be loaded or are of other sources.
+
+    Warns:
+        RuntimeWarning: There are native ones of other sources: the Python kernels serve.
     """
     if wanted not in ("", NATIVE, PYTHON):
         raise InvalidArgumentError(
@@ -43,18 +54,19 @@ def choose_kernels(wanted: str) -> str:
                 help=f"install seglog again where a C compiler is, or unset {VARIABLE}",
             ) from error
         return PYTHON
-    vars(native)["__getattr__"] = _refuse_older
-    return NATIVE
-
-
-def _refuse_older(name: str) -> NoReturn:
-    """Serves as ``__getattr__`` of the extension: for names that it was compiled without."""
-    # An AttributeError too, for hasattr, and for pickle, which looks for names in every module.
-    error = type(MissingDependencyError.__name__, (MissingDependencyError, AttributeError), {})
-    raise error(
-        f"the native kernels lack {name!r}: they were compiled from older sources than these",
-        help="compile them again: `pip install -e .` in the sources, or install seglog again",
+    found: str = getattr(native, "INTERFACE", "none, as of sources older than it")
+    if found == INTERFACE:
+        return NATIVE
+    problem = (
+        "the native kernels were compiled from other sources than these modules: their interface is"
+        f" {found}, expected {INTERFACE}"
     )
+    if wanted == NATIVE:
+        raise MissingDependencyError(f"{VARIABLE} is {NATIVE}, but {problem}", help=_COMPILE)
+    warnings.warn(
+        f"{problem}; the Python kernels serve, which are slower; {_COMPILE}", RuntimeWarning, stacklevel=2
+    )
+    return PYTHON
 
 
 KERNELS: Final = choose_kernels(os.environ.get(VARIABLE, ""))

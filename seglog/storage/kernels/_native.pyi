@@ -18,6 +18,9 @@ _D = TypeVar("_D")
 _C = TypeVar("_C")
 _F = TypeVar("_F", bound=ReadResult | PythonReadResult)
 
+INTERFACE: str
+"""What it was compiled for: ``seglog.storage.kernels.INTERFACE`` of its sources."""
+
 CRC32_WAY: str
 """How checksums of messages of some length are computed: ``multiply`` (carry-less) or ``table``."""
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import zlib
+from pathlib import Path
 
 import pytest
 
+import seglog.storage.kernels
 from seglog.errors import InvalidArgumentError, MissingDependencyError
-from seglog.storage.kernels import NATIVE, PYTHON, choose_kernels
+from seglog.storage.kernels import INTERFACE, NATIVE, PYTHON, VARIABLE, choose_kernels
 from tests.support.machine.kernels import BOTH, native
 
 
@@ -37,29 +41,64 @@ def test_native_kernels_that_are_asked_for_and_missing_are_an_error():
     assert "C compiler" in raised.value.help
 
 
-def test_an_extension_older_than_its_sources_says_so(tmp_path):
-    """The extension is as if it had been compiled before ``walk`` was written, for a process of its own."""
-    native()
+@pytest.fixture
+def older(tmp_path):
+    """Returns a folder with a copy of the package, whose extension was compiled for another interface."""
+    package = Path(seglog.storage.kernels.__path__[0]).parents[1]
+    shutil.copytree(package, tmp_path / "seglog", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    made = Path(str(native().__file__))
+    image = made.read_bytes()
+    assert image.count(INTERFACE.encode()) == 1
+    target = tmp_path / made.relative_to(package.parent)
+    target.write_bytes(image.replace(INTERFACE.encode(), b"0ld0ld00"))
+    return tmp_path
+
+
+def opened_store(folder, kernels):
+    """Runs a process that opens a store, and returns how it ended."""
     code = (
-        "import importlib, seglog.errors\n"
-        "from seglog.storage.kernels import _native\n"
-        "del _native.walk\n"
-        "try:\n"
-        "    importlib.import_module('seglog.storage.kernels.walk')\n"
-        "except seglog.errors.MissingDependencyError as error:\n"
-        "    print(error, error.help, hasattr(_native, 'walk'))"
+        "import seglog\n"
+        "from seglog.storage.kernels import KERNELS\n"
+        "with seglog.MessageStore.open('store') as store:\n"
+        "    print(KERNELS, store.put('T', b'body').queue_offset)"
     )
-    done = subprocess.run(
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    return subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | {"SEGLOG_KERNEL": NATIVE},
-        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(folder)} | ({VARIABLE: kernels} if kernels else {}),
+        cwd=folder,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    assert "lack 'walk'" in done.stdout
-    assert "`pip install -e .`" in done.stdout
-    assert done.stdout.endswith("False\n")
+
+
+def test_for_an_extension_of_other_sources_the_python_kernels_serve_with_one_warning(older):
+    done = opened_store(older, "")
+    assert (done.stdout, done.returncode) == ("python 0\n", 0)
+    said = [line for line in done.stderr.splitlines() if "Warning" in line]
+    assert len(said) == 1
+    assert f"their interface is 0ld0ld00, expected {INTERFACE}" in said[0]
+    assert "the Python kernels serve, which are slower; compile them again: `make kernels`" in said[0]
+    assert "Traceback" not in done.stderr
+
+
+def test_an_extension_of_other_sources_that_is_asked_for_is_an_error(older):
+    done = opened_store(older, NATIVE)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert lines[-2].startswith(f"seglog.errors.MissingDependencyError: {VARIABLE} is native, but the native")
+    assert lines[-1].startswith("help: compile them again: `make kernels` or `pip install -e .`")
+
+
+def test_the_number_of_the_interface_follows_the_stub_and_the_layouts():
+    """A change of either has `make docs` write another number, and kernels have to be compiled for it."""
+    package = Path(seglog.storage.kernels.__path__[0])
+    layout, line = (package / "layout.h").read_text().split("\n#define SEGLOG_INTERFACE ")
+    said = (package / "_native.pyi").read_text() + layout
+    assert f"{zlib.crc32(said.encode()):08x}" == INTERFACE, "run: make docs kernels"
+    assert line == f'"{INTERFACE}"\n'
+    assert native().INTERFACE == INTERFACE, "run: make kernels"
 
 
 def test_unknown_kernels_are_an_error():

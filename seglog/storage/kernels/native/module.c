@@ -296,6 +296,8 @@ static int prepare(PyObject *module)
     for (size_t i = 0; i < sizeof add_types / sizeof add_types[0]; i++)
         if (add_types[i](module) < 0)
             return -1;
+    if (PyModule_AddStringConstant(module, "INTERFACE", SEGLOG_INTERFACE) < 0)
+        return -1;
     return PyModule_AddStringConstant(module, "CRC32_WAY", crc32_multiplies() ? "multiply" : "table");
 }
 
