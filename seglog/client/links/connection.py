@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -45,6 +46,8 @@ SILENT_MS: Final = 3_000
 """Where a request waits in vain, and nothing has come for so long, nothing is expected any more."""
 STALL_MS: Final = 10_000
 """How long the other end may read nothing of what waits for it."""
+FEW_ASKED: Final = 8
+"""As long as no more wait for answers, a thread that asks writes to the socket itself."""
 FLUSH_MS: Final = 1_000
 """How long a connection that is closed may take to write what waits."""
 _HIGH_WATER_BYTES: Final = 1 << 20
@@ -99,6 +102,7 @@ class Connection(asyncio.Protocol):
         self._serving = Serving(home.clock, self._codec, self._outbox.put, owner.on_notice, owner.on_request)
         self._dialing: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None
         self._why_over: str | None = None
         self._is_retired = False
         self._pauses = 0
@@ -125,7 +129,7 @@ class Connection(asyncio.Protocol):
             return one
         if not is_again:
             self._first_asked[one.opaque] = request, self._home.clock.monotonic_ms() + timeout_ms
-        self._outbox.put(pieces)
+        self._outbox.put(pieces, is_alone=len(self._asks) <= FEW_ASKED and not self._home.is_here())
         one.then(partial(self._ask_is_over, one.opaque))
         return one
 
@@ -191,7 +195,7 @@ class Connection(asyncio.Protocol):
         self.is_made = True
         self._heard_ms = self._home.clock.monotonic_ms()
         self._owner.is_made(self)
-        self._outbox.open(transport.write)
+        self._open(transport)
 
     @override
     def data_received(self, data: bytes) -> None:
@@ -215,7 +219,7 @@ class Connection(asyncio.Protocol):
         """Sends what waits."""
         self._pauses += 1
         if self._transport is not None and self._why_over is None:
-            self._outbox.open(self._transport.write)
+            self._open(self._transport)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -227,10 +231,23 @@ class Connection(asyncio.Protocol):
         self._outbox.drop()
         self.gone.resolve(None)
 
+    def _open(self, transport: asyncio.Transport) -> None:
+        self._outbox.open(transport.write, self._write_now, transport.get_write_buffer_size)
+
+    def _write_now(self, data: bytes) -> int:
+        """Writes what the socket takes; the loop finds out by itself where the connection has broken."""
+        if self._socket is None:
+            return 0
+        try:
+            return self._socket.send(data)
+        except OSError:
+            return 0
+
     async def _dial(self) -> None:
         loop, limit_s = self._home.loop, CONNECT_MS / 1000
         try:
             one = await dial(loop, self.address, limit_s, self._home.sockets.add)
+            self._socket = one
             await loop.create_connection(lambda: self, sock=one)
         except (OSError, SeglogError, UnicodeError) as error:
             why = f"{self.address} cannot be connected to: {_reason(error)}"

@@ -1,4 +1,7 @@
-"""Bytes that any thread has for one connection, written by its home: a burst is one wake-up and one write."""
+"""Bytes that any thread has for one connection, written by its home: a burst is one wake-up and one write.
+
+A thread that is alone writes itself: to wake the home, which would do nothing else, costs more than that.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,10 @@ from typing import Final
 
 MOST_BYTES: Final = 32 << 20
 """So much may wait to be written; beyond it nothing more is taken. That is two frames of the largest size."""
+
+
+def _nothing() -> int:
+    return 0
 
 
 class Outbox:
@@ -23,16 +30,31 @@ class Outbox:
         self._pieces: list[bytes | memoryview] = []
         self._waiting_bytes = 0
         self._write: Callable[[bytes], None] | None = None
+        self._write_now: Callable[[bytes], int] | None = None
+        self._left_bytes: Callable[[], int] = _nothing
+        self._is_clear = False
 
     @property
     def is_full(self) -> bool:
         """Whether so much waits that nothing more is taken."""
         return self._waiting_bytes >= MOST_BYTES
 
-    def put(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Has bytes written, behind those of earlier calls."""
+    def put(self, pieces: Iterable[bytes | memoryview], *, is_alone: bool = False) -> None:
+        """Has bytes written, behind those of earlier calls.
+
+        Args:
+            pieces: The bytes.
+            is_alone: Whether the calling thread, which is not the home, may write them if nothing is before
+                them: no others are to come soon that could go along.
+        """
         with self._lock:
             is_posted = bool(self._pieces)
+            if is_alone and self._is_clear and not is_posted and self._write_now is not None:
+                whole = b"".join(pieces)
+                taken_bytes = self._write_now(whole)
+                if taken_bytes == len(whole):
+                    return
+                pieces = [memoryview(whole)[taken_bytes:]]
             for piece in pieces:
                 self._pieces.append(piece)
                 self._waiting_bytes += len(piece)
@@ -40,16 +62,28 @@ class Outbox:
         if is_open and not is_posted:
             self._post(self.flush)
 
-    def open(self, write: Callable[[bytes], None]) -> None:
-        """Has what waits written, and all that comes, until it is paused; called by the home."""
+    def open(
+        self,
+        write: Callable[[bytes], None],
+        write_now: Callable[[bytes], int] | None = None,
+        left_bytes: Callable[[], int] = _nothing,
+    ) -> None:
+        """Has what waits written, and all that comes, until it is paused; called by the home.
+
+        Args:
+            write: Writes, or keeps what cannot be written yet; called by the home.
+            write_now: Writes as much as can be, by any thread, and returns how much that was.
+            left_bytes: Returns how much of what was written is kept; called by the home.
+        """
         with self._lock:
-            self._write = write
+            self._write, self._write_now, self._left_bytes = write, write_now, left_bytes
+            self._is_clear = not left_bytes()
         self.flush()
 
     def pause(self) -> None:
         """Keeps what comes."""
         with self._lock:
-            self._write = None
+            self._write = self._write_now = None
 
     def flush(self) -> None:
         """Writes what waits, unless it is paused; called by the home."""
@@ -59,11 +93,14 @@ class Outbox:
                 return
             pieces, self._pieces = self._pieces, []
             self._waiting_bytes = 0
+            self._is_clear = False  # until these are written none may go past them
         write(b"".join(pieces))
+        with self._lock:
+            self._is_clear = not self._left_bytes()
 
     def drop(self) -> None:
         """Forgets what waits: the connection has ended."""
         with self._lock:
-            self._write = None
+            self._write = self._write_now = None
             self._pieces = []
             self._waiting_bytes = 0

@@ -24,6 +24,9 @@ MAX_DEPTH: Final = 32
 
 _END_I32: Final = 1 << 31
 _WHOLE: Final = re.compile(r"-?[0-9]{1,11}")
+_SURE_DIGITS: Final = 10
+"""A number of fewer digits fits into 32 bits."""
+_ONLY_TEXT: Final = {str}
 
 
 def decode_json_header(header: bytes, body: bytes | memoryview, limits: Limits) -> Frame:
@@ -50,7 +53,8 @@ def decode_json_header(header: bytes, body: bytes | memoryview, limits: Limits) 
             raise FrameError(f"extFields of a header are {type(ext).__name__}, not an object")
         if len(ext) > limits.ext_fields:
             raise FrameError(f"a header has {len(ext)} fields, at most {limits.ext_fields}")
-        ext = {name: _as_text(value) for name, value in ext.items() if value is not None}
+        if set(map(type, ext.values())) != _ONLY_TEXT:
+            ext = {name: _as_text(value) for name, value in ext.items() if value is not None}
     remark = fields.get("remark")
     return Frame(
         _number(fields, "code"),
@@ -82,7 +86,12 @@ def _number(fields: Mapping[str, Any], name: str) -> int:
     found = fields.get(name)
     if found is None:
         return 0
-    number = int(found) if isinstance(found, str) and _WHOLE.fullmatch(found) else _END_I32
+    if not isinstance(found, str):
+        number = _END_I32
+    elif len(found) < _SURE_DIGITS and found.isascii() and found.isdigit():
+        return int(found)
+    else:
+        number = int(found) if _WHOLE.fullmatch(found) else _END_I32
     if not -_END_I32 <= number < _END_I32:
         raise FrameError(f"{name} of a header is {str(found)[:40]!r}, not a whole number of 32 bits")
     return number

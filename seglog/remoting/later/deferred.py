@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Generator
+from threading import TIMEOUT_MAX
 from typing import Any, Final, Generic, TypeVar
 
 from seglog.errors import InvalidArgumentError
@@ -129,10 +130,11 @@ class Deferred(Generic[R]):
         if not self._is_done:
             if _is_loop_here():
                 raise InvalidArgumentError("a loop's thread would wait for itself", help="await it instead")
-            over = threading.Event()
-            follower = _setter(over)
+            over = threading.Lock()  # an Event is three objects more, and is made for each send
+            over.acquire()
+            follower = _releaser(over)
             self.then(follower)
-            if not over.wait(timeout_s):
+            if not over.acquire(timeout=-1 if timeout_s is None else min(max(timeout_s, 0), TIMEOUT_MAX)):
                 self._unfollow(follower)
                 raise TimeoutError(f"no result within {timeout_s} s")
         return self.result()
@@ -188,8 +190,8 @@ class Deferred(Generic[R]):
             self._make = None  # last: who finds none takes what was made
 
 
-def _setter(event: threading.Event) -> Callable[[object], None]:
-    return lambda _: event.set()
+def _releaser(lock: threading.Lock) -> Callable[[object], None]:
+    return lambda _: lock.release()
 
 
 def _is_loop_here() -> bool:

@@ -62,6 +62,29 @@ def test_a_thousand_asks_in_a_burst_are_few_writes_and_one_wake_up(link_to, monk
         assert len(writes) == 1
 
 
+def test_a_request_of_a_thread_that_is_alone_is_written_while_the_home_is_busy(link_to):
+    received = threading.Event()
+
+    def serve(one, number):
+        codec = Codec()
+        while data := one.recv(1 << 20):
+            for event in asked_with(codec, data):
+                if event.request.body == b"alone":
+                    received.set()
+                one.sendall(b"".join(codec.answer(event, echo(event.request))))
+
+    with Server(serve) as server:
+        link = link_to(server.address)
+        assert link.invoke(ASK).code is ResponseCode.SUCCESS
+        stopped, go = threading.Event(), threading.Event()
+        thread_home().post(lambda: (stopped.set(), go.wait(patience_s(5))))
+        stopped.wait()
+        asked = link.ask(Request(9_999, body=b"alone"))
+        assert received.wait(patience_s(3))
+        go.set()
+        assert bytes(asked.wait(patience_s(10)).body) == b"alone"
+
+
 def test_an_address_that_refuses_is_an_error_that_can_be_tried_again_and_then_left_alone(link_to, events):
     address = f"127.0.0.1:{closed_port()}"
     link = link_to(address)
