@@ -20,8 +20,8 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from typing_extensions import override
 
 from seglog.arguments import as_doing, as_flag, as_int, as_kind
 from seglog.broker.access import Before, as_before
@@ -51,6 +51,7 @@ from seglog.broker.tasks.client_scan import ClientScan
 from seglog.broker.tasks.notifying import Notifying
 from seglog.broker.tasks.saving import Saving
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
+from seglog.closing import Closing
 from seglog.errors import SeglogError
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
@@ -70,7 +71,7 @@ def _at_once(begin: Callable[[], None]) -> None:
     begin()
 
 
-class Broker:
+class Broker(Closing):
     """A broker over one store, made by :meth:`open`; close it, or use it in a ``with`` statement.
 
     Attributes:
@@ -218,14 +219,6 @@ class Broker:
             if not is_open:
                 store.close()
         return broker
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def path(self) -> Path:
@@ -400,6 +393,7 @@ class Broker:
         else:
             self._state.lock_record.draw(self._clock.now_ms())
 
+    @override
     def close(self) -> None:
         """Ends held pulls, saves the tables and closes the store; a second call does nothing."""
         with self._closing:

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
+from seglog.closing import Closing
 from seglog.errors import CorruptError
 from seglog.storage.files.files import Files, OpenFile, read_part
 from seglog.storage.format.names import COMMIT_LOG, OURS
@@ -58,7 +59,7 @@ class Kept:
     data: bytes
 
 
-class Attic:
+class Attic(Closing):
     """What one opening or one round of a repair keeps; nothing is written before the first byte is kept.
 
     Args:
@@ -73,16 +74,6 @@ class Attic:
         self._handle: OpenFile | None = None
         self._end = 0
         self._is_synced = True
-
-    def __enter__(self) -> Self:
-        """Returns itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the file."""
-        self.close()
 
     def keep(self, name: str, position_bytes: int, data: bytes | memoryview) -> None:
         """Keeps bytes of a file; they are on the disk after :meth:`sync`.
@@ -140,6 +131,7 @@ class Attic:
             self._files.sync_dir(self._root / ATTIC)
             self._is_synced = True
 
+    @override
     def close(self) -> None:
         """Closes the file."""
         if self._handle is not None:
