@@ -141,7 +141,7 @@ class FullError(StoreError):
 
     exit_code = 17
     response_code = _SERVICE_NOT_AVAILABLE
-    help = "free space on the file system of the store, then send again"
+    help = "free space on the file system of this path, then try again"
 
 
 class ReadOnlyError(StoreError):

@@ -18,6 +18,7 @@ from seglog.cli.ui.options import CommandFunction
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A drive of Windows has one letter."""
+_MAGIC: Final = re.compile(r"[*?\[{]")
 
 
 class LocalFolder(click.Path):
@@ -58,8 +59,20 @@ store = click.argument("path", metavar="STORE", type=LocalFolder())
 archive = click.argument("folder", metavar="ARCHIVE", type=LocalFolder())
 """Hands ``folder``, that of an archive, to the command."""
 
-readable_stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=click.Path())
-"""Hands ``paths``, one store or more by path or address, to a command that only reads."""
+
+def _expanded(_ctx: click.Context, _param: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Replaces globs by what they mean: no shell does that for addresses, or for what is quoted."""
+    if not any(_MAGIC.search(path) for path in paths):
+        return paths
+    from seglog.spark.source.wanted.paths import expand_paths  # pyarrow, which help does without
+
+    return expand_paths(paths)
+
+
+readable_stores = click.argument(
+    "paths", metavar="STORE...", nargs=-1, required=True, type=click.Path(), callback=_expanded
+)
+"""Hands ``paths``, one store or more by path or address, to a command that only reads; with globs."""
 
 
 @dataclass(frozen=True, slots=True)

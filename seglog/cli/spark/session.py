@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from seglog.cli.spark.interrupts import PlainInterrupts
 from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
 from seglog.errors import SeglogError
@@ -32,6 +33,7 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
         MissingDependencyError: PySpark or Java is missing.
         SeglogError: A task, or Spark, could not do it.
     """
+    interrupts = PlainInterrupts()
     with (
         # Spark's own place for tables would be a folder of where the user is.
         TemporaryDirectory(prefix="seglog-spark-") as tables,
@@ -42,6 +44,7 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
             {_TABLES: Path(tables).as_uri()} | cluster.settings,
             _log_bytes(stores),
         ) as session,
+        interrupts,
         render.progress(step, unit="tasks") as tell,
         watch_tasks(session, tell),
         plain_errors(),
