@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from seglog import MessageStore
 from seglog.cli.main import commands
+from tests.support.machine.patience import patience_s
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.golden import extract
 
@@ -47,6 +50,39 @@ def test_an_answer_without_messages_that_are_lost_says_so(ask, tmp_path):
 def test_an_answer_of_whole_stores_ends_with_0(ask, tmp_path):
     ran = ask(extract("roll", tmp_path), COUNT, "--json")
     assert (ran.exit_code, ran.stderr, json.loads(ran.stdout)) == (0, "", {"n": 400})
+
+
+def test_globs_mean_the_same_stores_for_the_answer_and_for_what_it_is_without(ask, tmp_path):
+    for name in ("a", "b", "other"):
+        with MessageStore.open(tmp_path / name) as store:
+            store.put("T", b"x")
+    ran = ask(tmp_path / "?", COUNT, "--json")
+    assert (ran.exit_code, ran.stderr, json.loads(ran.stdout)) == (0, "", {"n": 2})
+    audit = CliRunner().invoke(commands, ["spark", "audit", f"{tmp_path}/{{a,b}}", "--json"])
+    assert (audit.exit_code, audit.stdout.count('"kind":"audit"')) == (0, 2)
+    gone = ask(tmp_path / "c*", COUNT)
+    assert (gone.exit_code, gone.stdout) == (13, "")
+    assert "globs are" in gone.stderr
+
+
+def test_ctrl_c_ends_a_question_quietly_with_130(tmp_path):
+    with MessageStore.open(tmp_path / "s") as store:
+        store.put("T", b"x")
+    logged = {"enabled": "true", "dir": tmp_path.as_uri(), "compress": "false", "rolling.enabled": "false"}
+    places = [word for name, value in logged.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
+    question = "SELECT sum(sqrt(id)) FROM range(1000000000000)"
+    command = [sys.executable, "-m", "seglog.cli.main", "spark", "sql", tmp_path / "s", question]
+    with subprocess.Popen(
+        [*command, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as asking:
+        limit = time.monotonic() + patience_s(90)
+        while not any("JobStart" in log.read_text() for log in tmp_path.glob("*.inprogress")):
+            assert asking.poll() is None
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        os.killpg(asking.pid, signal.SIGINT)  # as a terminal does
+        said = asking.communicate(timeout=patience_s(60))
+    assert (asking.returncode, said) == (130, (b"", b""))
 
 
 def test_all_stores_that_are_not_there_are_named(ask, tmp_path):
