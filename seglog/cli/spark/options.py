@@ -64,7 +64,7 @@ def _expanded(_ctx: click.Context, _param: click.Parameter, paths: tuple[str, ..
     """Replaces globs by what they mean: no shell does that for addresses, or for what is quoted."""
     if not any(_MAGIC.search(path) for path in paths):
         return paths
-    from seglog.spark.source.wanted.paths import expand_paths  # pyarrow, which help does without
+    from seglog.spark.source.wanted import expand_paths  # pyarrow, which help does without
 
     return expand_paths(paths)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seglog.spark.reconcile.outcome import Outcome
 from seglog.spark.reconcile.queue_verdicts import QueueVerdict
 from seglog.spark.reconcile.verdicts import (
     AHEAD,
@@ -19,8 +18,10 @@ from seglog.spark.reconcile.verdicts import (
     QUEUE_FINDINGS,
     STALLED,
 )
-from seglog.spark.remote_files import is_address
 from seglog.storage.format.system_names import needs_no_registration
+
+if TYPE_CHECKING:
+    from seglog.spark.reconcile.outcome import Outcome
 
 COPY: Final = "COPY"
 """Stands for a copy on a file system of a store that is at an address."""
@@ -112,4 +113,6 @@ def _all(stores: Sequence[str]) -> str:
 
 
 def _typed(store: str) -> str:
+    from seglog.spark.remote_files import is_address  # pyarrow, which the help of the command does without
+
     return COPY if is_address(store) else shlex.quote(store)

@@ -1,1 +1,14 @@
 """What is wanted: the options of the source, and the messages that they and pushed filters select."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from seglog.spark.source.wanted.paths import expand_paths
+
+__all__ = ["expand_paths"]
+
+__getattr__ = lazy_exports(__name__, {"expand_paths": "paths"})
