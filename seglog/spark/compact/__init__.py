@@ -17,8 +17,8 @@ queue unit without one (size 0, or a gap) ends the queue for RocketMQ or shifts 
 a queue is rebuilt from the log. So a dropped message becomes a placeholder: the same topic, queue, offset,
 times and hosts, no body, no key, and ``SEGLOG_COMPACTED=1`` as its only property, or none where the record
 was too short. Consumers that asked for tags never see it (no tag); others get an empty message. In front of
-the first kept message nothing is left: the queue's minimum rises, which RocketMQ knows from its retention. The
-last slot of a queue always stays, so that no offset is given twice, even if all queues are rebuilt.
+the first kept message nothing is left: the queue's minimum rises, which RocketMQ knows from its retention.
+The last slot of a queue always stays, so that no offset is given twice, even if all queues are rebuilt.
 
 *Topics with* ``cleanup.policy=COMPACTION`` are read from ``compaction/`` only: that is written anew, without
 placeholders. Their records in the log are dropped alike.
