@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +21,7 @@ from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES, on_a_roomy_di
 from tests.support.connections import ServedEnd
 
 LOOPBACK: Final = "127.0.0.1"
+_RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Server:
@@ -91,20 +94,23 @@ class BrokerServer(Server):
         path: Its store.
         port: Where it listens; 0 for one that is free.
         config: Its settings; the address is that of the port.
+        advertised: The address that routes name instead.
 
     Attributes:
         broker: The broker.
         ends: Its ends of the connections.
     """
 
-    def __init__(self, path: Path, port: int = 0, config: BrokerConfig | None = None) -> None:
+    def __init__(
+        self, path: Path, port: int = 0, config: BrokerConfig | None = None, advertised: str | None = None
+    ) -> None:
         self.ends: list[ServedEnd] = []
         self._is_open = threading.Event()
         super().__init__(self._serve_broker, port=port)
         base = on_a_roomy_disk(config or BrokerConfig())
         self.broker = Broker.open(
             path,
-            config=replace(base, address=self.address),
+            config=replace(base, address=advertised or self.address),
             segment_size_bytes=SEGMENT_BYTES,
             queue_file_size_bytes=QUEUE_FILE_BYTES,
             files=RoomyFiles(path),
@@ -122,3 +128,71 @@ class BrokerServer(Server):
         end = ServedEnd(one, self.broker, f"connection {number}", is_later=True)
         self.ends.append(end)
         end.join()
+
+
+class CuttingProxy(Server):
+    """Passes bytes on, both ways, until a connection has had its share; then it is cut.
+
+    Args:
+        to_port: Where it leads, on the loopback device; nothing need be there.
+        chance: Chooses shares, and whether a cut is a FIN or a RST.
+        mean_bytes: Of a share; each is anything from 1 byte on, and many are much smaller.
+
+    Attributes:
+        is_calm: Whether nothing is cut any more.
+        cuts: How many connections were.
+    """
+
+    def __init__(self, to_port: int, chance: random.Random, mean_bytes: int) -> None:
+        self.is_calm = False
+        self.cuts = 0
+        self._to_port = to_port
+        self._chance = chance
+        self._mean_bytes = mean_bytes
+        super().__init__(self._pass_on)
+
+    def _pass_on(self, one: socket.socket, _number: int) -> None:
+        share = _Share(1 + int(self._chance.expovariate(1 / self._mean_bytes)))
+        is_reset = self._chance.random() < 0.5
+        try:
+            there = socket.create_connection((LOOPBACK, self._to_port))
+        except OSError:
+            return  # the broker is not there now: who has connected is hung up on
+        with there:
+            back = threading.Thread(target=self._pump, args=(there, one, share))
+            back.start()
+            self._pump(one, there, share)
+            back.join()
+            if is_reset and not share.left_bytes:
+                with suppress(OSError):
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+    def _pump(self, source: socket.socket, sink: socket.socket, share: _Share) -> None:
+        with suppress(OSError):  # either end is gone
+            while data := source.recv(1 << 16):
+                if self.is_calm:
+                    sink.sendall(data)
+                    continue
+                passed = share.take(data)
+                sink.sendall(passed)
+                if len(passed) < len(data):
+                    self.cuts += 1
+                    break
+        for end in (source, sink):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+class _Share:
+    """What one connection may still pass on, both ways together."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.left_bytes = size_bytes
+        self._lock = threading.Lock()
+
+    def take(self, data: bytes) -> bytes:
+        """Returns as much of some bytes as is left to it."""
+        with self._lock:
+            passed = data[: self.left_bytes]
+            self.left_bytes -= len(passed)
+            return passed
