@@ -13,7 +13,7 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
 from seglog.errors import SeglogError
 from seglog.spark.progress import watch_tasks
-from seglog.spark.session import Session, is_submitted, plain_errors, require_spark, session_for
+from seglog.spark.session import Session, is_submitted, require_spark, session_for
 from seglog.spark.task_errors import plain_errors
 from seglog.storage.format.names import COMMIT_LOG
 
