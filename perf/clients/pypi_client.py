@@ -11,6 +11,7 @@ import time
 from typing import Any, Final
 
 from rocketmq.client import Message, Producer, PushConsumer, SendStatus
+from rocketmq.exceptions import ProducerSendSyncFailed
 from typing_extensions import override
 
 from perf.clients.seen import Seen
@@ -45,7 +46,14 @@ class _Sends:
         return message
 
     def _send(self, number: int) -> None:
-        sent = self._producer.send_sync(self._message(number))
+        while True:
+            try:
+                sent = self._producer.send_sync(self._message(number))
+                break
+            except ProducerSendSyncFailed as error:
+                # Of threads that look at the routes at the same time one is told so; nothing was sent.
+                if "No route info" not in str(error):
+                    raise
         if sent.status is not SendStatus.OK:
             raise SanityError(f"message {number} was answered with {sent.status.name}")
 
