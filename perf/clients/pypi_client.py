@@ -46,16 +46,18 @@ class _Sends:
         return message
 
     def _send(self, number: int) -> None:
+        sent = self._stored(number)
+        if sent.status is not SendStatus.OK:
+            raise SanityError(f"message {number} was answered with {sent.status.name}")
+
+    def _stored(self, number: int) -> Any:  # noqa: ANN401 - as above
         while True:
             try:
-                sent = self._producer.send_sync(self._message(number))
-                break
+                return self._producer.send_sync(self._message(number))
             except ProducerSendSyncFailed as error:
                 # Of threads that look at the routes at the same time one is told so; nothing was sent.
                 if "No route info" not in str(error):
                     raise
-        if sent.status is not SendStatus.OK:
-            raise SanityError(f"message {number} was answered with {sent.status.name}")
 
     def check(self) -> None:
         """Each send was answered; what is stored is counted at the broker."""
