@@ -15,15 +15,19 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import Producer
-from seglog.remoting.codes import RequestCode
+from seglog.remoting.admin_headers import TopicHeader
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request
 from seglog.remoting.subscription import Subscription
 from seglog.remoting.topics import PERM_WRITE
-from seglog.storage.format.record import INNER_BATCH
+from seglog.storage.format.record import INNER_BATCH, decode_message_id
 from tests.support.brokers import open_broker
 from tests.support.consumers import NewConsumer, Send
 from tests.support.material.golden import extract
 from tests.support.recording import recording
 
+BODY_LENGTH_AT = 84
+"""In a record whose hosts are IPv4 ones."""
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
 
@@ -36,6 +40,42 @@ def test_finding_6_a_topic_that_cannot_be_read_starves_none(broker: Broker, send
     with kind(broker, "g", {"a": "*", "b": "*", "c": "*", "gone": "*"}, seen.append) as consumer:
         consumer.run_until_idle()
         assert sorted(message.topic for message in seen) == ["b", "c"]
+
+
+@BOTH
+def test_finding_6_damaged_deleted_and_forbidden_topics_do_not_delay_a_healthy_one(
+    tmp_path, clock: VirtualClock, kind
+):
+    topics = ("damaged", "deleted", "forbidden", "healthy")
+    moments = []
+
+    def listener(message):
+        if message.topic == "healthy":
+            moments.append(clock.now_ms() - message.store_timestamp_ms)
+
+    with open_broker(tmp_path, clock) as broker, Producer(broker) as producer:
+        places = [producer.send(topic, b"x" * 40, queue_id=0).offset_message_id for topic in topics * 3]
+        _host, at = decode_message_id(places[0])
+        for path in (tmp_path / "commitlog").iterdir():
+            with path.open("r+b") as file:
+                file.seek(at + BODY_LENGTH_AT)
+                file.write(b"\x7f\xff\xff\xff")
+        broker.topics.put(TopicConfig("forbidden", 4, 4, PERM_WRITE))
+        with kind(broker, "g", dict.fromkeys(topics, "*"), listener) as consumer:
+            consumer.start()
+            broker.advance(0)
+            assert len(moments) == 3
+            delete = Request(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("deleted"))
+            assert broker.dispatch(delete).code is ResponseCode.SUCCESS
+            moments.clear()
+            for _ in range(30):
+                broker.advance("7s")
+                producer.send("healthy", b"x", queue_id=0)
+                broker.advance(0)
+            assert moments == [0] * 30, "each comes when it is sent"
+            assert consumer.counts.delivered == 36, (
+                "those before the deletion as well, and none of the damaged"
+            )
 
 
 @BOTH

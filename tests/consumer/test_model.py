@@ -11,24 +11,41 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from typing_extensions import override
 
+from seglog.broker.tables.topics import TopicConfig
 from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
+from seglog.remoting.topics import PERM_READ, PERM_WRITE
 from tests.support.brokers import open_broker
 from tests.support.recording import RecordingLink
 
 QUEUES = 2
 
 
+class JumpingClock(VirtualClock):
+    """A virtual clock whose wall clock people set, forward and back; the other one goes on."""
+
+    def __init__(self):
+        super().__init__()
+        self.set_by_ms = 0
+
+    @override
+    def now_ms(self):
+        return super().now_ms() + self.set_by_ms
+
+
 class GroupMachine(RuleBasedStateMachine):
-    """A group of consumers that join, crash, leave, fail and are cut off, on one virtual clock."""
+    """A group of consumers that join, crash, leave, fail and are cut off, on one clock, which may be set.
+
+    Their topic may lose its permission to be read for a while.
+    """
 
     def __init__(self):
         super().__init__()
         self.path = Path(tempfile.mkdtemp(prefix="seglog-group-"))
-        self.clock = VirtualClock()
+        self.clock = JumpingClock()
         self.broker = open_broker(self.path, self.clock)
         self.producer = Producer(LocalLink(self.broker), new_topic_queue_nums=QUEUES)
         self.consumers: dict[str, tuple[OrderlyConsumer, RecordingLink]] = {}
@@ -89,6 +106,15 @@ class GroupMachine(RuleBasedStateMachine):
     def fail(self):
         self.fails_next = True
 
+    @rule(by_ms=st.sampled_from([-3_600_000, -1_000, 1_000, 3_600_000]))
+    def set_the_clock(self, by_ms):
+        self.clock.set_by_ms += by_ms
+
+    @precondition(lambda self: self.broker.topics.get("T"))
+    @rule(perm=st.sampled_from([PERM_WRITE, PERM_READ | PERM_WRITE]))
+    def change_the_route(self, perm):
+        self.broker.topics.put(TopicConfig("T", QUEUES, QUEUES, perm))
+
     @rule(by_ms=st.sampled_from([0, 1, 500, 1_000, 20_000, 30_001, 60_001]))
     def advance(self, by_ms):
         self.broker.advance(by_ms)
@@ -102,6 +128,8 @@ class GroupMachine(RuleBasedStateMachine):
         try:
             for _consumer, link in self.consumers.values():
                 link.close()
+            if self.broker.topics.get("T"):
+                self.change_the_route(PERM_READ | PERM_WRITE)
             last = OrderlyConsumer(LocalLink(self.broker, "last"), "g", "T", self.listener)
             last.start()
             self.broker.advance(65_000)
