@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from typing_extensions import override
 
@@ -33,7 +34,12 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import check_group
 from seglog.storage.writes import NewMessage
 
+if TYPE_CHECKING:
+    from asyncio import Semaphore
+
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+MOST_SENT: Final = 512
+"""Sends of one ``AsyncProducer`` that are on their way at a time; a connection takes 1,024 requests."""
 
 
 class ProducerParts(ABC):
@@ -218,6 +224,7 @@ class AsyncProducer(ProducerParts, AsyncClosing):
 
     It is made and used in one event loop, where its client lives if it has made it; close it, or use it in
     ``async with``. What several tasks send to one queue is stored in the order in which their sends began.
+    So many wait for their answers as a connection takes (``MOST_SENT``); others wait for their turn.
     A send whose task is cancelled may have been stored.
 
     Args:
@@ -230,6 +237,12 @@ class AsyncProducer(ProducerParts, AsyncClosing):
     """
 
     _is_awaited: ClassVar[bool] = True
+
+    @cached_property
+    def _room(self) -> Semaphore:
+        from asyncio import Semaphore  # which a plain producer in process does not load
+
+        return Semaphore(MOST_SENT)
 
     @override
     async def close(self) -> None:
@@ -257,20 +270,21 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         timeout_ms: int | None = None,
     ) -> SendResult:
         """Sends one message; see :meth:`Producer.send`."""
-        return await self._sender.send(
-            topic,
-            body,
-            tags,
-            keys,
-            properties,
-            flag,
-            queue_id,
-            sharding_key,
-            wait_for_disk,
-            delay_level,
-            ttl_ms,
-            timeout_ms,
-        )
+        async with self._room:
+            return await self._sender.send(
+                topic,
+                body,
+                tags,
+                keys,
+                properties,
+                flag,
+                queue_id,
+                sharding_key,
+                wait_for_disk,
+                delay_level,
+                ttl_ms,
+                timeout_ms,
+            )
 
     async def send_batch(
         self,
@@ -283,9 +297,10 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         timeout_ms: int | None = None,
     ) -> BatchSendResult:
         """Sends messages to one queue, all or none; see :meth:`Producer.send_batch`."""
-        return await self._sender.send_batch(
-            topic, messages, queue_id, sharding_key, wait_for_disk, timeout_ms
-        )
+        async with self._room:
+            return await self._sender.send_batch(
+                topic, messages, queue_id, sharding_key, wait_for_disk, timeout_ms
+            )
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the queues that messages of a topic can be sent to; see :meth:`Producer.queues`."""

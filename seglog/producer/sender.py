@@ -199,6 +199,7 @@ class Sender:
     ) -> tuple[MessageQueue, SendStatus, SendMessageResponseHeader]:
         """Sends until a broker has stored it; to a queue that was chosen it is sent once, as in Java."""
         routes = self._routes
+        is_batch = isinstance(body, MessageBatch)
         is_free = queue_id is None and sharding_key is None
         left = RETRIES if is_free else 0
         failed: str | None = None
@@ -211,7 +212,20 @@ class Sender:
             if failed is not None:
                 queues = tuple(queue for queue in queues if queue.broker_name != failed) or queues
             queue = self._turns.next(queues) if is_free else _chosen(queues, queue_id, sharding_key)
-            request = self._request(queue, flag, raw, body)
+            header = SendMessageHeader(
+                self._group,
+                topic,
+                AUTO_CREATE_TOPIC,
+                self._new_topic_queue_nums,
+                queue.queue_id,
+                0,
+                self._clock.now_ms(),
+                flag,
+                raw,
+                is_batch=is_batch,
+                broker_name=queue.broker_name,
+            )
+            request = Request(_SEND_BATCH if is_batch else _SEND, header, body)
             try:
                 address = routes.address_of(queue.broker_name)
                 if address is None:
@@ -246,23 +260,6 @@ class Sender:
         if not found.get(props.UNIQ_KEY):
             found[props.UNIQ_KEY] = self._ids.next()
         return found
-
-    def _request(self, queue: MessageQueue, flag: int, raw: bytes, body: Body) -> Request:
-        is_batch = isinstance(body, MessageBatch)
-        header = SendMessageHeader(
-            self._group,
-            queue.topic,
-            AUTO_CREATE_TOPIC,
-            self._new_topic_queue_nums,
-            queue.queue_id,
-            0,
-            self._clock.now_ms(),
-            flag,
-            raw,
-            is_batch=is_batch,
-            broker_name=queue.broker_name,
-        )
-        return Request(_SEND_BATCH if is_batch else _SEND, header, body)
 
 
 def _chosen(queues: tuple[MessageQueue, ...], queue_id: int | None, sharding_key: str | None) -> MessageQueue:

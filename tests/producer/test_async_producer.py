@@ -56,6 +56,12 @@ def test_sends_that_are_begun_together_keep_their_order_over_a_socket_and_make_n
         assert bodies(server.broker, 300) == [b"%d" % number for number in range(300)]
 
 
+def test_more_sends_than_a_connection_takes_wait_for_their_turn(tmp_path: Path):
+    with BrokerServer(tmp_path / "s") as server:
+        assert asyncio.run(send_many(server.address, 3_000)) == list(range(1, 3_001))
+        assert len(server.sockets) == 1
+
+
 def test_a_loop_has_turns_while_sends_wait_for_the_disk(tmp_path: Path):
     async def scene(broker: Broker) -> int:
         turns = 0
