@@ -71,6 +71,7 @@ class Client(Closing):
         self._beat_soon = Bell(home)
         self._has_member = Bell(home)
         self._is_closed = False
+        self._is_ended = False
         self._closing: Deferred[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -266,12 +267,15 @@ class Client(Closing):
         """
         if timeout_s is not None:
             as_number("timeout_s", timeout_s)
+        if self._is_ended:
+            return
         try:
             if self._home.why_over is None:
                 wait_for(self._home, self.leave(), timeout_s)
         except TimeoutError as error:
             raise late_error(error, self._members.values()) from error
         finally:
+            self._is_ended = True
             self._link.close()
 
     async def aclose(self, timeout_s: float | None = None) -> None:
@@ -287,12 +291,15 @@ class Client(Closing):
         """
         if timeout_s is not None:
             as_number("timeout_s", timeout_s)
+        if self._is_ended:
+            return
         try:
             if self._home.why_over is None:
                 await await_for(self._home, self.leave(), timeout_s)
         except TimeoutError as error:
             raise late_error(error, self._members.values()) from error
         finally:
+            self._is_ended = True
             self._link.close()
             if self._home.why_over is None:
                 with suppress(TimeoutError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from seglog.client.client import Client
 from seglog.client.connect import make_client
 from seglog.clock import VirtualClock
 from seglog.consumer.orderly import OrderlyConsumer
-from seglog.consumer.push import PushConsumer
+from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.errors import ClientClosedError, ConsumerError, InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.remoting.bodies import ConsumerStatusBody
@@ -22,6 +24,7 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, expect_body
 from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.later import Deferred
+from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
 from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
@@ -162,3 +165,33 @@ def test_a_client_of_a_broker_on_virtual_time_has_no_thread(broker: Broker):
     assert isinstance(client, Client)
     assert type(client.home).__name__ == "VirtualHome"
     client.close()
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_close_in_time_says_what_listeners_are_at(tmp_path: Path, is_awaited: bool):
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_message: Message) -> None:
+        entered.set()
+        assert leave.wait(patience_s(30))
+
+    async def awaited(broker: Broker) -> None:
+        async with make_client(broker, in_loop=True) as client:
+            consumer = AsyncPushConsumer(client, "g", "T", listener)
+            await consumer.start()
+            await asyncio.to_thread(entered.wait, patience_s(30))
+            await client.aclose(0.05)
+
+    def plain(broker: Broker) -> None:
+        with make_client(broker) as client:
+            PushConsumer(client, "g", "T", listener).start()
+            assert entered.wait(patience_s(30))
+            client.close(0.05)
+
+    with Broker.open(tmp_path / "s") as broker:
+        Producer(broker).send("T", b"x", queue_id=0)
+        what = "at work still: g: T, queue 0 of broker-a, offsets 0 to 0"
+        with pytest.raises(TimeoutError, match=what) as late:
+            asyncio.run(awaited(broker)) if is_awaited else plain(broker)
+        leave.set()
+        assert late.value.__cause__ is not None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -188,26 +186,6 @@ def test_a_loop_that_is_closed_first_leaves_a_consumer_that_can_be_closed(
     del left
     gc.collect()
     assert caplog.text == ""
-
-
-def test_a_loop_that_is_closed_first_over_a_socket_is_seen_by_the_broker(server: BrokerServer):
-    async def scene() -> AsyncPushConsumer:
-        consumer = AsyncPushConsumer(server.address, "g", "T", print)
-        await consumer.start()
-        await come(lambda: consumer.queues)
-        return consumer
-
-    send_to(server.broker, 1)
-    consumer = asyncio.run(scene())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # asyncio's, of a socket that a loop has left behind
-        asyncio.run(asyncio.wait_for(consumer.close(), patience_s(5)))
-        del consumer
-        gc.collect()
-    end_s = time.monotonic() + patience_s(30)
-    while server.broker.clients.consumers("g") is not None:
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
 
 
 @BOTH
