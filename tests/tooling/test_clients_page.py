@@ -1,0 +1,36 @@
+"""The page for people of other clients: what it shows of this one works, and it shows ten things."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.machine.patience import patience_s
+from tests.tooling.test_readme import fenced_blocks
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients.md"
+
+
+def test_ten_things_are_shown_and_each_for_this_client():
+    sections = PAGE.read_text().split("\n## ")[1:]
+    assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 11))
+    for section in sections:
+        languages = [block.language for block in fenced_blocks(section)]
+        assert languages.count("python") == 1
+        assert languages[-1] == "python"
+        assert {"python kafka-python", "python aiokafka", "java"} & set(languages)
+
+
+def test_what_it_shows_of_this_client_runs(tmp_path):
+    blocks = [block for block in fenced_blocks(PAGE.read_text()) if block.language == "python"]
+    script = "\n".join(block.text for block in blocks)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=patience_s(60),
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
