@@ -10,30 +10,46 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from types import TracebackType
-from typing import Final, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
 
-_LOGGED: Final = "KeyboardInterrupt while sending command."
-"""What py4j logs, with its stack, before it raises the same."""
+_LOGGERS: Final = (None, "py4j.clientserver", "py4j.java_gateway")
+"""Where py4j logs, with a stack, what an interrupt does to its connection, before it raises the interrupt."""
 
 
-class PlainInterrupts:
-    """Puts the handler that there was back in the place of Spark's; made before the session is."""
+@contextmanager
+def plain_interrupts() -> Iterator[Callable[[], None]]:
+    """Lends what puts the handler that there was back in the place of Spark's, once there is a session.
 
-    def __init__(self) -> None:
-        self._before = signal.getsignal(signal.SIGINT)
+    Raises:
+        KeyboardInterrupt: Also where it came to something else in the block: a connection that it broke.
+    """
+    before = signal.getsignal(signal.SIGINT)
 
-    def __enter__(self) -> Self:
+    def take_back() -> None:
         if threading.current_thread() is threading.main_thread():  # Spark has a handler there only, too
-            signal.signal(signal.SIGINT, self._before)
-        logging.getLogger().addFilter(_is_not_interrupt)
-        return self
+            signal.signal(signal.SIGINT, before)
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        logging.getLogger().removeFilter(_is_not_interrupt)
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_is_of_none)
+    try:
+        yield take_back
+    except Exception as error:
+        if _is_of_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(_is_of_none)
 
 
-def _is_not_interrupt(record: logging.LogRecord) -> bool:
-    return record.msg != _LOGGED
+def _is_of_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is an interrupt, or came while one was handled."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+def _is_of_none(record: logging.LogRecord) -> bool:
+    return not record.exc_info or not _is_of_interrupt(record.exc_info[1])

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from seglog.cli.spark.interrupts import PlainInterrupts
+from seglog.cli.spark.interrupts import plain_interrupts
 from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
 from seglog.errors import SeglogError
@@ -43,8 +43,8 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
         MissingDependencyError: PySpark or Java is missing.
         SeglogError: A task, or Spark, could not do it.
     """
-    interrupts = PlainInterrupts()
     with (
+        plain_interrupts() as take_back,
         # Spark's own place for tables would be a folder of where the user is.
         TemporaryDirectory(prefix="seglog-spark-") as tables,
         session_for(
@@ -54,11 +54,11 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
             {_TABLES: Path(tables).as_uri()} | cluster.settings,
             _log_bytes(stores),
         ) as session,
-        interrupts,
         render.progress(step, unit="tasks") as tell,
         watch_tasks(session, tell),
         plain_errors(),
     ):
+        take_back()
         yield session
 
 

@@ -161,7 +161,8 @@ class LateWriter(SmallWriter):
 
     @override
     def _wait(self):
-        pass
+        if self._may_write.is_set():  # the last one: what follows is written in another mode of the file
+            super()._wait()
 
     @override
     def finish(self):
