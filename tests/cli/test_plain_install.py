@@ -21,7 +21,6 @@ NEEDS_SPARK = {
     "spark compact": ["{store}", "--topic", "orders"],
     "spark retain": ["{store}", "--max-age", "orders=1d"],
     "spark archive": ["{store}", "{folder}/archive"],
-    "spark restore": ["{folder}/archive", "{folder}/again"],
     "spark sql": ["{store}", "SELECT 1"],
 }
 NEEDS_PYARROW = {
@@ -30,6 +29,7 @@ NEEDS_PYARROW = {
     "spark reconcile": ["{store}", "--since", "{folder}/earlier"],
 }
 RUNS = {
+    "spark restore": ["{folder}/archive", "{folder}/again"],  # that there is no archive is said first
     "demo": ["--messages", "300", "--dir", "{folder}/demo"],
     "info": ["{store}"],
     "check": ["{store}"],

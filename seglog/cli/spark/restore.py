@@ -11,7 +11,7 @@ import click
 from seglog.cli.admin.amounts import Size
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
-from seglog.cli.spark.session import demand_spark, job_session
+from seglog.cli.spark.session import job_session
 from seglog.cli.ui import options, render
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def command(
     """
     from seglog.spark.archive import Sizes, check_restore
 
-    demand_spark()
     sizes = Sizes(segment_size, queue_file_size)
     check_restore(folder, path, store=store, topics=topics, apply=apply, sizes=sizes)
     with job_session(cluster, "restoring") as session:

@@ -13,21 +13,11 @@ from seglog.cli.spark.options import Cluster
 from seglog.cli.ui import render
 from seglog.errors import SeglogError
 from seglog.spark.progress import watch_tasks
-from seglog.spark.session import Session, is_submitted, require_spark, session_for
+from seglog.spark.session import Session, session_for
 from seglog.spark.task_errors import plain_errors
 from seglog.storage.format.names import COMMIT_LOG
 
 _TABLES: Final = "spark.sql.warehouse.dir"
-
-
-def demand_spark() -> None:
-    """Ends the command where there can be no session, for one that looks at its paths before it starts one.
-
-    Raises:
-        MissingDependencyError: PySpark or Java is missing.
-    """
-    if not is_submitted():
-        require_spark()
 
 
 @contextmanager
