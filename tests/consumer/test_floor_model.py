@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from typing_extensions import override
 
 from seglog.client.connect import make_client
-from seglog.client.home import start
+from seglog.client.home import run_at_once, start
 from seglog.clock import VirtualClock
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.concurrent_service import ConcurrentService
@@ -46,7 +46,7 @@ class HandPool:
 
     def end(self, index):
         call, result = self.calls.pop(index)
-        result.resolve(call())
+        result.resolve(run_at_once(call()))
 
     def surface(self, error):
         """The message comes again, and the others go on."""

@@ -24,7 +24,10 @@ from tests.support.machine.patience import patience_s
 async def send_many(target: object, count: int = 300) -> list[int]:
     async with AsyncProducer(target, "shop") as producer:  # type: ignore[arg-type]
         await producer.send("T", b"first", queue_id=0)
-        tasks = [producer.send("T", b"%d" % number, queue_id=0) for number in range(count)]
+        limit_ms = round(patience_s(60) * 1000)  # one that is sent again would be stored twice
+        tasks = [
+            producer.send("T", b"%d" % number, queue_id=0, timeout_ms=limit_ms) for number in range(count)
+        ]
         return [sent.queue_offset for sent in await asyncio.gather(*tasks)]
 
 
