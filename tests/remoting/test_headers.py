@@ -65,8 +65,10 @@ SPELLINGS = {
         "suggestWhichBrokerId nextBeginOffset minOffset maxOffset topicSysFlag groupSysFlag"
     ),
     "QueryConsumerOffsetHeader": "consumerGroup topic queueId setZeroIfNotFound",
-    "ReplyMessageHeader": "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag "
-    "bornHost storeHost storeTimestamp properties reconsumeTimes unitMode",
+    "ReplyMessageHeader": (
+        "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag bornHost"
+        " storeHost storeTimestamp properties reconsumeTimes unitMode"
+    ),
     "ResetOffsetHeader": "group topic timestamp isForce queueId offset",
     "RunningInfoHeader": "consumerGroup clientId jstackEnable",
     "SearchOffsetHeader": "topic queueId timestamp boundaryType",
