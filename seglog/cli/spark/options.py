@@ -18,7 +18,6 @@ from seglog.cli.ui.options import CommandFunction
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A drive of Windows has one letter."""
-_MAGIC: Final = re.compile(r"[*?\[{]")
 
 
 class LocalFolder(click.Path):
@@ -62,11 +61,9 @@ archive = click.argument("folder", metavar="ARCHIVE", type=LocalFolder())
 
 def _expanded(_ctx: click.Context, _param: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     """Replaces globs by what they mean: no shell does that for addresses, or for what is quoted."""
-    if not any(_MAGIC.search(path) for path in paths):
-        return paths
-    from seglog.spark.source.wanted import expand_paths  # pyarrow, which help does without
+    from seglog.spark.source.wanted import expand_paths, may_be_glob  # the engine; no help text needs it
 
-    return expand_paths(paths)
+    return expand_paths(paths) if any(map(may_be_glob, paths)) else paths
 
 
 readable_stores = click.argument(

@@ -18,6 +18,7 @@ from seglog.spark.reconcile.verdicts import (
     QUEUE_FINDINGS,
     STALLED,
 )
+from seglog.spark.remote_files import is_address
 from seglog.storage.format.system_names import needs_no_registration
 
 if TYPE_CHECKING:
@@ -113,6 +114,4 @@ def _all(stores: Sequence[str]) -> str:
 
 
 def _typed(store: str) -> str:
-    from seglog.spark.remote_files import is_address  # pyarrow, which the help of the command does without
-
     return COPY if is_address(store) else shlex.quote(store)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from seglog.spark.source.wanted.paths import expand_paths
+    from seglog.spark.source.wanted.paths import expand_paths, may_be_glob
 
-__all__ = ["expand_paths"]
+__all__ = ["expand_paths", "may_be_glob"]
 
-__getattr__ = lazy_exports(__name__, {"expand_paths": "paths"})
+__getattr__ = lazy_exports(__name__, {"expand_paths": "paths", "may_be_glob": "paths"})

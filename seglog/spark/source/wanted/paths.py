@@ -56,8 +56,13 @@ def expand_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def may_be_glob(path: str) -> bool:
+    """Whether a path has what globs are made of; one that is there as it is written is none."""
+    return _MAGIC.search(path) is not None
+
+
 def _is_glob(path: str) -> bool:
-    if not _MAGIC.search(path):
+    if not may_be_glob(path):
         return False
     files, root = locate(path)
     return not files.exists(root)
@@ -86,7 +91,7 @@ def _alternatives(path: str) -> Iterator[str]:
 def _matches(path: str) -> Iterator[str]:
     """Yields the folders that a path without braces may mean."""
     parts = path.split("/")
-    first = next((at for at, part in enumerate(parts) if _MAGIC.search(part)), None)
+    first = next((at for at, part in enumerate(parts) if may_be_glob(part)), None)
     if first is None:
         files, root = locate(path)
         if files.is_dir(root):
