@@ -56,7 +56,7 @@ class Bench:
         folder: Where stores are.
         broker: RocketMQ's, None where there is none.
         peers: By their keys.
-        left_out: Why somebody is missing, by title.
+        left_out: Why a client is missing, by title.
     """
 
     messages: int

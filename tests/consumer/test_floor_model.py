@@ -1,4 +1,4 @@
-"""What is committed never passes unfinished work, in whatever order listeners end and whatever breaks."""
+"""A commit never passes unfinished work: listeners end in any order, and links and brokers fail."""
 
 from __future__ import annotations
 

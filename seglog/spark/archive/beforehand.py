@@ -86,7 +86,7 @@ def check_restore(
         ConfigError: A manifest cannot be read or is missing.
         InvalidArgumentError: The archive has several stores, and none was named; store and archive lie in
             each other; or ``sizes`` are not those of the store's files.
-        StoreLockedError: Somebody has the store open.
+        StoreLockedError: Another process has the store open.
         UnsupportedStoreError: Its folder cannot be exchanged for another.
         ReadOnlyError: The file system of the store is mounted read-only.
         StoreError: The folder that the store is in may not be written.

@@ -123,7 +123,7 @@ def restore_store(
         StoreError: Queue offsets are missing between the store and the archive, or within the archive without
             being named there.
         StoreMismatchError: The store has other messages than the archive where it ends.
-        StoreLockedError: Somebody has the store open.
+        StoreLockedError: Another process has the store open.
         InvalidArgumentError: What the store was before its last compaction or restore is still there; the
             archive has several stores, and none was named; store and archive lie in each other; or ``sizes``
             are not those of the store's files.

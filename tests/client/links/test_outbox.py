@@ -1,4 +1,4 @@
-"""What waits to be written stays in its order, whoever writes it."""
+"""Bytes that wait are written in their order, by the home or by a thread that asks."""
 
 from __future__ import annotations
 
