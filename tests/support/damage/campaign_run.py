@@ -17,9 +17,9 @@ from tests.support.damage.subjects import SUBJECTS, make_subject
 from tests.support.damage.trial import KIND_NAMES, REFUSED, REPAIRED, Patient, Trial, try_damage
 from tests.support.damage.unseen import COPIES, DUE, EARLIER, FRONT, IDLE, NO_CHECKSUM, VALUES
 
-EACH: Final = {name: 20 if name == "real-conf" else 100 for name in SUBJECTS}
-"""Damages of a piece: 520 in one piece of each store. A whole broker directory takes 39 MB for each."""
-FULL_PIECES: Final = 39
+EACH: Final = {name: 12 if name == "real-conf" else 60 for name in SUBJECTS}
+"""Damages of a piece: 312 in one piece of each store. A whole broker directory takes 39 MB for each."""
+FULL_PIECES: Final = 65
 """Of each store, for more than 20,000 damages."""
 
 _REASONS: Final = (NO_CHECKSUM, COPIES, VALUES, DUE, EARLIER, FRONT, IDLE)
