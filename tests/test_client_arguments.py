@@ -12,10 +12,21 @@ from typing import Any
 
 import pytest
 
-from seglog import Broker, Durability, LocalLink, MessageStore, NewMessage, OrderlyConsumer, Producer
+from seglog import (
+    Broker,
+    Durability,
+    LocalLink,
+    MessageStore,
+    NewMessage,
+    OrderlyConsumer,
+    Producer,
+    PushConsumer,
+)
 from seglog.broker.settings.config import BrokerConfig, GuardPolicy
+from seglog.client.connect import make_client
+from seglog.client.home import VirtualHome
 from seglog.clock import VirtualClock
-from seglog.consumer.listener import Consume
+from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.settings import ConsumerOptions, ConsumerSettings
 from seglog.errors import InvalidArgumentError
 from seglog.testing import VirtualBroker
@@ -111,6 +122,19 @@ CONSUMER = {
     "pull_interval_ms": (*NO_COUNTS, 65_536),
     "strategy": (5, "AVG", None),
 }
+NO_TARGETS = (5, None, b"127.0.0.1:9876", object(), ["127.0.0.1:9876"], Broker, LocalLink)
+NO_NAMES = (*NO_TEXTS, "", " ")
+MAKE_CLIENT = {
+    "target": NO_TARGETS,
+    "home": (5, "home", VirtualClock(), VirtualHome),
+    "in_loop": (*NO_FLAGS, None),
+    "client_id": NO_NAMES,
+    "instance_name": NO_NAMES,
+    "unit_name": NO_TEXTS,
+    "keeps_its_name": (*NO_FLAGS, None),
+    "principal": NO_TEXTS,
+}
+LINK = {"broker": (5, None, "127.0.0.1:9876", Broker), "client_id": NO_NAMES, "principal": NO_TEXTS}
 CLIENT_WORDS = WORDS | {"queue_id": "queue_id|no queue", "subscription": "subscription|no tag|topic"}
 
 
@@ -170,6 +194,26 @@ def test_making_a_producer_names_the_argument_that_it_refuses(broker, _call, nam
         Producer(broker.link(), **{name: wrong})
 
 
+@pytest.mark.parametrize(("call", "name", "wrong"), rows({"client": MAKE_CLIENT, "link": LINK}))
+def test_making_a_client_or_its_link_names_the_argument_that_it_refuses(broker, call, name, wrong):
+    make, taken = (make_client, "target") if call == "client" else (LocalLink, "broker")
+    with refused(name):
+        make(**{taken: broker, name: wrong})
+
+
+@pytest.mark.parametrize("names", [{"client_id": "c"}, {"principal": "p"}, {"instance_name": "a"}])
+def test_a_client_of_a_link_takes_no_name_that_it_could_not_give_to_the_link(broker, names):
+    with pytest.raises(InvalidArgumentError, match=r"one id already|principal="):
+        make_client(broker.link(), **names)
+
+
+def test_addresses_in_a_list_are_answered_with_how_they_are_written():
+    addresses: Any = ["one:9876", "other:9876"]
+    with pytest.raises(InvalidArgumentError) as refusal:
+        make_client(addresses)
+    assert '"one:9876;other:9876"' in refusal.value.help
+
+
 @pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": CONSUMER}))
 def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
     right = {"group": "G", "subscription": "T", "listener": print}
@@ -192,6 +236,8 @@ def test_the_tables_have_every_argument_of_clients_and_brokers():
         "producer": (Producer, PRODUCER.keys() | {"target"}),
         "send": (Producer.send, SEND.keys() | {"self"}),
         "send_batch": (Producer.send_batch, SEND_BATCH.keys() | {"self"}),
+        "client": (make_client, MAKE_CLIENT.keys()),
+        "link": (LocalLink, LINK.keys() | {"on_notice", "on_request"}),
         "open": (Broker.open, BROKER.keys()),
     }
     for name, (call, expected) in taken.items():
@@ -223,3 +269,35 @@ def test_a_listener_may_say_what_became_of_a_message_as_text(tmp_path, answer, d
         with broker.consumer("G", "T", lambda _message: answer) as consumer:
             assert consumer.run_until_idle() == done
             assert consumer.counts.failed == 1 - done
+
+
+NO_ANSWERS = (True, False, 0, "success", [], Durability.SYNC)
+
+
+@pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("answer", NO_ANSWERS, ids=[f"answer-{number}" for number in range(len(NO_ANSWERS))])
+def test_an_answer_that_does_not_say_what_became_of_a_message_brings_it_again_and_is_logged_once(
+    tmp_path, caplog, answer, is_async, kind
+):
+    answers = [answer, None]
+
+    def plain(_message):
+        return answers.pop(0)
+
+    async def awaited(_message):
+        return answers.pop(0)
+
+    with VirtualBroker.at(tmp_path / "s") as broker:
+        broker.producer().send("T", b"x")
+        listener = awaited if is_async else plain
+        with kind(broker, "G", "T", listener, consume_from=ConsumeFrom.FIRST) as consumer:
+            consumer.start()
+            broker.advance(5_000 if kind is PushConsumer else 500)
+            assert (consumer.counts.failed, answers) == (1, [None])
+            (said,) = [one for one in caplog.records if "listener" in one.getMessage()]
+            assert "SUCCESS, SUSPEND_CURRENT_QUEUE_A_MOMENT, RECONSUME_LATER" in str(said.exc_info[1])
+            broker.advance(20_000)
+            assert answers == []
+            assert consumer.run_until_idle() == 0
+            assert broker.offsets.query("G", "T", 0) == 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeGuard
 
+from seglog.arguments import as_doing, as_flag, as_text, refusal
 from seglog.client.client import Client
 from seglog.client.home.home import Home
 from seglog.client.home.virtual_home import VirtualHome
-from seglog.client.links.client_ids import LOOPBACK, named_client_id
+from seglog.client.links.client_ids import LOOPBACK, as_name, named_client_id
 from seglog.client.links.link import Link
 from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
@@ -61,24 +62,29 @@ def make_client(
         unit_name: Behind its id, for clusters that are divided into units.
         keeps_its_name: Whether its id is the same after a restart, ``address@DEFAULT`` without a name: so it
             is of Java's consumers that broadcast.
-        principal: As for ``LocalLink``.
+        principal: As for ``LocalLink``; of a broker in this process only.
 
     Raises:
-        InvalidArgumentError: ``target`` is none of them; or names were given beside an id, or for a link,
-            which has one; or no event loop runs here that it could live in.
+        InvalidArgumentError: ``target`` is none of them; a name is no text, or blank; or names were given
+            beside an id, or an id or names for a link, which has one; or a principal for what is no broker;
+            or no event loop runs here that it could live in.
     """
-    is_named = instance_name is not None or unit_name is not None or keeps_its_name
+    as_flag("in_loop", in_loop)
+    is_named = _is_named(client_id, instance_name, unit_name, keeps_its_name=keeps_its_name)
+    if home is not None:
+        as_doing("home", home, ("post", "is_here"), "a Home, such as LoopHome(loop)")
 
     def id_at(address: str) -> str | None:
         if client_id is not None or not is_named:
             return client_id
         return named_client_id(address, instance_name, unit_name, keeps_its_name=keeps_its_name)
 
-    if is_named and (client_id is not None or is_link(target)):
+    if is_link(target) and (is_named or client_id is not None):
         raise InvalidArgumentError(
-            "a client has one id already: names cannot be put into it",
-            help="give client_id, or instance_name, unit_name and keeps_its_name",
+            "a client of a link has one id already, the link's", help="make the link with the client_id"
         )
+    if principal is not None and not is_broker(target):
+        raise refusal("principal", principal, "None but for a broker in this process")
     if isinstance(target, str):
         from seglog.client.home.loop_home import LoopHome
         from seglog.client.links.addresses import own_address
@@ -96,20 +102,47 @@ def make_client(
     elif is_broker(target):
         link = LocalLink(target, id_at(LOOPBACK), principal=principal)
     else:
-        raise InvalidArgumentError(
-            f"{type(target).__name__} is no broker: expected one, its address (host:port), a link or a Client"
+        raise refusal(
+            "target",
+            target,
+            "a broker in this process, the address of a name server (host:port), a link or a Client",
+            'give several addresses as one text, "one:9876;other:9876"' if _are_texts(target) else None,
         )
     return _begun(link, home or _virtual_home(link) or _real_home(in_loop=in_loop))
 
 
+def _is_named(
+    client_id: str | None, instance_name: str | None, unit_name: str | None, *, keeps_its_name: bool
+) -> bool:
+    """Returns whether an id is made of names; checks them all."""
+    as_flag("keeps_its_name", keeps_its_name)
+    if instance_name is not None:
+        as_name("instance_name", instance_name)
+    if unit_name is not None:
+        as_text("unit_name", unit_name)
+    is_named = instance_name is not None or unit_name is not None or keeps_its_name
+    if client_id is not None:
+        as_name("client_id", client_id)
+        if is_named:
+            raise InvalidArgumentError(
+                "a client has one id already: names cannot be put into it",
+                help="give client_id, or instance_name, unit_name and keeps_its_name",
+            )
+    return is_named
+
+
+def _are_texts(target: object) -> bool:
+    return isinstance(target, list | tuple | set) and all(isinstance(one, str) for one in target)
+
+
 def is_link(target: object) -> TypeGuard[Link]:
     """Whether requests can be sent through it."""
-    return callable(getattr(target, "invoke", None))
+    return not isinstance(target, type) and callable(getattr(target, "invoke", None))
 
 
 def is_broker(target: object) -> TypeGuard[Dispatcher]:
     """Whether it answers requests in this process."""
-    return callable(getattr(target, "dispatch", None))
+    return not isinstance(target, type) and callable(getattr(target, "dispatch", None))
 
 
 def _begun(link: Link, home: Home) -> Client:

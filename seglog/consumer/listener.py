@@ -3,7 +3,8 @@
 It returns nothing (or :attr:`Consume.SUCCESS`) when it is done with the message. To get the same message
 again later, it returns one of the others or raises: in order, what follows in the queue waits until then, and
 where messages are consumed side by side the broker brings it again. ``message.reconsume_times`` counts the
-failures.
+failures. All else that it returns, ``True`` and ``False`` too, is a failure, which the log explains: it does
+not say what became of the message, and taken for a success it could lose one.
 
 One that is ``async def`` may await calls of an ``AsyncProducer``, ``sleep_ms``, and on real time all that a
 task may. On virtual time it is stepped while time is moved, and may await the former two only.
@@ -18,7 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from inspect import iscoroutinefunction
 from typing import Final, TypeAlias
 
-from seglog.arguments import as_enum
+from seglog.arguments import shown
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import Message
 
@@ -38,6 +39,7 @@ Listener: TypeAlias = PlainListener | AsyncListener
 SAID: Final = (Consume, type(None))
 """What a listener returns that is not to be awaited."""
 _AGAIN: Final = (Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT, Consume.RECONSUME_LATER)
+_SAYS: Final = f"one of Consume: {', '.join(member.value for member in Consume)}"
 
 
 class ConsumeFrom(enum.Enum):
@@ -60,12 +62,17 @@ def is_again(result: object) -> bool:
     """Returns whether a listener wants a message again, by what it returned.
 
     Raises:
-        InvalidArgumentError: It is the name of no member of ``Consume``, or is to be awaited.
+        InvalidArgumentError: It is neither None nor a member of ``Consume``, nor the name of one; so it does
+            not say what became of the message, which therefore has to come again.
     """
     if result is None:
         return False
     if isinstance(result, str):
-        result = as_enum("what the listener returned", Consume, result)
+        for member in Consume:
+            if member.value == result:
+                return member in _AGAIN
+    elif isinstance(result, Consume):
+        return result in _AGAIN
     elif isinstance(result, Awaitable):
         if isinstance(result, Coroutine):
             result.close()
@@ -73,4 +80,7 @@ def is_again(result: object) -> bool:
             f"the listener returned a {type(result).__name__} that is to be awaited",
             help="make the listener itself `async def`",
         )
-    return result in _AGAIN
+    raise InvalidArgumentError(
+        f"the listener returned {shown(result)}, so its message comes again: expected None or {_SAYS}",
+        help="return nothing for a message that is done, Consume.RECONSUME_LATER to get it again",
+    )

@@ -156,7 +156,7 @@ def test_what_is_left_open_falls_silent_when_its_broker_is_closed(tmp_path: Path
 
 @pytest.mark.parametrize("target", [5, None, b"127.0.0.1:9876", object()])
 def test_what_is_no_broker_is_refused(target):
-    with pytest.raises(InvalidArgumentError, match="no broker"):
+    with pytest.raises(InvalidArgumentError, match=r"^target="):
         Producer(target)
 
 

@@ -31,6 +31,21 @@ def new_client_id(address: str = LOOPBACK, process_id: int | None = None, life: 
     return f"{address}@{os.getpid() if process_id is None else process_id}#{life or secrets.token_hex(6)}"
 
 
+def as_name(name: str, value: str) -> str:
+    """Returns an id, or a part of one, that an application gives.
+
+    Args:
+        name: Of the argument.
+        value: What was given.
+
+    Raises:
+        InvalidArgumentError: It is no text, or blank.
+    """
+    if not as_text(name, value).strip():
+        raise refusal(name, value, "a name that is not blank")
+    return value
+
+
 def named_client_id(
     address: str,
     instance_name: str | None = None,
@@ -49,9 +64,7 @@ def named_client_id(
     Raises:
         InvalidArgumentError: A name is no text, or that of the instance is blank.
     """
-    if instance_name is not None and not as_text("instance_name", instance_name).strip():
-        raise refusal("instance_name", instance_name, "a name that is not blank")
-    name = instance_name or DEFAULT_INSTANCE
+    name = DEFAULT_INSTANCE if instance_name is None else as_name("instance_name", instance_name)
     is_without = name == DEFAULT_INSTANCE and not keeps_its_name
     made = new_client_id(address) if is_without else f"{address}@{name}"
     if unit_name is None or not as_text("unit_name", unit_name).strip():

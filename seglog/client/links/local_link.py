@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, NamedTuple
 
-from seglog.arguments import as_text
-from seglog.client.links.client_ids import new_client_id
+from seglog.arguments import as_doing, as_text
+from seglog.client.links.client_ids import as_name, new_client_id
 from seglog.client.links.local_channel import LocalChannel
 from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
@@ -42,9 +42,11 @@ class LocalLink:
         *,
         principal: str | None = None,
     ) -> None:
-        self._broker: Dispatcher = broker
+        self._broker: Dispatcher = as_doing(
+            "broker", broker, ("answer", "dispatch"), "a broker in this process"
+        )
         proven = None if principal is None else as_text("principal", principal)
-        client_id = client_id or new_client_id()
+        client_id = new_client_id() if client_id is None else as_name("client_id", client_id)
         self._channel = LocalChannel(client_id, broker.timers, on_notice, on_request)
         self._peer = Peer(client_id, LOCAL_PEER.host, self._channel, principal=proven)
         self._waiting: set[_Waiting] = set()

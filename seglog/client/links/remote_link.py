@@ -17,7 +17,7 @@ from typing import Final
 from seglog.arguments import as_int
 from seglog.client.home.loop_home import LoopHome
 from seglog.client.links.addresses import name_server_list, own_address, parse_address
-from seglog.client.links.client_ids import new_client_id
+from seglog.client.links.client_ids import as_name, new_client_id
 from seglog.client.links.connection import FLUSH_MS
 from seglog.client.links.events import OnEvent
 from seglog.client.links.line import CLOSED, Ears, Line
@@ -71,7 +71,9 @@ class RemoteLink:
         timeout_ms: int = TIMEOUT_MS,
     ) -> None:
         self._home = home
-        self._client_id = client_id or new_client_id(own_address())
+        self._client_id = (
+            new_client_id(own_address()) if client_id is None else as_name("client_id", client_id)
+        )
         self._ears = Ears(on_notice, on_request, on_event)
         self._timeout_ms = as_int("timeout_ms", timeout_ms, 1)
         self._lock = threading.Lock()
