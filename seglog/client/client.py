@@ -26,12 +26,13 @@ from typing_extensions import override
 
 from seglog.arguments import as_number
 from seglog.client.answers import Answers
+from seglog.client.home.at_once import run_at_once
 from seglog.client.home.flows import Bell, Flow, sleep, start, until
 from seglog.client.home.home import Home
-from seglog.client.home.waiting import await_for, wait_for
+from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
-from seglog.client.member import Member, late_error
+from seglog.client.member import Member, wait_to_leave
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
 from seglog.clock import Clock
 from seglog.closing import Closing
@@ -264,19 +265,11 @@ class Client(Closing):
 
         Raises:
             TimeoutError: A listener was at work for longer; the error says at what.
+            ConsumerError: A listener calls it that it would wait for, see ``Consumer.close``. Nothing is
+                closed.
+            InvalidArgumentError: An event loop runs the caller. Nothing is closed.
         """
-        if timeout_s is not None:
-            as_number("timeout_s", timeout_s)
-        if self._is_ended:
-            return
-        try:
-            if self._home.why_over is None:
-                wait_for(self._home, self.leave(), timeout_s)
-        except TimeoutError as error:
-            raise late_error(error, self._members.values()) from error
-        finally:
-            self._is_ended = True
-            self._link.close()
+        run_at_once(self.end(timeout_s, wait_here, is_awaited=False))
 
     async def aclose(self, timeout_s: float | None = None) -> None:
         """Closes it as :meth:`close` does, awaited; in the event loop that is its home there is no other way.
@@ -288,22 +281,50 @@ class Client(Closing):
 
         Raises:
             TimeoutError: As :meth:`close`.
+            ConsumerError: Likewise.
+        """
+        await self.end(timeout_s, await_for, is_awaited=True)
+
+    def check_end(self, timeout_s: float | None, *, is_awaited: bool) -> None:
+        """Refuses an end that the caller would wait for in vain, before anything of it has begun.
+
+        Args:
+            timeout_s: As for :meth:`close`.
+            is_awaited: Whether the caller awaits it.
+
+        Raises:
+            ConsumerError: As :meth:`close`.
+            InvalidArgumentError: Likewise.
         """
         if timeout_s is not None:
             as_number("timeout_s", timeout_s)
+        if self._is_ended or self._home.why_over is not None:
+            return
+        for member in list(self._members.values()):
+            member.refuse_from_inside("close() of its client", is_bounded=timeout_s is not None)
+        check_may_wait(self._home, is_awaited=is_awaited)
+
+    async def end(self, timeout_s: float | None, wait: Wait, *, is_awaited: bool) -> None:
+        """Does as :meth:`close`, for either face.
+
+        Args:
+            timeout_s: As for :meth:`close`.
+            wait: How the caller waits.
+            is_awaited: Whether it awaits.
+        """
+        self.check_end(timeout_s, is_awaited=is_awaited)
         if self._is_ended:
             return
+        members = list(self._members.values())
         try:
             if self._home.why_over is None:
-                await await_for(self._home, self.leave(), timeout_s)
-        except TimeoutError as error:
-            raise late_error(error, self._members.values()) from error
+                await wait_to_leave(wait, self._home, self.leave(), members, timeout_s)
         finally:
             self._is_ended = True
             self._link.close()
-            if self._home.why_over is None:
+            if self._home.why_over is None and is_awaited:  # a thread was kept by the link for as long
                 with suppress(TimeoutError):
-                    await await_for(self._home, self._link.closed, LINK_CLOSE_S)
+                    await wait(self._home, self._link.closed, LINK_CLOSE_S)
 
     def leave(self) -> Deferred[None]:
         """Begins to close it, and returns what says when that is done."""

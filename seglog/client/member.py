@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
+from seglog.client.home import Home, Wait
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, RunningInfoBody
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
+
+FAREWELL_S: Final = 3.0
+"""How long brokers may take to hear that a client ends, beside the time of its listeners: as one request."""
 
 
 class Member(Protocol):
@@ -42,16 +47,55 @@ class Member(Protocol):
     def at_work(self) -> Sequence[str]:
         """Returns what listeners have now, for errors."""
 
+    def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
+        """Refuses a call of its own listener that would wait for that; any thread may call it.
+
+        Args:
+            call: What was called, for the error.
+            is_bounded: Whether the caller waits for a time only, and leaves the listener to itself then.
+
+        Raises:
+            ConsumerError: Its listener is what calls.
+        """
+
     async def leave(self) -> None:
         """Ends it: no new work, then commits and gives its queues back."""
 
 
-def late_error(error: TimeoutError, members: Iterable[Member]) -> TimeoutError:
-    """Returns what a close fails with that took too long: it says what listeners are at.
+async def wait_to_leave(
+    wait: Wait,
+    home: Home,
+    leaving: Deferred[None],
+    members: Collection[Member],
+    timeout_s: float | None,
+) -> None:
+    """Waits for consumers to end.
 
     Args:
-        error: Of the wait.
-        members: Those that were to end.
+        wait: How.
+        home: Of their client.
+        leaving: Comes once they have ended.
+        members: The consumers.
+        timeout_s: How long their listeners may take; what is left then is waited for, as long as a broker
+            may take to answer.
+
+    Raises:
+        TimeoutError: It took longer; the error says what listeners are at.
     """
+    try:
+        await wait(home, leaving, timeout_s)
+    except TimeoutError as error:
+        _raise_if_at_work(error, members)
+    else:
+        return
+    try:
+        await wait(home, leaving, FAREWELL_S)
+    except TimeoutError as error:
+        _raise_if_at_work(error, members)  # one has begun a moment before it was told to end
+        raise TimeoutError(f"{error}; no listener is at work, brokers have not answered yet") from error
+
+
+def _raise_if_at_work(error: TimeoutError, members: Iterable[Member]) -> None:
     at_work = [f"{member.group}: {what}" for member in members for what in member.at_work()]
-    return TimeoutError(f"{error}; listeners are at work still: {'; '.join(at_work) or 'none'}")
+    if at_work:
+        raise TimeoutError(f"{error}; listeners are at work still: {'; '.join(at_work)}") from error

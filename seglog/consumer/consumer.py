@@ -5,18 +5,13 @@ Members of a group may have either face, in one process or in many.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from typing_extensions import override
 
-from seglog.client.home import VirtualHome, await_for, wait_for
-from seglog.client.member import late_error
+from seglog.client.home import run_at_once
 from seglog.closing import AsyncClosing, Closing
 from seglog.consumer.consumer_parts import ConsumerParts
-
-CANCELLED_S: Final = 1.0
-"""How long a listener that was cancelled may take to end."""
 
 
 class Consumer(ConsumerParts, Closing):
@@ -61,31 +56,23 @@ class Consumer(ConsumerParts, Closing):
             How many messages the listener was done with meanwhile.
 
         Raises:
-            ConsumerError: It was closed.
+            ConsumerError: It was closed, or a listener of its own calls this, which would wait for itself.
             TimeoutError: It took longer.
         """
-        before = self._begin_to_idle(timeout_s)
-        home = self._home
-        if isinstance(home, VirtualHome):
-            home.run_due()
-        else:
-            idle = self._idle()
-            try:
-                wait_for(home, idle, timeout_s)
-            finally:
-                home.post(idle.stop)
-        self.commit()
-        return self.counts.delivered - before
+        return run_at_once(self._consume_until_idle(timeout_s))
 
     def commit(self) -> None:
         """Brings everything consumed to the brokers now; what a broker refuses is tried again later."""
-        wait_for(self._home, self._commit())
+        run_at_once(self._commit())
 
     @override
     def close(self, timeout_s: float | None = None) -> None:
         """Lets no message begin, waits for listeners at work, commits, and gives the queues back.
 
-        A second call does nothing.
+        A second call does nothing. A listener of this consumer that closes it would wait for itself, and is
+        refused: it has another thread or task do that, and does not wait for it. A plain one may give a
+        ``timeout_s``, and has then what Java's ``shutdown()`` in a listener has: the consumer is closed, and
+        the message of the listener is not committed, and comes again.
 
         Args:
             timeout_s: How long listeners may take that are at work; None for as long as it takes.
@@ -94,21 +81,10 @@ class Consumer(ConsumerParts, Closing):
             TimeoutError: A listener is at work still, and the error says at what. Its message is not
                 committed, and comes again. A listener in a thread is left to itself; one that is
                 ``async def`` is cancelled.
+            ConsumerError: A listener calls it that it would wait for. The consumer is open, and goes on.
+            InvalidArgumentError: An event loop runs the caller, which would wait for itself. Likewise.
         """
-        leaving = self._begin_to_leave(timeout_s)
-        if leaving is None:
-            return
-        try:
-            wait_for(self._home, leaving, timeout_s)
-        except TimeoutError as error:
-            raise late_error(error, [self._member]) from error
-        finally:
-            with suppress(TimeoutError):  # there is an error already
-                if self._pool.close():
-                    wait_for(self._home, leaving, CANCELLED_S)
-            if self._is_own:
-                with suppress(TimeoutError):
-                    self._client.close(None if leaving.is_done else 0)
+        run_at_once(self._end(timeout_s))
 
 
 class AsyncConsumer(ConsumerParts, AsyncClosing):
@@ -140,37 +116,13 @@ class AsyncConsumer(ConsumerParts, AsyncClosing):
 
     async def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes all that can be consumed now; see :meth:`Consumer.run_until_idle`."""
-        before = self._begin_to_idle(timeout_s)
-        home = self._home
-        if isinstance(home, VirtualHome):
-            home.run_due()
-        else:
-            idle = self._idle()
-            try:
-                await await_for(home, idle, timeout_s)
-            finally:
-                home.post(idle.stop)
-        await self.commit()
-        return self.counts.delivered - before
+        return await self._consume_until_idle(timeout_s)
 
     async def commit(self) -> None:
         """Brings everything consumed to the brokers now; see :meth:`Consumer.commit`."""
-        await await_for(self._home, self._commit())
+        await self._commit()
 
     @override
     async def close(self, timeout_s: float | None = None) -> None:
         """Ends it as :meth:`Consumer.close` does; a task that is cancelled meanwhile cuts it short."""
-        leaving = self._begin_to_leave(timeout_s)
-        if leaving is None:
-            return
-        try:
-            await await_for(self._home, leaving, timeout_s)
-        except TimeoutError as error:
-            raise late_error(error, [self._member]) from error
-        finally:
-            with suppress(TimeoutError):  # there is an error already
-                if self._pool.close():
-                    await await_for(self._home, leaving, CANCELLED_S)
-            if self._is_own:
-                with suppress(TimeoutError):
-                    await self._client.aclose(None if leaving.is_done else 0)
+        await self._end(timeout_s)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import ClassVar, Final, Unpack
 
 from typing_extensions import override
 
 from seglog.arguments import as_number, refusal
 from seglog.client.connect import Target, client_for
-from seglog.client.home import Flow, sleep, start, until
+from seglog.client.home import (
+    Flow,
+    VirtualHome,
+    Wait,
+    await_for,
+    check_may_wait,
+    sleep,
+    start,
+    until,
+    wait_here,
+)
+from seglog.client.member import wait_to_leave
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts
 from seglog.consumer.group_member import GroupMember
@@ -21,6 +33,8 @@ from seglog.consumer.settings import ConsumerOptions, ConsumerSettings, Wanted, 
 from seglog.errors import ConsumerError
 from seglog.remoting.message_queue import MessageQueue
 
+CANCELLED_S: Final = 1.0
+"""How long a listener that was cancelled may take to end."""
 IDLE_LOOK_MS: Final = 5
 """How often it is looked whether a consumer on real time has become idle."""
 
@@ -72,6 +86,7 @@ class ConsumerParts(ABC):
         self._member = GroupMember(
             self._client, settings, offsets, service, locks=service.IS_IN_ORDER, retries=True
         )
+        self._wait: Wait = await_for if self._is_awaited else wait_here
         self._beginning: Flow[None] | None = None
         self._is_closed = False
 
@@ -111,40 +126,61 @@ class ConsumerParts(ABC):
         name = f"start of group {self.group}"
         self._beginning = start(self._home, self._member.begin(), name)
 
-    def _begin_to_idle(self, timeout_s: float | None) -> int:
-        """Starts it if that was not done; returns how many messages are done so far."""
+    async def _consume_until_idle(self, timeout_s: float | None) -> int:
         if self._is_closed:
             raise ConsumerError("a consumer that was closed consumes nothing")
         if timeout_s is not None:
             as_number("timeout_s", timeout_s)
+        self._member.refuse_from_inside("run_until_idle()", is_bounded=False)
+        check_may_wait(self._home, is_awaited=self._is_awaited)
         before = self.counts.delivered
         if self._beginning is None:
             self._begin()
-        return before
-
-    def _idle(self) -> Flow[None]:
-        return start(self._home, self._wait_until_idle(), "a wait until idle")
+        home = self._home
+        if isinstance(home, VirtualHome):
+            home.run_due()
+        else:
+            idle = start(home, self._wait_until_idle(), "a wait until idle")
+            try:
+                await self._wait(home, idle, timeout_s)
+            finally:
+                home.post(idle.stop)
+        await self._commit()
+        return self.counts.delivered - before
 
     async def _wait_until_idle(self) -> None:
         while not self._member.is_idle:
             await sleep(self._home, IDLE_LOOK_MS)
 
-    def _commit(self) -> Flow[None]:
-        return start(self._home, self._member.commit(), "commit")
+    async def _commit(self) -> None:
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        await self._wait(self._home, start(self._home, self._member.commit(), "commit"))
 
-    def _begin_to_leave(self, timeout_s: float | None) -> Flow[None] | None:
-        """Begins to close it; returns None where that was done before, or its home is over."""
+    async def _end(self, timeout_s: float | None) -> None:
         if timeout_s is not None:
             as_number("timeout_s", timeout_s)
         if self._is_closed:
-            return None
-        self._is_closed = True
-        if self._home.why_over is not None:
+            return
+        home, client = self._home, self._client
+        if home.why_over is not None:
+            self._is_closed = True
             self._pool.close()
             if self._is_own:
-                self._client.link.close()
-            return None
-        return start(self._home, self._leave(), "close of a consumer")
+                client.link.close()
+            return
+        self._member.refuse_from_inside("close()", is_bounded=timeout_s is not None)
+        check_may_wait(home, is_awaited=self._is_awaited)
+        self._is_closed = True
+        leaving = start(home, self._leave(), "close of a consumer")
+        try:
+            await wait_to_leave(self._wait, home, leaving, [self._member], timeout_s)
+        finally:
+            with suppress(TimeoutError):  # there is an error already
+                if self._pool.close():
+                    await self._wait(home, leaving, CANCELLED_S)
+            if self._is_own:
+                with suppress(TimeoutError):
+                    await client.end(None if leaving.is_done else 0, self._wait, is_awaited=self._is_awaited)
 
     async def _leave(self) -> None:
         if self._beginning is not None:

@@ -187,6 +187,10 @@ class GroupMember:
                 found.append(f"{place}, offsets {taken.first} to {taken.last}")
         return found
 
+    def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
+        """Refuses a call of its own listener that would wait for that; see ``Service``."""
+        self._service.refuse_from_inside(call, is_bounded=is_bounded)
+
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
         self._client.add_member(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from seglog.client.client import Client
 from seglog.client.home import until
@@ -14,8 +14,15 @@ from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.reports.direct import consume_directly
 from seglog.consumer.send_back import ENDLESS, SendBack
 from seglog.consumer.settings import FOR_EVER, ConsumerSettings
+from seglog.errors import ConsumerError
 from seglog.remoting.heartbeat import ConsumedDirectlyBody
 from seglog.storage.format.record import Message
+
+_WAY_OUT: Final = "begin it in a thread or a task for which the listener does not wait"
+_WAY_OUT_OF_A_THREAD: Final = (
+    "begin it in a thread for which the listener does not wait; or give close() a timeout_s: "
+    "then the message of this listener is not committed, and comes again"
+)
 
 
 class Service(ABC):
@@ -48,6 +55,23 @@ class Service(ABC):
     @abstractmethod
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
+
+    def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
+        """Refuses a call of the listener that would wait for the listener; any thread may call it.
+
+        Args:
+            call: What was called, for the error.
+            is_bounded: Whether the caller waits for a time only, and leaves the listener to itself then.
+
+        Raises:
+            ConsumerError: The listener is what calls.
+        """
+        pool = self._pool
+        if pool.is_here() and not (is_bounded and pool.LEAVES_ALONE):
+            raise ConsumerError(
+                f"{call} was called by a listener of group {self._settings.group}, and would wait for it",
+                help=_WAY_OUT_OF_A_THREAD if pool.LEAVES_ALONE else _WAY_OUT,
+            )
 
     async def consume_directly(self, message: Message) -> ConsumedDirectlyBody:
         """Gives a message to the listener that people have picked."""

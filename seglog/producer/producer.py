@@ -96,7 +96,14 @@ class ProducerParts(ABC):
         return f"<{type(self).__name__} {self._group} of client {self._client.client_id}{state}>"
 
     def _stop(self) -> bool:
-        """Refuses further sends; returns whether it did not before."""
+        """Refuses further sends; returns whether it did not before.
+
+        Raises:
+            InvalidArgumentError: The caller would wait for itself where the client ends. Sends go on.
+            ConsumerError: Likewise.
+        """
+        if self._is_own:
+            self._client.check_end(None, is_awaited=self._is_awaited)
         was_closed, self._sender.is_closed = self._sender.is_closed, True
         return not was_closed
 

@@ -14,5 +14,8 @@ from seglog.client.home.flows import until as until
 from seglog.client.home.home import Home as Home
 from seglog.client.home.stepping import stepped as stepped
 from seglog.client.home.virtual_home import VirtualHome as VirtualHome
+from seglog.client.home.waiting import Wait as Wait
 from seglog.client.home.waiting import await_for as await_for
+from seglog.client.home.waiting import check_may_wait as check_may_wait
 from seglog.client.home.waiting import wait_for as wait_for
+from seglog.client.home.waiting import wait_here as wait_here

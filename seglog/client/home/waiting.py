@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from seglog.client.home.home import Home
 from seglog.client.home.virtual_home import VirtualHome
@@ -10,6 +10,13 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.later import Deferred
 
 R = TypeVar("R")
+
+
+class Wait(Protocol):
+    """How the calls of one face wait: :func:`await_for`, or :func:`wait_here`."""
+
+    async def __call__(self, home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
+        """Returns a result that a home brings; see :func:`wait_for`."""
 
 
 def wait_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
@@ -28,15 +35,39 @@ def wait_for(home: Home, result: Deferred[R], timeout_s: float | None = None) ->
         BaseException: What the result failed with.
     """
     if not result.is_done and home.is_here():
-        raise InvalidArgumentError(
-            "a listener, or an event loop, would wait for itself",
-            help="await it, or call it from another thread",
-        )
+        raise _waits_for_itself()
     if isinstance(home, VirtualHome):
         home.run_due()
         if not result.is_done:
             raise TimeoutError("it needs virtual time to pass: call advance() of the broker")
     return result.wait(timeout_s)
+
+
+async def wait_here(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
+    """Does as :func:`wait_for` in a coroutine that the calling thread runs at once."""
+    return wait_for(home, result, timeout_s)
+
+
+def check_may_wait(home: Home, *, is_awaited: bool) -> None:
+    """Refuses what could not wait for its end, before it has begun.
+
+    Args:
+        home: What is to be waited for.
+        is_awaited: Whether the caller awaits, so that an event loop goes on meanwhile.
+
+    Raises:
+        InvalidArgumentError: The caller would wait for itself.
+    """
+    if isinstance(home, VirtualHome):
+        waits_for_itself = home.is_here()
+    elif is_awaited:
+        waits_for_itself = False
+    else:
+        from seglog.remoting.later import running_loop
+
+        waits_for_itself = running_loop() is not None
+    if waits_for_itself:
+        raise _waits_for_itself()
 
 
 async def await_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
@@ -66,3 +97,10 @@ async def await_for(home: Home, result: Deferred[R], timeout_s: float | None = N
         except TimeoutError:
             raise TimeoutError(f"no result within {timeout_s} s") from None
     return result.result()
+
+
+def _waits_for_itself() -> InvalidArgumentError:
+    return InvalidArgumentError(
+        "a listener, or an event loop, would wait for itself",
+        help="await it, or call it from another thread",
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from seglog.client.home import Home, run_at_once
 from seglog.consumer.pools.pool import R, Work
 from seglog.remoting.later import Deferred
@@ -14,8 +16,14 @@ class InlinePool:
         home: What is run while time is moved.
     """
 
+    LEAVES_ALONE: ClassVar[bool] = False
+
     def __init__(self, home: Home) -> None:
         self._home = home
+
+    def is_here(self) -> bool:
+        """Returns whether time is moved by the calling thread, which runs all that has to end."""
+        return self._home.is_here()
 
     def run(self, work: Work[R]) -> Deferred[R]:
         """Runs it."""

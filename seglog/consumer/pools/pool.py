@@ -6,7 +6,7 @@ What is run there is a coroutine, also where the listener is a plain function: t
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from seglog.remoting.later import Deferred
 
@@ -16,7 +16,16 @@ Work: TypeAlias = Callable[[], Coroutine[Any, Any, R]]
 
 
 class ListenerPool(Protocol):
-    """Runs what waits for an application."""
+    """Runs what waits for an application.
+
+    Attributes:
+        LEAVES_ALONE: Whether what is at work after :meth:`close` goes on, left to itself.
+    """
+
+    LEAVES_ALONE: ClassVar[bool]
+
+    def is_here(self) -> bool:
+        """Returns whether the caller is run by it, so that to wait for what it runs would never end."""
 
     def run(self, work: Work[R]) -> Deferred[R]:
         """Has something run; what it raises is its result. After :meth:`close` it is cancelled."""

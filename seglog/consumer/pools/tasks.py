@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -30,6 +30,8 @@ class Turns(ABC):
         most: How many.
         name: Of what is run, for people.
     """
+
+    LEAVES_ALONE: ClassVar[bool] = False
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -95,6 +97,10 @@ class TaskPool(Turns):
         self._loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    def is_here(self) -> bool:
+        """Returns whether one of its tasks is what calls; one that a listener has made is none of them."""
+        return is_running_here(self._loop) and asyncio.current_task(self._loop) in self._tasks
+
     def surface(self, error: BaseException) -> None:
         """Logs it: a message failed, as in Java, which catches ``Throwable``, and the others go on."""
         if not (self._is_closed and isinstance(error, asyncio.CancelledError)):
@@ -147,6 +153,10 @@ class SteppedPool(Turns):
         super().__init__(most, name)
         self._home = home
         self._flows: set[Flow[Any]] = set()
+
+    def is_here(self) -> bool:
+        """Returns whether time is moved by the calling thread, which runs all that has to end."""
+        return self._home.is_here()
 
     def surface(self, error: BaseException) -> None:
         """Has it come to who moves time."""

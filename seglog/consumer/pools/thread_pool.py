@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from seglog.client.home import run_at_once
 from seglog.consumer.pools.pool import R, Work
@@ -26,6 +26,8 @@ class ThreadPool:
         name: Of each thread, with a number behind it.
     """
 
+    LEAVES_ALONE: ClassVar[bool] = True
+
     def __init__(self, most_threads: int, name: str) -> None:
         self._most_threads = most_threads
         self._name = name
@@ -34,6 +36,7 @@ class ThreadPool:
         self._threads = 0
         self._free = 0
         self._is_closed = False
+        self._mine = threading.local()
 
     def run(self, work: Work[R]) -> Deferred[R]:
         """Has a thread run it; once the pool is closed it is cancelled instead."""
@@ -61,6 +64,10 @@ class ThreadPool:
             result.cancel()
         return result
 
+    def is_here(self) -> bool:
+        """Returns whether one of its threads is what calls."""
+        return hasattr(self._mine, "is_here")
+
     def surface(self, error: BaseException) -> None:
         """Logs it: a message failed, as in Java, which catches ``Throwable``, and the others go on."""
         _log.error("a listener of %s raised %r: its message comes again", self._name, error, exc_info=error)
@@ -76,6 +83,7 @@ class ThreadPool:
         return False
 
     def _serve(self) -> None:
+        self._mine.is_here = True
         while True:
             with self._bell:
                 self._free += 1

@@ -1,0 +1,275 @@
+"""How consumers end: from where they may be closed, and what a close waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seglog.broker.broker import Broker
+from seglog.client.connect import make_client
+from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
+from seglog.consumer.push import AsyncPushConsumer, PushConsumer
+from seglog.errors import ConsumerError, InvalidArgumentError
+from seglog.producer.producer import Producer
+from seglog.storage.format.record.message import Message
+from tests.support.consumers import Send
+from tests.support.machine.patience import patience_s
+
+BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
+BOTH_AWAITED = pytest.mark.parametrize("kind", [AsyncOrderlyConsumer, AsyncPushConsumer])
+CALLS = pytest.mark.parametrize("call", ["close", "run_until_idle"])
+
+
+@pytest.fixture
+def real_broker(tmp_path: Path):
+    with Broker.open(tmp_path / "real") as opened:
+        yield opened
+
+
+def send_to(broker: Broker, count: int) -> None:
+    with Producer(broker) as producer:
+        for number in range(count):
+            producer.send("T", b"%d" % number, queue_id=0)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + patience_s(30)
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.002)
+
+
+class Closing:
+    """Listeners that make calls of what they belong to, and go on.
+
+    Attributes:
+        calls: What they call.
+        errors: What that raised.
+        seen: Queue offsets of the messages.
+    """
+
+    def __init__(self) -> None:
+        self.calls: Callable[[], Any] = lambda: None
+        self.errors: list[Exception] = []
+        self.seen: list[int] = []
+
+    def plain(self, message: Message) -> None:
+        """Calls it."""
+        try:
+            self.calls()
+        except Exception as error:  # noqa: BLE001 - it is what is looked at
+            self.errors.append(error)
+        self.seen.append(message.queue_offset)
+
+    async def awaited(self, message: Message) -> None:
+        """Calls it likewise, though it is no call to be awaited."""
+        self.plain(message)
+
+    async def awaiting(self, message: Message) -> None:
+        """Awaits it."""
+        try:
+            await self.calls()
+        except Exception as error:  # noqa: BLE001 - it is what is looked at
+            self.errors.append(error)
+        self.seen.append(message.queue_offset)
+
+    def check_refused(self, match: str) -> None:
+        """Checks that each call was refused, and that the advice is of use."""
+        assert len(self.errors) == len(self.seen) > 0
+        for error in self.errors:
+            assert isinstance(error, ConsumerError), error
+            assert match in str(error)
+            assert "a thread" in error.help
+
+
+# From inside of a listener
+
+
+@BOTH
+@CALLS
+@pytest.mark.parametrize("how", ["plain", "awaited"])
+def test_a_listener_that_would_wait_for_itself_is_refused_and_its_consumer_goes_on(
+    real_broker: Broker, caplog: pytest.LogCaptureFixture, kind: Any, call: str, how: str
+):
+    listening = Closing()
+    send_to(real_broker, 2)
+    with kind(real_broker, "g", "T", getattr(listening, how)) as consumer:
+        listening.calls = getattr(consumer, call)
+        consumer.start()
+        wait_until(lambda: sorted(set(listening.seen)) == [0, 1])
+        send_to(real_broker, 1)
+        wait_until(lambda: 2 in listening.seen)
+        listening.check_refused(f"{call}() was called by a listener of group g")
+        assert consumer.counts.failed == 0
+        assert real_broker.clients.consumers("g") is not None
+    assert real_broker.clients.consumers("g") is None, "the close that was not refused is no second one"
+    assert real_broker.offsets.query("g", "T", 0) == 3
+    assert caplog.text == ""
+
+
+@BOTH_AWAITED
+@CALLS
+def test_a_listener_that_would_await_itself_is_refused_and_its_consumer_goes_on(
+    real_broker: Broker, caplog: pytest.LogCaptureFixture, kind: Any, call: str
+):
+    listening = Closing()
+
+    async def scene() -> None:
+        async with kind(real_broker, "g", "T", listening.awaiting) as consumer:
+            listening.calls = getattr(consumer, call)
+            await consumer.start()
+            async with asyncio.timeout(patience_s(30)):
+                while sorted(set(listening.seen)) != [0, 1]:
+                    await asyncio.sleep(0.002)
+            listening.check_refused(f"{call}() was called by a listener of group g")
+
+    send_to(real_broker, 2)
+    asyncio.run(scene())
+    assert real_broker.clients.consumers("g") is None
+    assert real_broker.offsets.query("g", "T", 0) == 2
+    assert caplog.text == ""
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["plain", "awaited"])
+@pytest.mark.parametrize("timeout_s", [None, 0, 1])
+def test_on_virtual_time_too(broker: Broker, send: Send, kind: Any, how: str, timeout_s: float | None):
+    listening = Closing()
+    send(2)
+    with kind(broker, "g", "T", getattr(listening, how)) as consumer:
+        listening.calls = lambda: consumer.close(timeout_s)
+        consumer.run_until_idle()
+        assert sorted(listening.seen) == [0, 1]
+        listening.check_refused("close() was called by a listener of group g")
+        assert consumer.queues
+    assert broker.clients.consumers("g") is None
+
+
+@BOTH
+def test_a_listener_has_another_thread_close_its_consumer(real_broker: Broker, kind: Any):
+    threads: list[threading.Thread] = []
+
+    def listener(_message: Message) -> None:
+        thread = threading.Thread(target=consumer.close)
+        thread.start()
+        threads.append(thread)
+
+    send_to(real_broker, 1)
+    consumer = kind(real_broker, "g", "T", listener)
+    consumer.start()
+    wait_until(lambda: threads)
+    threads[0].join(patience_s(30))
+    assert real_broker.clients.consumers("g") is None
+    assert real_broker.offsets.query("g", "T", 0) == 1, "the message of the listener is done"
+
+
+@BOTH_AWAITED
+def test_a_listener_has_another_task_close_its_consumer(real_broker: Broker, kind: Any):
+    async def scene() -> None:
+        tasks: list[asyncio.Task[None]] = []
+
+        async def listener(_message: Message) -> None:
+            tasks.append(asyncio.create_task(consumer.close()))
+
+        consumer = kind(real_broker, "g", "T", listener)
+        await consumer.start()
+        async with asyncio.timeout(patience_s(30)):
+            while not tasks:
+                await asyncio.sleep(0.002)
+            await tasks[0]
+
+    send_to(real_broker, 1)
+    asyncio.run(scene())
+    assert real_broker.clients.consumers("g") is None
+    assert real_broker.offsets.query("g", "T", 0) == 1
+
+
+@BOTH
+def test_a_plain_listener_that_gives_a_time_ends_its_consumer_and_its_message_comes_again(
+    real_broker: Broker, kind: Any
+):
+    listening = Closing()
+    send_to(real_broker, 1)
+    consumer = kind(real_broker, "g", "T", listening.plain)
+    listening.calls = lambda: consumer.close(0.01)
+    consumer.start()
+    wait_until(lambda: listening.seen)
+    (error,) = listening.errors
+    assert isinstance(error, TimeoutError)
+    assert "at work still: g: T, queue 0 of broker-a, offsets 0 to 0" in str(error)
+    wait_until(lambda: real_broker.clients.consumers("g") is None)
+    again: list[int] = []
+    if kind is OrderlyConsumer:
+        return  # its listener may be at work still: the broker keeps its lock for a minute
+    with kind(real_broker, "g", "T", lambda message: again.append(message.queue_offset)) as heir:
+        heir.run_until_idle(patience_s(30))
+        wait_until(lambda: again == [0])
+
+
+@pytest.mark.parametrize("how", ["plain", "awaited"])
+def test_a_client_that_is_closed_by_a_listener_of_it_stays_open(real_broker: Broker, how: str):
+    listening = Closing()
+    send_to(real_broker, 2)
+    with make_client(real_broker) as client:
+        listening.calls = client.close
+        with OrderlyConsumer(client, "g", "T", getattr(listening, how)) as consumer:
+            assert consumer.run_until_idle(patience_s(30)) == 2
+        listening.check_refused("close() of its client was called by a listener of group g")
+        assert Producer(client).send("T", b"x").message_id
+
+
+# From inside of a loop
+
+
+def test_what_an_event_loop_would_wait_for_stays_open_where_its_close_is_refused(real_broker: Broker):
+    producer = Producer(real_broker)
+    producer.send("T", b"x")
+    consumer = OrderlyConsumer(real_broker, "g", "T", lambda _message: None)
+    consumer.run_until_idle(patience_s(30))
+
+    async def close() -> None:
+        for one in (producer, consumer):
+            with pytest.raises(InvalidArgumentError, match="would wait for itself"):
+                one.close()
+
+    asyncio.run(close())
+    producer.send("T", b"x")
+    wait_until(lambda: consumer.counts.delivered == 2)
+    producer.close()
+    consumer.close()
+    assert real_broker.clients.is_empty
+
+
+# What a close waits for
+
+
+@BOTH
+def test_a_close_without_time_succeeds_where_no_listener_is_at_work(real_broker: Broker, kind: Any):
+    send_to(real_broker, 5)
+    for _ in range(5):
+        consumer = kind(real_broker, "g", "T", lambda _message: None)
+        consumer.run_until_idle(patience_s(30))
+        consumer.close(0)
+        assert real_broker.clients.consumers("g") is None
+    with make_client(real_broker) as client:
+        PushConsumer(client, "g", "T", lambda _message: None).run_until_idle(patience_s(30))
+        client.close(0)
+        assert real_broker.clients.consumers("g") is None
+    assert real_broker.offsets.query("g", "T", 0) == 5
+
+
+@BOTH_AWAITED
+def test_an_awaited_close_without_time_succeeds_where_no_listener_is_at_work(real_broker: Broker, kind: Any):
+    async def scene() -> None:
+        consumer = kind(real_broker, "g", "T", lambda _message: None)
+        await consumer.run_until_idle(patience_s(30))
+        await consumer.close(0)
+        assert real_broker.clients.consumers("g") is None
+
+    asyncio.run(scene())
