@@ -97,9 +97,9 @@ SEND = {
     "queue_id": (*NO_INTEGERS, -1, 99),
     "sharding_key": NO_TEXTS,
     "wait_for_disk": NO_FLAGS,
-    "delay_level": NO_COUNTS,
+    "delay_level": (*NO_COUNTS, 2**31),
     "ttl_ms": NO_COUNTS,
-    "timeout_ms": NO_TIMES,
+    "timeout_ms": (*NO_TIMES, 0, -1, math.inf, 1e30, 2**31),
 }
 SEND_BATCH = {
     name: SEND[name] for name in ("topic", "queue_id", "sharding_key", "wait_for_disk", "timeout_ms")

@@ -27,8 +27,9 @@ from seglog.client.home import run_at_once
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import CLOCK_CALLS, Clock
 from seglog.closing import AsyncClosing, Closing
+from seglog.errors import AskTimeoutError
 from seglog.producer.send_result import BatchSendResult, SendResult
-from seglog.producer.sender import Sender
+from seglog.producer.sender import Sender, check_timeout
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import check_group
@@ -162,11 +163,14 @@ class Producer(ProducerParts, Closing):
             queue_id: Which queue; without it, the one of ``sharding_key`` or the next one in turn.
             sharding_key: Messages that share it keep their order. It is stored with the message.
             wait_for_disk: False lets a broker that syncs every message answer before it has.
-            delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h.
+            delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h; a
+                broker takes a level beyond its last one (18) for the last one.
             ttl_ms: After this time consumers pass the message; 0 for never.
-            timeout_ms: As for ``BrokerLink.invoke``.
+            timeout_ms: How long the whole call may take, from 1 ms on: the question for the route, and the
+                attempts. None for the time of the link (3,000 ms) for each of its requests.
 
         Raises:
+            AskTimeoutError: There is no answer in time; whether the message is stored is not known.
             LocalProtocolError: The producer was closed.
             RemoteProtocolError: The broker refuses; the message is not stored.
             ProtocolError: There is no answer; whether the message is stored is not known.
@@ -211,7 +215,8 @@ class Producer(ProducerParts, Closing):
             timeout_ms: As for :meth:`send`.
 
         Raises:
-            InvalidArgumentError: There is no message, or no such queue.
+            InvalidArgumentError: There is no message, or no such queue; or, as in Java, the topic is a retry
+                topic, a message has a delay, or messages differ in ``WAIT``.
             As :meth:`send`, for the rest.
         """
         sending = self._sender.send_batch(topic, messages, queue_id, sharding_key, wait_for_disk, timeout_ms)
@@ -251,6 +256,26 @@ class AsyncProducer(ProducerParts, AsyncClosing):
 
         return Semaphore(MOST_SENT)
 
+    async def _turn(self, timeout_ms: float | None) -> float | None:
+        """Waits until a send may begin; returns what is left of its time."""
+        if timeout_ms is None or not self._room.locked():
+            await self._room.acquire()
+            return timeout_ms
+        import asyncio
+
+        check_timeout(timeout_ms)
+        clock = self._client.clock
+        began_ms = clock.monotonic_ms()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._room.acquire()
+        except TimeoutError:
+            raise AskTimeoutError(
+                f"not sent within {timeout_ms:.0f} ms: {MOST_SENT} sends of this producer wait already",
+                help="wait for some of them, or give it more time",
+            ) from None
+        return max(1, timeout_ms - (clock.monotonic_ms() - began_ms))
+
     @override
     async def close(self) -> None:
         """Refuses further sends; a client that it has made ends with it. A second call does nothing."""
@@ -277,7 +302,8 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         timeout_ms: int | None = None,
     ) -> SendResult:
         """Sends one message; see :meth:`Producer.send`."""
-        async with self._room:
+        left_ms = await self._turn(timeout_ms)
+        try:
             return await self._sender.send(
                 topic,
                 body,
@@ -290,8 +316,10 @@ class AsyncProducer(ProducerParts, AsyncClosing):
                 wait_for_disk,
                 delay_level,
                 ttl_ms,
-                timeout_ms,
+                left_ms,
             )
+        finally:
+            self._room.release()
 
     async def send_batch(
         self,
@@ -304,10 +332,13 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         timeout_ms: int | None = None,
     ) -> BatchSendResult:
         """Sends messages to one queue, all or none; see :meth:`Producer.send_batch`."""
-        async with self._room:
+        left_ms = await self._turn(timeout_ms)
+        try:
             return await self._sender.send_batch(
-                topic, messages, queue_id, sharding_key, wait_for_disk, timeout_ms
+                topic, messages, queue_id, sharding_key, wait_for_disk, left_ms
             )
+        finally:
+            self._room.release()
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the queues that messages of a topic can be sent to; see :meth:`Producer.queues`."""

@@ -9,6 +9,7 @@ Source: ``DefaultMQProducerImpl.java sendDefaultImpl, sendKernelImpl``, ``Messag
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -19,12 +20,12 @@ from seglog.arguments import (
     as_body,
     as_flag,
     as_int,
+    as_number,
     as_text,
-    as_timeout_ms,
     refusal,
 )
 from seglog.client.client import Client
-from seglog.client.links import Ask
+from seglog.client.links import Ask, within
 from seglog.clock import Clock
 from seglog.errors import (
     BrokerNotFoundError,
@@ -32,6 +33,12 @@ from seglog.errors import (
     LocalProtocolError,
     RemoteProtocolError,
     SeglogError,
+)
+from seglog.producer.batch_rules import (
+    check_batch_topic,
+    check_not_delayed,
+    check_waits_alike,
+    waits,
 )
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
 from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
@@ -103,6 +110,7 @@ class Sender:
         self._ids = UniqueIds(self._clock) if ids is None else ids
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = client.routes
+        self._now_ms = client.clock.monotonic_ms
         self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
         self.is_closed = False
 
@@ -119,14 +127,15 @@ class Sender:
         wait_for_disk: bool,
         delay_level: int,
         ttl_ms: int,
-        timeout_ms: int | None,
+        timeout_ms: float | None,
     ) -> SendResult:
         """Sends one message; see ``Producer.send``."""
         body = as_body("body", body)
         flag = as_int("flag", flag, MIN_I32, MAX_I32)
-        delay_level, ttl_ms = as_int("delay_level", delay_level, 0), as_int("ttl_ms", ttl_ms, 0)
+        delay_level = as_int("delay_level", delay_level, 0, MAX_I32)
+        ttl_ms = as_int("ttl_ms", ttl_ms, 0)
         as_flag("wait_for_disk", wait_for_disk)
-        _check_timeout(timeout_ms)
+        check_timeout(timeout_ms)
         found = self._properties(tags, keys, properties, sharding_key)
         if not wait_for_disk:
             found[props.WAIT] = "false"
@@ -149,7 +158,7 @@ class Sender:
         queue_id: int | None,
         sharding_key: str | None,
         wait_for_disk: bool,
-        timeout_ms: int | None,
+        timeout_ms: float | None,
     ) -> BatchSendResult:
         """Sends messages to one queue; see ``Producer.send_batch``."""
         if isinstance(messages, str | bytes | bytearray | memoryview) or not isinstance(messages, Iterable):
@@ -158,8 +167,10 @@ class Sender:
         if not messages:
             raise refusal("messages", messages, "at least one message")
         as_flag("wait_for_disk", wait_for_disk)
-        _check_timeout(timeout_ms)
+        check_timeout(timeout_ms)
+        check_batch_topic(as_text("topic", topic))
         batch: list[BatchMessage] = []
+        first: dict[str, str] | None = None
         ids: list[str] = []
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
@@ -167,10 +178,14 @@ class Sender:
                 found = self._properties(message.tags, message.keys, message.properties, sharding_key)
                 body = as_body("body", message.body)
                 flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
+                check_not_delayed(found)
+                first = found if first is None else first
+                check_waits_alike(found, first)
                 batch.append(BatchMessage(body, props.encode_properties(found, is_new=True), flag))
             except InvalidArgumentError as error:
                 raise InvalidArgumentError(f"messages[{len(batch)}]: {error}", help=error.help) from error
             ids.append(found[props.UNIQ_KEY])
+        wait_for_disk = wait_for_disk and (first is None or waits(first))
         raw = b"" if wait_for_disk else props.encode_properties({props.WAIT: "false"})
         whole = MessageBatch(batch)
         queue, status, answer = await self._send(topic, queue_id, sharding_key, 0, raw, whole, timeout_ms)
@@ -195,7 +210,7 @@ class Sender:
         flag: int,
         raw: bytes,
         body: Body,
-        timeout_ms: int | None,
+        timeout_ms: float | None,
     ) -> tuple[MessageQueue, SendStatus, SendMessageResponseHeader]:
         """Sends until a broker has stored it; to a queue that was chosen it is sent once, as in Java."""
         routes = self._routes
@@ -203,12 +218,16 @@ class Sender:
         is_free = queue_id is None and sharding_key is None
         left = RETRIES if is_free else 0
         failed: str | None = None
+        ask, end_ms = self._ask, math.inf
+        if timeout_ms is not None:
+            end_ms = self._now_ms() + timeout_ms
+            ask = within(ask, self._now_ms, timeout_ms)
         while True:
             if self.is_closed:
                 raise LocalProtocolError("the producer was closed", help="make a new one")
             queues = routes.fresh_to_publish(as_text("topic", topic))
             if not queues:
-                queues = await routes.ask_to_publish(topic, self._new_topic_queue_nums, self._ask)
+                queues = await routes.ask_to_publish(topic, self._new_topic_queue_nums, ask)
             if failed is not None:
                 queues = tuple(queue for queue in queues if queue.broker_name != failed) or queues
             queue = self._turns.next(queues) if is_free else _chosen(queues, queue_id, sharding_key)
@@ -230,7 +249,7 @@ class Sender:
                 address = routes.address_of(queue.broker_name)
                 if address is None:
                     raise BrokerNotFoundError(f"no route says where broker {queue.broker_name} is")
-                asked = self._ask(request, timeout_ms, address)
+                asked = ask(request, None, address)
                 answer = asked if isinstance(asked, Response) else await asked
                 code = answer.code
                 status = _SEND_OK if code is _SUCCESS else STATUS_OF.get(code)
@@ -239,7 +258,7 @@ class Sender:
                     raise RemoteProtocolError(code, answer.remark or code.name)
                 return queue, status, expect_header(answer, SendMessageResponseHeader)
             except SeglogError as error:
-                if not left or not _may_pass(error):
+                if not left or not _may_pass(error) or (end_ms < math.inf and self._now_ms() >= end_ms):
                     raise
                 _log.warning("a message of topic %s is sent again: %s", topic, error)
             left -= 1
@@ -274,9 +293,14 @@ def _may_pass(error: SeglogError) -> bool:
     return error.code in RETRIED if isinstance(error, RemoteProtocolError) else error.is_retryable
 
 
-def _check_timeout(timeout_ms: int | None) -> None:
-    if timeout_ms is not None:
-        as_timeout_ms("timeout_ms", timeout_ms)
+def check_timeout(timeout_ms: float | None) -> None:
+    """Refuses what is no time that a send may take.
+
+    Raises:
+        InvalidArgumentError: It is no number in 1..2147483647.
+    """
+    if timeout_ms is not None and as_number("timeout_ms", timeout_ms, 1) > MAX_I32:
+        raise refusal("timeout_ms", timeout_ms, f"a number in 1..{MAX_I32}")
 
 
 def _durability(answer: SendMessageResponseHeader) -> Durability | None:

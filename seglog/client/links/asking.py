@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from seglog.client.home.flows import until
 from seglog.client.links.link import Link
+from seglog.errors import AskTimeoutError
 from seglog.remoting.command import Request, Response
 
 Ask: TypeAlias = Callable[[Request, float | None, str | None], Response | Awaitable[Response]]
@@ -29,3 +30,24 @@ def in_flow(link: Link) -> Ask:
         return until(link.ask(request, timeout_ms, to))
 
     return ask
+
+
+def within(ask: Ask, now_ms: Callable[[], float], timeout_ms: float) -> Ask:
+    """Returns how to ask so that all that is asked takes a time together, at most.
+
+    Args:
+        ask: How, one by one.
+        now_ms: Monotonic time; the wait begins with this call.
+        timeout_ms: The time; what a call of the result names is not looked at.
+    """
+    end_ms = now_ms() + timeout_ms
+
+    def ask_in_time(request: Request, _: float | None, to: str | None) -> Response | Awaitable[Response]:
+        left_ms = end_ms - now_ms()
+        if left_ms <= 0:
+            raise AskTimeoutError(
+                f"request {int(request.code)} was not asked: the {timeout_ms:.0f} ms of the call were over"
+            )
+        return ask(request, left_ms, to)
+
+    return ask_in_time

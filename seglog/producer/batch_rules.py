@@ -1,0 +1,68 @@
+"""What messages may be in one batch: the rules of Java's client, in its words.
+
+A broker does not look into a batch: a message with a delay would be consumed at once.
+
+Source: ``MessageBatch.java generateFromList``, ``Message.java getDelayTimeLevel, isWaitStoreMsgOK``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from seglog.errors import InvalidArgumentError
+from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.record import properties as props
+
+DELAYS: Final = (props.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+
+
+def check_batch_topic(topic: str) -> None:
+    """Refuses a retry topic.
+
+    Raises:
+        InvalidArgumentError: It is one.
+    """
+    if topic.startswith(RETRY_PREFIX):
+        raise InvalidArgumentError(
+            "Retry Group is not supported for batching", help=f"send each message of {RETRY_PREFIX} by itself"
+        )
+
+
+def check_not_delayed(properties: Mapping[str, str]) -> None:
+    """Refuses a message that is to be consumed later.
+
+    Raises:
+        InvalidArgumentError: It has a delay, or one that is no number.
+    """
+    for name in DELAYS:
+        if _is_delay(properties.get(name)):
+            raise InvalidArgumentError(
+                "Delayed messages are not supported for batching",
+                help=f"send a message with {name} by itself",
+            )
+
+
+def check_waits_alike(properties: Mapping[str, str], first: Mapping[str, str]) -> None:
+    """Refuses a message that wants another durability than the first of its batch.
+
+    Raises:
+        InvalidArgumentError: It does.
+    """
+    if waits(properties) != waits(first):
+        raise InvalidArgumentError(
+            "The waitStoreMsgOK of the messages in one batch should the same",
+            help=f"leave {props.WAIT} away and give wait_for_disk",
+        )
+
+
+def waits(properties: Mapping[str, str]) -> bool:
+    """Returns whether a message is answered as durable as the broker is set to (``isWaitStoreMsgOK``)."""
+    return (properties.get(props.WAIT) or "true").lower() == "true"
+
+
+def _is_delay(text: str | None) -> bool:
+    try:
+        return int(text or "0") > 0
+    except ValueError:  # Java's parseInt fails at it
+        return True
