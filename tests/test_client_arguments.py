@@ -25,6 +25,7 @@ from seglog import (
 from seglog.broker.settings.config import BrokerConfig, GuardPolicy
 from seglog.client.connect import make_client
 from seglog.client.home import VirtualHome
+from seglog.client.links.addresses import parse_address
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.settings import ConsumerOptions, ConsumerSettings
@@ -205,6 +206,29 @@ def test_making_a_client_or_its_link_names_the_argument_that_it_refuses(broker, 
 def test_a_client_of_a_link_takes_no_name_that_it_could_not_give_to_the_link(broker, names):
     with pytest.raises(InvalidArgumentError, match=r"one id already|principal="):
         make_client(broker.link(), **names)
+
+
+NO_ADDRESSES = (
+    *("kafka://127.0.0.1:9092", "http://a:1;b:2", "a:1,b:2", "a", "a:", "a:0", "a:65536", ":1", "[]:1"),
+    *("a b:1", "u@a:1", "a:1/x", "a:b:1", "a:\u0661", "a:" + "9" * 5000, "x" * 256 + ":1", "", ";", "\0:1"),
+)
+
+
+@pytest.mark.parametrize("target", NO_ADDRESSES, ids=[f"address-{n}" for n in range(len(NO_ADDRESSES))])
+@pytest.mark.parametrize("kind", [Producer, PushConsumer])
+def test_what_is_no_address_is_refused_at_once_and_not_repeated_whole(kind, target):
+    with pytest.raises(InvalidArgumentError, match=r"address|name server") as refusal:
+        kind(target, *(() if kind is Producer else ("G", "T", print)))
+    assert len(str(refusal.value)) < 120
+    assert "127.0.0.1:9876" in refusal.value.help
+
+
+@pytest.mark.parametrize(
+    "address", ["a:1", "a-b.c_d:65535", "127.0.0.1:9876", "[::1]:1", "::1:1", "[fe80::1%eth0]:1", "münchen:1"]
+)
+def test_what_a_host_may_be_called_is_an_address(address):
+    host, port = parse_address(address)
+    assert address in (f"{host}:{port}", f"[{host}]:{port}")
 
 
 def test_addresses_in_a_list_are_answered_with_how_they_are_written():

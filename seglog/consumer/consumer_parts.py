@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from inspect import Signature, cleandoc, signature
 from typing import ClassVar, Final, Unpack
 
 from typing_extensions import override
@@ -27,6 +28,7 @@ from seglog.consumer.counts import Counts
 from seglog.consumer.group_member import GroupMember
 from seglog.consumer.listener import Listener
 from seglog.consumer.offset_store import BrokerOffsetStore
+from seglog.consumer.options import check_options, options_text, with_options
 from seglog.consumer.pools.choice import pool_for
 from seglog.consumer.service import Service
 from seglog.consumer.settings import ConsumerOptions, ConsumerSettings, Wanted, subscriptions_of
@@ -58,6 +60,15 @@ class ConsumerParts(ABC):
     """
 
     _is_awaited: ClassVar[bool]
+    __signature__: ClassVar[Signature]
+
+    @override
+    def __init_subclass__(cls) -> None:
+        """Shows the settings in the signature and the help of a class of consumers."""
+        super().__init_subclass__()
+        cls.__signature__ = with_options(signature(ConsumerParts.__init__))
+        if cls.__doc__:
+            cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\n{options_text()}\n"
 
     @property
     @abstractmethod
@@ -74,6 +85,7 @@ class ConsumerParts(ABC):
     ) -> None:
         if not callable(listener):
             raise refusal("listener", listener, "a function that takes a message")
+        check_options(type(self).__name__, options)
         settings = ConsumerSettings(group, subscriptions_of(subscription), **options)
         self._client, self._is_own = client_for(target, in_loop=self._is_awaited)
         self._client.check_free(group)

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypedDict
 
-from seglog.arguments import MAX_I32, as_doing, as_enum, as_int, as_mapping, as_number, as_text, refusal
+from seglog.arguments import MAX_I32, as_doing, as_enum, as_int, as_number, as_text, refusal
 from seglog.client.allocation import AllocateAveragely, AllocationStrategy
 from seglog.consumer.listener import ConsumeFrom
 from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
-from seglog.storage.format.names import check_group
+from seglog.storage.format.names import check_client_topic, check_group
 
 DEFAULT_CONSUMER_GROUP: Final = "DEFAULT_CONSUMER"
 FOR_EVER: Final = -1
 _MIB: Final = 1 << 20
 MIN_SUSPEND_MS: Final = 10
 MAX_SUSPEND_MS: Final = 30_000
-_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "threads": (1, 1_000),
     "max_span": (1, 65_535),
     "max_cached": (1, 65_535),
@@ -29,6 +29,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "pull_count": (1, 1_024),
     "pull_bytes": (1, MAX_I32),
     "max_reconsume_times": (FOR_EVER, MAX_I32),
+    "suspend_ms": (MIN_SUSPEND_MS, MAX_SUSPEND_MS),
 }
 
 
@@ -80,11 +81,11 @@ class ConsumerSettings:
             raise refusal("subscription", self.subscriptions, "at least one topic")
         object.__setattr__(self, "consume_from", as_enum("consume_from", ConsumeFrom, self.consume_from))
         as_doing("strategy", self.strategy, ("allocate",), "an allocation strategy")
-        for name, (low, high) in _BOUNDS.items():
-            as_int(name, getattr(self, name), low, high)
-        suspend_ms = as_number("suspend_ms", self.suspend_ms, MIN_SUSPEND_MS)
-        if suspend_ms > MAX_SUSPEND_MS:
-            raise refusal("suspend_ms", self.suspend_ms, f"a number in {MIN_SUSPEND_MS}..{MAX_SUSPEND_MS}")
+        for name, (low, high) in BOUNDS.items():
+            if name != "suspend_ms":
+                as_int(name, getattr(self, name), low, high)
+            elif as_number(name, self.suspend_ms, low) > high:
+                raise refusal(name, self.suspend_ms, f"a number in {low}..{high}")
 
 
 class ConsumerOptions(TypedDict, total=False):
@@ -115,16 +116,24 @@ def subscriptions_of(subscription: Wanted) -> dict[str, Subscription]:
             ``Subscription.by_sql("price > 5")``.
 
     Raises:
+        InvalidNameError: No topic can be called so.
         InvalidArgumentError: That is no subscription, or names no tag.
     """
     topics: Mapping[str, str | Subscription]
     if isinstance(subscription, str):
         topics = {subscription: ALL_TAGS}
+    elif isinstance(subscription, Mapping):
+        topics = {**subscription}
     else:
-        topics = {**as_mapping("subscription", subscription)}
+        raise refusal(
+            "subscription",
+            subscription,
+            "a topic, or a mapping of topics to what is wanted of each",
+            'for all of several topics give {"orders": "*", "refunds": "*"}',
+        )
     found: dict[str, Subscription] = {}
     for topic, wanted in topics.items():
-        as_text("the topic of a subscription", topic)
+        check_client_topic(topic)
         if isinstance(wanted, Subscription):
             found[topic] = wanted
         else:

@@ -174,6 +174,7 @@ class Producer(ProducerParts, Closing):
             LocalProtocolError: The producer was closed.
             RemoteProtocolError: The broker refuses; the message is not stored.
             ProtocolError: There is no answer; whether the message is stored is not known.
+            InvalidNameError: No topic can be called so.
             MessageIllegalError: Properties that cannot be stored.
             InvalidArgumentError: The topic has no such queue.
         """

@@ -48,6 +48,7 @@ from seglog.remoting.command import Body, Request, Response, expect_header
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.format.names import check_client_topic
 from seglog.storage.format.record import all_properties
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
@@ -168,7 +169,7 @@ class Sender:
             raise refusal("messages", messages, "at least one message")
         as_flag("wait_for_disk", wait_for_disk)
         check_timeout(timeout_ms)
-        check_batch_topic(as_text("topic", topic))
+        check_batch_topic(check_client_topic(topic))
         batch: list[BatchMessage] = []
         first: dict[str, str] | None = None
         ids: list[str] = []
@@ -200,7 +201,7 @@ class Sender:
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the queues that messages of a topic can be sent to; see ``Producer.queues``."""
-        return await self._routes.ask_to_publish(as_text("topic", topic), ask=self._ask)
+        return await self._routes.ask_to_publish(check_client_topic(topic), ask=self._ask)
 
     async def _send(
         self,
@@ -227,6 +228,7 @@ class Sender:
                 raise LocalProtocolError("the producer was closed", help="make a new one")
             queues = routes.fresh_to_publish(as_text("topic", topic))
             if not queues:
+                check_client_topic(topic)
                 queues = await routes.ask_to_publish(topic, self._new_topic_queue_nums, ask)
             if failed is not None:
                 queues = tuple(queue for queue in queues if queue.broker_name != failed) or queues

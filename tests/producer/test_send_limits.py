@@ -14,7 +14,7 @@ from seglog.client.connect import make_client
 from seglog.client.home.thread_home import thread_home
 from seglog.client.links.remote_link import RemoteLink
 from seglog.clock import VirtualClock
-from seglog.errors import AskTimeoutError, InvalidArgumentError
+from seglog.errors import AskTimeoutError, InvalidArgumentError, InvalidNameError
 from seglog.producer import producer as producers
 from seglog.producer.producer import AsyncProducer, Producer
 from seglog.remoting.codes import RequestCode
@@ -150,3 +150,22 @@ def test_what_says_no_more_than_nothing_may_be_in_a_batch(tmp_path: Path, proper
     with VirtualBroker.at(tmp_path / "s") as broker:
         broker.producer().send_batch("T", [b"0", NewMessage(b"1", properties=properties)])
         assert len(broker.messages("T")) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("topic", ["a b", "", "a/b", "x" * 128, "x" * 100_000])
+def test_a_topic_that_there_can_be_none_of_is_refused_before_anything_is_asked(
+    tmp_path: Path, kind: Any, topic: str
+):
+    with open_broker(tmp_path, VirtualClock()) as broker:
+        link = RecordingLink(broker)
+        with driven(kind, link) as producer:
+            for call in (
+                lambda: producer.send(topic, b"x"),
+                lambda: producer.send_batch(topic, [b"x"]),
+                lambda: producer.queues(topic),
+            ):
+                with pytest.raises(InvalidNameError, match="topic name") as error:
+                    call()
+                assert len(str(error.value)) < 120
+        assert not [one for _moment, one in link.asked if one.code in (ROUTE, SEND)]

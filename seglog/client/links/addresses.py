@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
+from seglog.arguments import as_text, shown
 from seglog.client.links.client_ids import LOOPBACK
 from seglog.errors import InvalidArgumentError
 
 _MAX_PORT: Final = 65_535
+_PORT_DIGITS: Final = 5
+_NAME: Final = re.compile(r"[^\s/:;,?#@\[\]\x00-\x20]{1,255}")
+"""A name, or an IPv4 address; whether there is such a host the system says."""
 _FAR: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 """Addresses kept free for documents: the way there is the way out of this machine."""
 
@@ -23,11 +28,28 @@ def parse_address(address: str) -> tuple[str, int]:
     """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= _MAX_PORT:
+    is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and 0 < int(port) <= _MAX_PORT
+    if not is_port or not (_NAME.fullmatch(host) or _is_ipv6(host)):
         raise InvalidArgumentError(
-            f"{address!r} is no address", help='give "host:port", such as "127.0.0.1:9876" or "[::1]:9876"'
+            f"{shown(address)} is no address: expected host:port", help=_advice(address)
         )
     return host, int(port)
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _advice(address: str) -> str:
+    if "://" in address:
+        return 'leave the scheme away, such as "127.0.0.1:9876"'
+    if "," in address:
+        return 'write ";" between addresses, such as "127.0.0.1:9876;127.0.0.1:9877"'
+    return 'give "host:port", such as "127.0.0.1:9876" or "[::1]:9876"'
 
 
 def name_server_list(name_servers: str | Iterable[str]) -> tuple[str, ...]:
@@ -40,6 +62,7 @@ def name_server_list(name_servers: str | Iterable[str]) -> tuple[str, ...]:
         InvalidArgumentError: There is none, or one is no address.
     """
     given = name_servers.split(";") if isinstance(name_servers, str) else name_servers
+    given = [as_text("name_servers", one) for one in given]
     found = tuple(dict.fromkeys(one.strip() for one in given if one.strip()))
     if not found:
         raise InvalidArgumentError(

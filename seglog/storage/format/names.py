@@ -71,6 +71,17 @@ def check_topic(topic: str) -> str:
     return _check("topic", topic, MAX_SYSTEM_TOPIC_BYTES)
 
 
+def check_client_topic(topic: str) -> str:
+    """Returns ``topic`` if a broker takes it from a client: 127 bytes, 255 for ``%RETRY%`` and ``%DLQ%``.
+
+    Raises:
+        InvalidNameError: As :func:`check_topic`, but for these lengths.
+    """
+    as_text("topic", topic)
+    is_of_group = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    return _check("topic", topic, MAX_SYSTEM_TOPIC_BYTES if is_of_group else MAX_TOPIC_BYTES)
+
+
 def can_name_directory(topic: str) -> bool:
     """Returns whether a folder may be called like a topic found in a record, and is where it should.
 
