@@ -66,6 +66,7 @@ class Client(Closing):
         self._home = home
         self.routes = Routes(link, home.clock)
         self._members: dict[str, Member] = {}
+        self._claims: dict[str, Member] = {}
         self._producers: dict[str, int] = {}
         self._flows: list[Flow[None]] = []
         self._answers = Answers(link, home, self._members)
@@ -138,14 +139,29 @@ class Client(Closing):
         elif self._producers.pop(group, None) is not None and not self._is_closed:
             start(self._home, self._unregister(producer=group), f"farewell of producer group {group}")
 
-    def add_member(self, member: Member) -> None:
-        """Takes a consumer in; called on its home.
+    def claim(self, member: Member) -> None:
+        """Keeps a group for a consumer that is about to start; any thread may call it.
 
         Raises:
-            ConsumerError: One of its group is in already: brokers know a client of a group by its id.
+            ConsumerError: Another one has it: brokers know a client of a group by its id.
+            ClientClosedError: The client was closed, or its home is over.
         """
         self._check_open()
-        self.check_free(member.group)
+        why_over = self._home.why_over
+        if why_over is not None:
+            raise ClientClosedError(f"client {self.client_id} runs nothing any more: {why_over}")
+        if self._claims.setdefault(member.group, member) is not member:
+            raise self._taken(member.group)
+
+    def release(self, member: Member) -> None:
+        """Lets another consumer have a group that :meth:`claim` has kept."""
+        if self._claims.get(member.group) is member:
+            del self._claims[member.group]
+
+    def add_member(self, member: Member) -> None:
+        """Takes a consumer in; called on its home."""
+        self._check_open()
+        self.claim(member)
         self._members[member.group] = member
         self._has_member.ring()
         self.begin()
@@ -154,18 +170,16 @@ class Client(Closing):
         """Refuses a second consumer of a group, before it is started.
 
         Raises:
-            ConsumerError: As :meth:`add_member`.
+            ConsumerError: As :meth:`claim`.
         """
-        if group in self._members:
-            raise ConsumerError(
-                f"client {self.client_id} has a consumer of group {group} already",
-                help="make the second one from a Client of its own, or give it another group",
-            )
+        if group in self._claims:
+            raise self._taken(group)
 
     async def remove_member(self, member: Member) -> None:
         """Lets a consumer go, and says so to the brokers."""
         if self._members.get(member.group) is member:
             del self._members[member.group]
+            self.release(member)
             await self._unregister(consumer=member.group)
 
     # Notices and questions of brokers; any thread
@@ -343,6 +357,12 @@ class Client(Closing):
         for flow in self._flows:
             flow.stop()
         self._link.close()
+
+    def _taken(self, group: str) -> ConsumerError:
+        return ConsumerError(
+            f"client {self.client_id} has a consumer of group {group} already",
+            help="make the second one from a Client of its own, or give it another group",
+        )
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -7,8 +7,10 @@ from typing import TypeVar
 from seglog.client.client import Client
 from seglog.client.home import until
 from seglog.errors import BrokerNotFoundError, RemoteProtocolError
-from seglog.remoting.codes import ResponseCode
+from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_header
+from seglog.remoting.heartbeat import CheckClientBody
+from seglog.remoting.subscription import SubscriptionData
 
 H = TypeVar("H", bound=Header)
 
@@ -45,6 +47,35 @@ class Brokers:
             SeglogError: There is no answer.
         """
         return expect_header(await self.ask(broker_name, request), kind)
+
+    async def refusal_of(self, group: str, wanted: SubscriptionData) -> RemoteProtocolError | None:
+        """Returns what the broker of a topic has against a subscription; None where it serves it.
+
+        One broker is asked: those of a topic are set alike, as Java takes it too. A topic that has no route
+        yet is not asked about.
+
+        Args:
+            group: Whose.
+            wanted: The subscription.
+
+        Raises:
+            SeglogError: There is no answer.
+        """
+        routes = self._client.routes
+        if not await routes.refresh(wanted.topic):
+            return None
+        queues = routes.known_to_read(wanted.topic)
+        if not queues:
+            return None
+        broker_name = min(queues).broker_name
+        body = CheckClientBody(self._client.client_id, group, wanted)
+        answer = await self.ask(broker_name, Request(RequestCode.CHECK_CLIENT_CONFIG, body=body))
+        if answer.code is ResponseCode.SUCCESS:
+            return None
+        what = (
+            f"broker {broker_name} refuses {wanted.expression_type} {wanted.expression!r} of {wanted.topic}"
+        )
+        return RemoteProtocolError(answer.code, f"{what}: {answer.remark or answer.code.name}")
 
     async def order(self, broker_name: str, request: Request) -> None:
         """Has a broker do something.

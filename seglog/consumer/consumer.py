@@ -37,17 +37,24 @@ class Consumer(ConsumerParts, Closing):
     _is_awaited: ClassVar[bool] = False
 
     def start(self) -> None:
-        """Starts to consume, on virtual time while time is moved. It does not wait.
+        """Starts to consume, on virtual time while time is moved.
+
+        It waits for nothing, but where a subscription is by SQL92: a broker is asked whether it serves that.
+        What fails can be started again.
 
         Raises:
-            ConsumerError: It was started or closed before.
+            ConsumerError: It was started or closed before, or its client has another consumer of the group.
+            RemoteProtocolError: The broker of a topic refuses the subscription, and says why.
+            ClientClosedError: Its client was closed.
         """
-        self._begin()
+        run_at_once(self._start())
 
     def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes until all that can be consumed now is done and committed; starts if that was not done.
 
-        On virtual time no time passes: what failed, or sleeps, waits for ``advance``.
+        What is consumed is known only once the name server and the brokers have said which queues are its
+        share, so it waits for that too, while none of them answers. On virtual time no time passes: what
+        failed, or sleeps, waits for ``advance``.
 
         Args:
             timeout_s: How long it may take on real time; None for as long as it takes.
@@ -57,7 +64,8 @@ class Consumer(ConsumerParts, Closing):
 
         Raises:
             ConsumerError: It was closed, or a listener of its own calls this, which would wait for itself.
-            TimeoutError: It took longer.
+            TimeoutError: It took longer; the error says what it waits for.
+            As :meth:`start`, where that was not done.
         """
         return run_at_once(self._consume_until_idle(timeout_s))
 
@@ -112,7 +120,7 @@ class AsyncConsumer(ConsumerParts, AsyncClosing):
 
     async def start(self) -> None:
         """Starts to consume; see :meth:`Consumer.start`."""
-        self._begin()
+        await self._start()
 
     async def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes all that can be consumed now; see :meth:`Consumer.run_until_idle`."""

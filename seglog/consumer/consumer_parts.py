@@ -132,11 +132,22 @@ class ConsumerParts(ABC):
         """Whether all that was stored of its share when it last pulled is done, or waits after a failure."""
         return self._member.is_idle
 
-    def _begin(self) -> None:
+    async def _start(self) -> None:
         if self._beginning is not None or self._is_closed:
             raise ConsumerError("a consumer can be started once")
-        name = f"start of group {self.group}"
-        self._beginning = start(self._home, self._member.begin(), name)
+        home, member = self._home, self._member
+        if member.is_filtered:
+            check_may_wait(home, is_awaited=self._is_awaited)
+        self._client.claim(member)
+        try:
+            if member.is_filtered:
+                refusal = await self._wait(home, start(home, member.refusal(), "a check of subscriptions"))
+                if refusal is not None:
+                    raise refusal
+            self._beginning = start(home, member.begin(), f"start of group {self.group}")
+        finally:
+            if self._beginning is None:
+                self._client.release(member)
 
     async def _consume_until_idle(self, timeout_s: float | None) -> int:
         if self._is_closed:
@@ -147,7 +158,7 @@ class ConsumerParts(ABC):
         check_may_wait(self._home, is_awaited=self._is_awaited)
         before = self.counts.delivered
         if self._beginning is None:
-            self._begin()
+            await self._start()
         home = self._home
         if isinstance(home, VirtualHome):
             home.run_due()
@@ -155,6 +166,9 @@ class ConsumerParts(ABC):
             idle = start(home, self._wait_until_idle(), "a wait until idle")
             try:
                 await self._wait(home, idle, timeout_s)
+            except TimeoutError as error:
+                why = "; ".join(self._member.why_busy()) or "nothing any more"
+                raise TimeoutError(f"{error}: it waits for {why}") from error
             finally:
                 home.post(idle.stop)
         await self._commit()

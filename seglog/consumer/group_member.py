@@ -32,14 +32,14 @@ from seglog.consumer.pulling import Pulling
 from seglog.consumer.reports.running_info import properties_of, reports_of
 from seglog.consumer.service import Service
 from seglog.consumer.settings import ConsumerSettings
-from seglog.errors import SeglogError
+from seglog.errors import RemoteProtocolError, SeglogError
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_body
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, ConsumerListBody, RunningInfoBody
 from seglog.remoting.later import CancelledError
 from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.subscription import Subscription
+from seglog.remoting.subscription import Subscription, is_tag_type
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
 
@@ -97,8 +97,7 @@ class GroupMember:
         self._flows: list[Flow[None]] = []
         self._shared_ms = -float(MIN_SHARE_INTERVAL_MS)
         self._is_leaving = False
-        self.is_shared = False
-        """Whether it has had its share once."""
+        self._unshared = dict.fromkeys(self._subscriptions, "its queues are not known yet")
 
     @property
     def group(self) -> str:
@@ -126,7 +125,12 @@ class GroupMember:
     @property
     def is_idle(self) -> bool:
         """Whether all that is stored of its share is done."""
-        return self.is_shared and all(held.is_idle for held in self._queues.copy().values())
+        return not self._unshared and all(held.is_idle for held in self._queues.copy().values())
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it has a subscription that brokers may refuse: one by another language than tags."""
+        return any(not is_tag_type(wanted.expression_type) for wanted in self._subscriptions.values())
 
     def heartbeat(self) -> ConsumerData:
         """Returns what it says of itself in heartbeats."""
@@ -177,6 +181,13 @@ class GroupMember:
         is_retry = message.topic == f"{RETRY_PREFIX}{self.group}"
         return await self._service.consume_directly(of_its_topic(message) if is_retry else message)
 
+    def why_busy(self) -> Sequence[str]:
+        """Returns what keeps it from being idle, for errors."""
+        found = [f"topic {topic}: {why}" for topic, why in self._unshared.copy().items()]
+        busy = [held for held in self._queues.copy().values() if not held.is_idle]
+        found += [f"{held.queue}: {held.trouble}" for held in busy if held.trouble is not None]
+        return [*found, *(f"a listener is at {what}" for what in self.at_work())]
+
     def at_work(self) -> Sequence[str]:
         """Returns the messages that listeners have now."""
         found: list[str] = []
@@ -190,6 +201,24 @@ class GroupMember:
     def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
         """Refuses a call of its own listener that would wait for that; see ``Service``."""
         self._service.refuse_from_inside(call, is_bounded=is_bounded)
+
+    async def refusal(self) -> RemoteProtocolError | None:
+        """Returns what a broker has against a subscription, before it is consumed; None where all are served.
+
+        One that does not answer is not waited for: pulls that fail are tried again.
+        """
+        for topic, wanted in self._subscriptions.items():
+            if not is_tag_type(wanted.expression_type):
+                try:
+                    found = await self._brokers.refusal_of(
+                        self.group, wanted.in_heartbeat(topic, self._version)
+                    )
+                except SeglogError as error:
+                    _log.warning("the subscription to topic %s is not checked: %s", topic, error)
+                else:
+                    if found is not None:
+                        return found
+        return None
 
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
@@ -234,7 +263,6 @@ class GroupMember:
             is_whole = True
             for topic in self._subscriptions:
                 is_whole &= await self._share(topic)
-            self.is_shared = True
             await self._share_soon.wait(SHARE_INTERVAL_MS if is_whole else MIN_SHARE_INTERVAL_MS)
 
     async def _share(self, topic: str) -> bool:
@@ -242,14 +270,17 @@ class GroupMember:
         try:
             queues = self._client.routes.known_to_read(topic)
             if not queues and not await self._client.routes.refresh(topic):
+                self._unshared.pop(topic, None)  # there is nothing to consume
                 return topic.startswith(RETRY_PREFIX)  # the broker makes it with a heartbeat
             queues = self._client.routes.known_to_read(topic)
             members = await self._members(queues) if queues else ()
             if members is None:
+                self._note_unshared(topic, "its broker does not know the group yet")
                 return False
             share = share_of(self._settings.strategy, self.group, self._client.client_id, queues, members)
         except SeglogError as error:
             _log.warning("queues of topic %s stay as they are for group %s: %s", topic, self.group, error)
+            self._note_unshared(topic, str(error))
             return False
         mine = {queue: held for queue, held in self._queues.items() if queue.topic == topic}
         for queue, held in mine.items():
@@ -271,8 +302,14 @@ class GroupMember:
     async def _take(self, topic: str, missing: Collection[MessageQueue]) -> bool:
         asked_ms = 0.0
         locked: Collection[MessageQueue] = missing
+        silent: Collection[str] = ()
         if self._locks is not None and missing:
-            locked, _answered, asked_ms = await self._locks.lock(missing)
+            locked, answered, asked_ms = await self._locks.lock(missing)
+            silent = {queue.broker_name for queue in missing} - answered
+        if silent:
+            self._note_unshared(topic, f"no locks of broker {', '.join(sorted(silent))}")
+        else:
+            self._unshared.pop(topic, None)
         for queue in sorted(locked):
             if self._is_leaving or queue in self._queues:
                 continue
@@ -289,6 +326,11 @@ class GroupMember:
             ):
                 held.flows.append(start(self._client.home, steps, f"{name} of {queue}"))
         return len(locked) == len(missing)
+
+    def _note_unshared(self, topic: str, why: str) -> None:
+        """Notes why a topic has no share yet; one that had one once keeps its queues."""
+        if topic in self._unshared:
+            self._unshared[topic] = why
 
     def _start_over(self, held: ProcessQueue) -> None:
         """Goes on from what is committed, after a time in which another client may have had the queue."""

@@ -37,6 +37,7 @@ class ProcessQueue:
         is_looked_at: Whether it was pulled at all.
         is_at_end: Whether the last pull came to its end.
         is_resting: Whether it waits after a failure.
+        trouble: What its last pull failed with; None where it did not.
         pulls: Rung where a pull may go on.
         work: Rung where there may be something for the listener.
         ending: Done once it is dropped.
@@ -72,6 +73,7 @@ class ProcessQueue:
         self.is_looked_at = False
         self.is_at_end = False
         self.is_resting = False
+        self.trouble: str | None = None
         self.pulls = Bell(home)
         self.work = Bell(home)
         self.ending: Deferred[None] = Deferred()

@@ -137,16 +137,18 @@ class Pulling:
         try:
             if held.pull_offset == NOT_KNOWN:
                 held.begin_at(await self._offsets.start_of(held.queue))
-            return await self._pull(held)
-        except RemoteProtocolError as error:
-            if error.code in _UNKNOWN_HERE:
+            wait_ms = await self._pull(held)
+        except SeglogError as error:
+            held.trouble = str(error)
+            code = error.code if isinstance(error, RemoteProtocolError) else None
+            if code in _UNKNOWN_HERE:
                 self._client.beat_soon()
-            elif error.code is ResponseCode.FLOW_CONTROL:
+            elif code is ResponseCode.FLOW_CONTROL:
                 return BUSY_MS
             _log.warning("%s is pulled again in %d ms: %s", held.queue, RETRY_MS, error)
-        except SeglogError as error:
-            _log.warning("%s is pulled again in %d ms: %s", held.queue, RETRY_MS, error)
-        return RETRY_MS
+            return RETRY_MS
+        held.trouble = None
+        return wait_ms
 
     async def _pull(self, held: ProcessQueue) -> float:
         queue, settings = held.queue, self._settings
