@@ -65,7 +65,7 @@ class WireEnd:
 
     def notify(self, request: Request) -> None:
         """Sends what is not answered."""
-        with self._writing:
+        with self._writing, suppress(OSError):  # the other end is gone
             self._end.sendall(b"".join(self._codec.ask(request)[1]))
 
     def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
@@ -79,6 +79,8 @@ class WireEnd:
                 self._end.sendall(b"".join(self._codec.ask(request, one.opaque)[1]))
         except ProtocolError as error:
             self.asks.fail(one.opaque, error)
+        except OSError as error:
+            self.asks.end(f"the other end is gone: {error}")
         return one
 
     def hang_up(self) -> None:

@@ -286,8 +286,12 @@ class ClientTable:
             return
         request = Request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader(name), is_oneway=True)
         for client in group.clients.values():
-            if client.peer.channel is not None:
+            if client.peer.channel is None:
+                continue
+            try:
                 client.peer.channel.notify(request)
+            except Exception as error:  # noqa: BLE001 - a connection that has ended, and the caller is another's
+                _log.warning("client %s of group %s is not notified: %r", client.client_id, name, error)
 
 
 def _silent(clients: Mapping[Hashable, Client], since_ms: float) -> list[Hashable]:

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
-from seglog.broker.tables.clients import ClientTable
+from seglog.broker.tables.clients import EXPIRY_MS, ClientTable
 from seglog.broker.tables.notices import GAP_MS, Notices
 from seglog.clock import VirtualClock
 from seglog.remoting.heartbeat import ConsumerData
@@ -163,3 +163,36 @@ def test_clients_that_are_silent_for_two_minutes_go_and_leave_nothing():
     assert [client.client_id for client in online.clients.values()] == [kept[0].client_id]
     clients.lose(kept[0])
     assert clients._groups_of == {}
+
+
+class Ended(QuietConnection):
+    """A connection that has ended, with a transport that says so by raising."""
+
+    @override
+    def notify(self, request):
+        raise BrokenPipeError("the other end is gone")
+
+
+@pytest.mark.parametrize("leaves", ["by itself", "because it is silent"])
+def test_a_client_that_is_gone_hurts_no_request_of_another_and_the_others_are_notified(leaves, caplog):
+    clock = VirtualClock()
+    clients = table(clock)
+    heard = ConsumerData("g", (ALL_OF_T,))
+    leaving, gone = Peer("leaving", HOST, Connection(clock)), Peer("gone", HOST, Ended())
+    staying = Peer("staying", HOST, Connection(clock))
+    for peer in (leaving, gone, staying):
+        clients.heard_consumer(peer, peer.client_id, heard)
+    run_notices(clients, clock)
+    clock.advance(GAP_MS)
+    before = len(staying.channel.notified_ms)
+    caplog.clear()
+    if leaves == "by itself":
+        clients.leave_consumers(leaving, "leaving", "g")
+    else:
+        clock.advance(EXPIRY_MS + 1)
+        for peer in (gone, staying):
+            clients.heard_consumer(peer, peer.client_id, heard)
+        clients.expire()
+    assert len(staying.channel.notified_ms) == before + 1
+    assert [client.client_id for client in clients.consumers("g").clients.values()] == ["gone", "staying"]
+    assert "client gone of group g is not notified" in caplog.text
