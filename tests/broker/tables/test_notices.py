@@ -179,12 +179,13 @@ def test_a_client_that_is_gone_hurts_no_request_of_another_and_the_others_are_no
     clients = table(clock)
     heard = ConsumerData("g", (ALL_OF_T,))
     leaving, gone = Peer("leaving", HOST, Connection(clock)), Peer("gone", HOST, Ended())
-    staying = Peer("staying", HOST, Connection(clock))
+    ear = Connection(clock)
+    staying = Peer("staying", HOST, ear)
     for peer in (leaving, gone, staying):
         clients.heard_consumer(peer, peer.client_id, heard)
     run_notices(clients, clock)
     clock.advance(GAP_MS)
-    before = len(staying.channel.notified_ms)
+    before = len(ear.notified_ms)
     caplog.clear()
     if leaves == "by itself":
         clients.leave_consumers(leaving, "leaving", "g")
@@ -193,6 +194,6 @@ def test_a_client_that_is_gone_hurts_no_request_of_another_and_the_others_are_no
         for peer in (gone, staying):
             clients.heard_consumer(peer, peer.client_id, heard)
         clients.expire()
-    assert len(staying.channel.notified_ms) == before + 1
+    assert len(ear.notified_ms) == before + 1
     assert [client.client_id for client in clients.consumers("g").clients.values()] == ["gone", "staying"]
     assert "client gone of group g is not notified" in caplog.text
