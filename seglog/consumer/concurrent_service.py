@@ -79,6 +79,7 @@ class ConcurrentService(Service):
     async def _hand(self, held: ProcessQueue, messages: Sequence[Message]) -> Handed:
         return await hand(
             self._listener,
+            self._settings.group,
             held.queue,
             messages,
             self._client.clock,
@@ -107,6 +108,8 @@ class ConcurrentService(Service):
                 )
             else:
                 held.counts.given_up += 1
+                if again.reconsume_times >= self._most:
+                    self.warn_of_end(held, again)
                 return True
             await rest(self._client.home, AGAIN_MS, held.ending)
             again = replace(again, reconsume_times=again.reconsume_times + 1)

@@ -58,6 +58,7 @@ def as_given(message: Message) -> Message:
 
 async def hand(
     listener: Listener,
+    group: str,
     queue: MessageQueue,
     messages: Sequence[Message],
     clock: Clock,
@@ -70,7 +71,8 @@ async def hand(
 
     Args:
         listener: The application's.
-        queue: For the log.
+        group: Of the consumer, for the log.
+        queue: Likewise.
         messages: In their order.
         clock: For their TTL, and how long it takes.
         may_go_on: Asked before each call.
@@ -95,7 +97,7 @@ async def hand(
                 result = await result
             is_done = not is_again(result)
         except Exception as error:  # noqa: BLE001 - the application's code: on any error the message comes again
-            _log_failure(error, queue, message, was_given=given is not None)
+            _log_failure(error, named(group, queue, message), was_given=given is not None)
         except BaseException as error:  # noqa: BLE001 - bookkeeping comes first; the pool knows what it is
             handed.failed.append(message)
             handed.error = error
@@ -110,10 +112,24 @@ async def hand(
     return handed
 
 
-def _log_failure(error: Exception, queue: MessageQueue, message: Message, *, was_given: bool) -> None:
+def named(group: str, queue: MessageQueue, message: Message) -> str:
+    """Returns what the log calls an attempt at a message.
+
+    Args:
+        group: Whose.
+        queue: That it was pulled from, which may be one of the retry topic.
+        message: The message, with its failures so far.
+    """
+    place = f"message {message.unique_key or message.message_id} of topic {message.topic}"
+    attempt = f"attempt {message.reconsume_times + 1} of group {group}"
+    where = f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}, offset {message.queue_offset}"
+    return f"{place}, {attempt}, {where}"
+
+
+def _log_failure(error: Exception, attempt: str, *, was_given: bool) -> None:
     if not was_given:
-        _log.warning("%s, offset %d is not given to the listener: %s", queue, message.queue_offset, error)
+        _log.warning("not given to the listener: %s: %s", attempt, error)
         return
     # Where there is no loop asyncio says no more than that, and the listener may not know why.
     hint = _STEPPED_HINT if isinstance(error, RuntimeError) and STEPPED.timers is not None else ""
-    _log.warning("the listener failed at %s, offset %d%s", queue, message.queue_offset, hint, exc_info=error)
+    _log.warning("the listener failed at %s%s", attempt, hint, exc_info=error)

@@ -90,6 +90,7 @@ class OrderlyService(Service):
 
         return await hand(
             self._listener,
+            self._settings.group,
             held.queue,
             messages,
             clock,
@@ -105,6 +106,7 @@ class OrderlyService(Service):
         except SeglogError as error:
             _log.warning("%s, offset %d cannot be given up: %s", held.queue, message.queue_offset, error)
             return False
+        self.warn_of_end(held, message)
         held.counts.given_up += 1
         held.counts.delivered += 1
         held.cache.remove([message])

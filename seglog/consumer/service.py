@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import ClassVar, Final
 
 from seglog.client.client import Client
 from seglog.client.home import until
+from seglog.consumer.handing import named
 from seglog.consumer.listener import Listener, is_awaited
 from seglog.consumer.pools.pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
@@ -23,6 +25,7 @@ _WAY_OUT_OF_A_THREAD: Final = (
     "begin it in a thread for which the listener does not wait; or give close() a timeout_s: "
     "then the message of this listener is not committed, and comes again"
 )
+_log = logging.getLogger(__name__)
 
 
 class Service(ABC):
@@ -72,6 +75,11 @@ class Service(ABC):
                 f"{call} was called by a listener of group {self._settings.group}, and would wait for it",
                 help=_WAY_OUT_OF_A_THREAD if pool.LEAVES_ALONE else _WAY_OUT,
             )
+
+    def warn_of_end(self, held: ProcessQueue, message: Message) -> None:
+        """Logs that a message was sent away after its last attempt, which a group must be able to find."""
+        attempt = named(self._settings.group, held.queue, message)
+        _log.warning("given up, and sent to the dead letters after its last attempt: %s", attempt)
 
     async def consume_directly(self, message: Message) -> ConsumedDirectlyBody:
         """Gives a message to the listener that people have picked."""

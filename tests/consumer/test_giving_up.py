@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,13 @@ from seglog.client.home.flows import start
 from seglog.client.home.waiting import wait_for
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
+from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.push import PushConsumer
 from seglog.consumer.send_back import SendBack
 from seglog.errors import RemoteProtocolError
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode
+from seglog.storage.format.record.message import Message
 from seglog.storage.format.record.properties import decode_properties
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from tests.support.consumers import NewConsumer, Send
@@ -177,3 +181,66 @@ def test_s2_25_under_a_lock_even_the_first_failure_that_is_sent_anew_is_the_last
     consumer.run_until_idle()
     give_back(link, stored(broker, "T")[0], "send_anew", 1)
     assert len(stored(broker, "%DLQ%g")) == 1
+
+
+# What the log says
+
+
+def sent_once(broker: Broker) -> str:
+    """Sends a message; returns its id."""
+    return Producer(broker).send("T", b"x", queue_id=0).message_id
+
+
+def lines_of(caplog: pytest.LogCaptureFixture, room: str, start: str) -> list[str]:
+    """Returns the warnings of a room that begin so."""
+    return [
+        each.getMessage()
+        for each in caplog.records
+        if each.name.startswith(f"seglog.{room}.")
+        and each.levelname == "WARNING"
+        and each.getMessage().startswith(start)
+    ]
+
+
+@pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
+def test_the_log_says_which_attempt_of_which_message_has_failed(broker: Broker, caplog, kind: Any):
+    message_id = sent_once(broker)
+
+    def listener(message: Message) -> None:
+        if message.reconsume_times < 2:
+            raise ValueError("the application fails")
+
+    with kind(broker, "g", "T", listener) as consumer:
+        consumer.start()
+        broker.advance("5m")
+        assert consumer.counts.delivered >= 1
+    first, second = lines_of(caplog, "consumer", "the listener failed at ")
+    what = f"message {message_id} of topic T, attempt"
+    assert f"{what} 1 of group g, T, queue 0 of broker-a, offset 0" in first
+    assert f"{what} 2 of group g, " in second
+
+
+@pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
+def test_the_log_of_the_consumer_and_of_the_broker_say_what_became_a_dead_letter(
+    broker: Broker, caplog, kind: Any
+):
+    message_id = sent_once(broker)
+    with kind(broker, "g", "T", lambda _message: SUSPEND, max_reconsume_times=2) as consumer:
+        consumer.start()
+        broker.advance("5m")
+    assert len(stored(broker, "%DLQ%g")) == 1
+    (said,) = lines_of(caplog, "consumer", "given up, and sent to the dead letters")
+    assert f"message {message_id} of topic T, attempt 3 of group g, " in said
+    assert ", queue 0 of broker-a, offset " in said
+    (said,) = lines_of(caplog, "broker", f"message {message_id} ")
+    assert "of topic T is a dead letter of group g after attempt 3" in said
+
+
+def test_a_dead_letter_by_the_number_of_the_group_is_logged_by_its_broker(broker: Broker, caplog):
+    message_id = sent_once(broker)
+    with PushConsumer(broker, "g", "T", lambda _message: SUSPEND) as consumer:
+        consumer.start()
+        broker.advance("6h")
+    assert len(stored(broker, "%DLQ%g")) == 1
+    (said,) = lines_of(caplog, "broker", f"message {message_id} ")
+    assert "of topic T is a dead letter of group g after attempt 17: %RETRY%g, queue 0, offset 15" in said

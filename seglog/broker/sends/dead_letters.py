@@ -9,6 +9,9 @@ Source: ``SendMessageProcessor.java handleRetryAndDLQ``.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+
 from seglog.broker.sends.group_topics import dlq_topic, find_group
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import TopicConfig
@@ -17,6 +20,8 @@ from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import properties as props
+
+_log = logging.getLogger(__name__)
 
 
 def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response | None:
@@ -36,7 +41,29 @@ def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicCon
     most = group.retry_max_times if header.max_reconsume_times is None else header.max_reconsume_times
     if header.reconsume_times <= most and not state.locks.is_any_live(name):
         return None
+    found = props.decode_properties(header.properties)
+    warn_of_dead_letter(name, found, "it was sent anew", header.reconsume_times)
     return dlq_topic(state, name)
+
+
+def warn_of_dead_letter(group: str, properties: Mapping[str, str], place: str, reconsume_times: int) -> None:
+    """Logs that a message becomes a dead letter: a group hears of it nowhere else, but in its consumers.
+
+    Args:
+        group: Whose.
+        properties: Of the message.
+        place: Where its last attempt was.
+        reconsume_times: Its failures before that one.
+    """
+    message_id = properties.get(props.UNIQ_KEY) or properties.get(props.ORIGIN_MESSAGE_ID)
+    _log.warning(
+        "message %s of topic %s is a dead letter of group %s after attempt %d: %s",
+        message_id,
+        properties.get(props.RETRY_TOPIC),
+        group,
+        reconsume_times + 1,
+        place,
+    )
 
 
 def without_delay(raw: bytes) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.broker.delay.delay_levels import TIMERS, hold
+from seglog.broker.sends.dead_letters import warn_of_dead_letter
 from seglog.broker.sends.group_topics import dlq_topic, retry_topic
 from seglog.broker.sends.send import is_writable, may_wait, no_sends
 from seglog.broker.state.state import AnyAppends, BrokerState
@@ -50,7 +51,12 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
         return refuse(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.phy_offset}")
     level = _level(group, header, message)
     if level is None:
-        return _store(state, appends, message, dlq_topic(state, group.name).name, 0, 0)
+        answer = _store(state, appends, message, dlq_topic(state, group.name).name, 0, 0)
+        if answer.code is ResponseCode.SUCCESS:
+            place = f"{message.topic}, queue {message.queue_id}, offset {message.queue_offset}"
+            first = {props.ORIGIN_MESSAGE_ID: message.message_id, props.RETRY_TOPIC: message.topic}
+            warn_of_dead_letter(group.name, first | message.properties, place, message.reconsume_times)
+        return answer
     # RocketMQ counts the group's queues only. A group that was given more of them than its retry topic has
     # would never get what is stored in the others.
     queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
