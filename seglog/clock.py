@@ -12,6 +12,8 @@ import time
 from collections import Counter
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 
 class Clock(Protocol):
     """Source of time stamps and of timed waits."""
@@ -63,6 +65,15 @@ class VirtualClock:
         self._now_ms = start_ms
         self._lock = threading.Lock()
         self._waiting: Counter[threading.Condition] = Counter()
+
+    @override
+    def __repr__(self) -> str:
+        seconds, ms = divmod(self._now_ms, 1000)
+        try:
+            moment = time.strftime(f"%Y-%m-%d %H:%M:%S.{ms:03d} UTC", time.gmtime(seconds))
+        except (ValueError, OverflowError, OSError):  # no calendar reaches there
+            moment = f"{self._now_ms} ms"
+        return f"<VirtualClock at {moment}>"
 
     def now_ms(self) -> int:
         """Returns the virtual time."""

@@ -35,6 +35,7 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.files import DiskUsage, StoreRoot
 from seglog.storage.format.record import Host, Message
 from seglog.storage.store import MessageStore
+from seglog.text import moment
 
 SEGMENT_SIZE_BYTES: Final = 64 << 20
 QUEUE_FILE_SIZE_BYTES: Final = 200_000
@@ -59,6 +60,10 @@ class VirtualBroker(Broker):
     """A broker on virtual time, made by :meth:`at`; close it, or use it in a ``with`` statement."""
 
     _clients = 0
+
+    @override
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {moment(self._clock.now_ms())}>"
 
     @classmethod
     def at(

@@ -143,3 +143,15 @@ def test_system_wait_of_centuries_ends_when_it_is_notified():
         is_waiting.set()
         assert clock.wait(condition, 2.0**70)
     thread.join()
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "shown"),
+    [
+        (1_700_000_000_042, "<VirtualClock at 2023-11-14 22:13:20.042 UTC>"),
+        (0, "<VirtualClock at 1970-01-01 00:00:00.000 UTC>"),
+        (10**30, f"<VirtualClock at {10**30} ms>"),
+    ],
+)
+def test_a_virtual_clock_shows_its_time(start_ms, shown):
+    assert repr(VirtualClock(start_ms)) == shown

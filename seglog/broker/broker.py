@@ -126,6 +126,11 @@ class Broker(Closing):
         self._liveness_duties = Duties(self._liveness_clock, [] if is_one else [*scan, *holds])
         self._time_keeper = self._start(background)
 
+    @override
+    def __repr__(self) -> str:
+        state = " closed" if self._is_closed else ""
+        return f"<{type(self).__name__} {self.config.broker_name} over {self.path}{state}>"
+
     def _start(self, background: bool | None) -> int | None:
         """Starts threads where time passes by itself; returns the thread that moves time, if one does."""
         is_virtual = isinstance(self._clock, VirtualClock)

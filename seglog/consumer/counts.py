@@ -9,6 +9,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from seglog.clock import Clock
 from seglog.remoting.heartbeat import TopicRates
 
@@ -38,6 +40,10 @@ class Counts:
         self.filtered = 0
         self.given_up = 0
         self.unreadable = 0
+
+    @override
+    def __repr__(self) -> str:
+        return f"Counts({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__)})"
 
     def add(self, other: Counts) -> None:
         """Adds what another has done."""

@@ -8,7 +8,9 @@ from functools import partial
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
+from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
@@ -207,3 +209,17 @@ def test_under_virtual_time_only_the_store_has_threads_and_they_end_with_the_bro
         of_the_store = {"seglog-flush", "seglog-index", "seglog-point", "seglog-seal"}
         assert names() - {"seglog-ahead"} == of_the_store
     assert names() == set()
+
+
+def test_brokers_clocks_and_counts_show_what_they_are(tmp_path):
+    with VirtualBroker.at(tmp_path / "s") as broker:
+        assert repr(broker) == f"<VirtualBroker broker-a over {tmp_path / 's'}, 2023-11-14 22:13:20 UTC>"
+        broker.producer().send("orders", b"x")
+        with broker.consumer("G", "orders", lambda _message: None) as consumer:
+            consumer.run_until_idle()
+            assert repr(consumer.counts) == (
+                "Counts(delivered=1, expired=0, failed=0, filtered=0, given_up=0, unreadable=0)"
+            )
+    assert repr(broker) == f"<VirtualBroker broker-a over {tmp_path / 's'} closed, 2023-11-14 22:13:20 UTC>"
+    with Broker.open(tmp_path / "s", background=False, clock=VirtualClock()) as plain:
+        assert repr(plain) == f"<Broker broker-a over {tmp_path / 's'}>"

@@ -1,12 +1,19 @@
-"""A socket that is connected to an address: names are looked up, and what they stand for tried in turn."""
+"""A socket that is connected to an address: names are looked up, and what they stand for tried in turn.
+
+Names only are looked up in threads, those of the loop's executor; an IP address needs none.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from seglog.client.links.addresses import parse_address
+
+_Found: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
+"""One row of the system's answer; the last is the place, of a form for each family."""
 
 
 async def dial(
@@ -31,7 +38,9 @@ async def dial(
     host, port = parse_address(address)
     end_s = loop.time() + timeout_s
     async with asyncio.timeout_at(end_s):
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found: Sequence[_Found] = _numeric(host, port) or await loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
     failed: OSError = OSError(f"{host} has no address")
     for number, (family, kind, protocol, _, place) in enumerate(found):
         one = socket.socket(family, kind, protocol)
@@ -52,3 +61,12 @@ async def dial(
             if not is_connected:
                 one.close()
     raise failed
+
+
+def _numeric(host: str, port: int) -> Sequence[_Found]:
+    """Returns what an IP address stands for, which the system says at once; nothing for a name."""
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except (OSError, UnicodeError):
+        return ()

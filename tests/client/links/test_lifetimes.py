@@ -12,6 +12,7 @@ import pytest
 
 from seglog.client.home.loop_home import LoopHome
 from seglog.client.home.thread_home import thread_home
+from seglog.client.links.dialing import dial
 from seglog.client.links.remote_link import RemoteLink
 from seglog.errors import (
     AskTimeoutError,
@@ -181,3 +182,16 @@ def test_a_client_over_connections_loads_asyncio_and_one_in_process_does_not():
     for module, is_loaded in (("links", False), ("home.virtual_home", False), ("links.remote_link", True)):
         code = f"import sys, seglog.client.{module}; sys.exit(('asyncio' in sys.modules) != {is_loaded})"
         assert subprocess.run((sys.executable, "-c", code), check=False).returncode == 0, module
+
+
+@pytest.mark.parametrize(("host", "threads"), [("127.0.0.1", False), ("localhost", True)])
+def test_a_name_is_looked_up_in_a_thread_of_the_loop_and_an_address_in_none(host: str, threads: bool):
+    async def scene(address: str) -> bool:
+        loop = asyncio.get_running_loop()
+        one = await dial(loop, address, patience_s(10), lambda _socket: None)
+        with one:
+            assert one.getpeername()[1] == int(address.rpartition(":")[2])
+        return getattr(loop, "_default_executor", None) is not None
+
+    with Server(read_for_ever) as server:
+        assert asyncio.run(scene(f"{host}:{server.port}")) is threads
