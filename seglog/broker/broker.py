@@ -369,6 +369,10 @@ class Broker(Closing):
     def advance(self, by: int | str) -> None:
         """Lets virtual time pass, and does at its moment everything that falls into it.
 
+        What is idle costs as well: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests and has
+        its locks recorded 4,320 times, a ``PushConsumer`` makes 21,000 requests. So a day of the former takes
+        a CPU second or more, most of it for that file; start consumers after long waits where you can.
+
         Args:
             by: Milliseconds, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.
 
