@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from seglog.errors import ConfigError, CorruptError, InvalidArgumentError, StoreError
-from seglog.spark.archive.manifest import Interval, Missing, Run, parse_run, run_fields
+from seglog.spark.archive.manifest import LOST, UNREADABLE, Interval, Missing, Run, parse_run, run_fields
 from seglog.spark.compact.swap import work_folder
 from seglog.storage.files import HeldLock, StoreRoot, untrusted
 from seglog.storage.format.config import decode_json_object
@@ -173,7 +173,8 @@ def still_missing(runs: Sequence[Run]) -> tuple[list[Missing], list[Missing]]:
     """Returns what runs of one store named as missing and no run has archived since.
 
     Returns:
-        Ranges of queue offsets, sorted and without overlap; and stretches of the log, as they were named.
+        Ranges of queue offsets, sorted and without overlap; and stretches of the log, as they were named. An
+        unreadable stretch goes once all queue offsets that its run named as lost are archived.
     """
     held = archived(runs)
     named = [one for run in runs for one in run.missing]
@@ -183,7 +184,21 @@ def still_missing(runs: Sequence[Run]) -> tuple[list[Missing], list[Missing]]:
         behind = ranges[-1].end if ranges and ranges[-1][:2] == one[:2] else 0
         for first, end in gaps_of(known, max(one.first, behind), one.end):
             ranges.append(one._replace(first=first, end=end))
-    return ranges, [one for one in named if one.first < 0]
+    stretches = [
+        one
+        for run in runs
+        for one in run.missing
+        if one.first < 0 and not (one.why == UNREADABLE and _is_filled(run, held))
+    ]
+    return ranges, stretches
+
+
+def _is_filled(run: Run, held: Held) -> bool:
+    """Returns whether all that a run named as lost is archived; a run that named no offset cannot say."""
+    lost = [one for one in run.missing if one.why == LOST]
+    return bool(lost) and not any(
+        True for one in lost for _gap in gaps_of(held.get((one.topic, one.queue_id), []), one.first, one.end)
+    )
 
 
 def gaps_of(parts: Sequence[Interval | Missing], first: int, end: int) -> Iterator[tuple[int, int]]:

@@ -71,6 +71,7 @@ def test_damaged_store_is_refused_or_what_is_missing_is_named_and_filled_in(spar
     assert named_missing(folder, "s", {("T", 0): 160, ("T", 1): 160}) == {("T", 0, 40, 41, LOST)}
     assert not_none(archive_store(root, folder, spark, fill_missing=True)).messages == 1
     assert named_missing(folder, "s", {("T", 0): 160, ("T", 1): 160}) == set()
+    assert not (folder / "missing.parquet").exists()
     rows = not_none(read_archive(spark, folder, "s"))
     assert (rows.count(), rows.where("queueId = 0 AND queueOffset = 40").count()) == (320, 1)
 
