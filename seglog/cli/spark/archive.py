@@ -11,7 +11,8 @@ from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import options, render
-from seglog.spark.archive import REASONS, Missing, Run
+from seglog.errors import DataLossError
+from seglog.spark.archive import EXPIRED, REASONS, Missing, Run
 
 
 @click.command
@@ -26,7 +27,7 @@ from seglog.spark.archive import REASONS, Missing, Run
     metavar="NAME",
     help="What ARCHIVE calls the store, such as its brokerName.  [default: that of what it continues]",
 )
-@click.option("--allow-loss", is_flag=True, help="Archive a damaged store, and write down what is missing.")
+@click.option("--allow-loss", is_flag=True, help="Archive also with losses, and write down what is missing.")
 @click.option("--fill-missing", is_flag=True, help="Look again for messages that earlier runs found lost.")
 @click.option("--no-verify", is_flag=True, help="Do not compute checksums of what is archived.")
 @spark_options.cluster
@@ -47,8 +48,8 @@ def command(
 
     ARCHIVE/data is Parquet by store, topic and day (UTC). A message is archived once, however often this is
     run or was interrupted. A store that does not continue what ARCHIVE has of it, as after a rollback, is
-    refused (exit code 37), and so is a damaged one (36). What retention took before it was archived is
-    written down as missing.
+    refused (exit code 37), and so is a damaged one (36). What retention took behind what is archived is
+    written down as missing; the rest is archived, and without --allow-loss the exit code is 36.
     """
     from seglog.spark.archive import check_archive
 
@@ -70,6 +71,27 @@ def command(
         render.emit(_fields(path, folder, run))
     else:
         _show(folder, run)
+    if run is not None and not allow_loss:
+        _check_whole(folder, run)
+
+
+def _check_whole(folder: Path, run: Run) -> None:
+    """Does nothing if a run did not find that messages were gone before it came.
+
+    Raises:
+        DataLossError: It did; what there was is archived.
+    """
+    expired = [one for one in run.missing if one.why == EXPIRED]
+    if expired:
+        count = sum(one.end - one.first for one in expired)
+        queues = len({(one.topic, one.queue_id) for one in expired})
+        raise DataLossError(
+            f"{folder} will never have {render.count_text(count, 'message')} of"
+            f" {render.count_text(queues, 'queue')}: retention or a compaction took them first; what there"
+            f" was is archived as run {run.number}",
+            help="archive more often than retention works; missing.parquet of the archive names them, and"
+            " --allow-loss ends with 0 over such a gap",
+        )
 
 
 def _fields(path: Path, folder: Path, run: Run | None) -> dict[str, object]:

@@ -28,11 +28,12 @@ from seglog.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from seglog.spark.archive.archive import archive_store
     from seglog.spark.archive.beforehand import check_archive, check_restore
-    from seglog.spark.archive.manifest import REASONS, Missing, Run
+    from seglog.spark.archive.manifest import EXPIRED, REASONS, Missing, Run
     from seglog.spark.archive.restore import Restored, restore_store
     from seglog.spark.archive.restore_base import Sizes
 
 __all__ = [
+    "EXPIRED",
     "REASONS",
     "Missing",
     "Restored",
@@ -47,6 +48,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "EXPIRED": "manifest",
         "Missing": "manifest",
         "REASONS": "manifest",
         "Restored": "restore",

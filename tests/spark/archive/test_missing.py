@@ -46,6 +46,32 @@ def test_what_retention_took_before_it_was_archived_is_named(spark: SparkSession
     assert archive_store(root, folder, spark) is None
 
 
+def test_a_run_that_comes_after_retention_archives_the_rest_and_ends_with_the_exit_code_of_a_loss(
+    spark: SparkSession, tmp_path
+):
+    def archive(*said):
+        return CliRunner().invoke(commands, ["spark", "archive", str(root), str(folder), *said])
+
+    root, folder = put(tmp_path / "s", 200), tmp_path / "archive"
+    expire(root, 3)
+    assert archive().exit_code == 0
+    assert not (folder / "missing.parquet").exists()
+    put(root, 200, begin=200)
+    expire(root, 99)
+    ran = archive("--json")
+    (run,) = [run for run in ArchiveFolder(folder).runs() if run.number == 2]
+    count = sum(one.end - one.first for one in run.missing)
+    assert {one.why for one in run.missing} == {EXPIRED}
+    assert ran.exit_code == 36
+    assert json.loads(ran.stdout)["messages"] == run.messages > 0
+    assert f"will never have {count} messages of 2 queues" in ran.stderr
+    assert archive().exit_code == 0
+    put(root, 200, begin=400)
+    expire(root, 99)
+    assert archive("--allow-loss").exit_code == 0
+    assert len(ArchiveFolder(folder).runs()) == 3
+
+
 def test_damaged_store_is_refused_or_what_is_missing_is_named_and_filled_in(spark: SparkSession, tmp_path):
     root, folder = put(tmp_path / "s", 300), tmp_path / "archive"
     whole = copy(root, tmp_path / "whole")
