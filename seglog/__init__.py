@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from seglog.errors import SeglogError
     from seglog.producer.producer import AsyncProducer, Producer
     from seglog.remoting.subscription import Subscription
+    from seglog.server.async_server import AsyncServer
+    from seglog.server.limits import ServerLimits
+    from seglog.server.listening import Listener
+    from seglog.server.server import Server
     from seglog.storage.format.get_status import GetStatus
     from seglog.storage.format.record.message import Message
     from seglog.storage.reads.get import GetResult
@@ -35,6 +39,7 @@ __all__ = [
     "AsyncOrderlyConsumer",
     "AsyncProducer",
     "AsyncPushConsumer",
+    "AsyncServer",
     "Broker",
     "Client",
     "Clock",
@@ -43,6 +48,7 @@ __all__ = [
     "Durability",
     "GetResult",
     "GetStatus",
+    "Listener",
     "LocalLink",
     "Message",
     "MessageStore",
@@ -51,6 +57,8 @@ __all__ = [
     "Producer",
     "PushConsumer",
     "SeglogError",
+    "Server",
+    "ServerLimits",
     "Subscription",
     "SystemClock",
     "VirtualClock",
@@ -85,6 +93,10 @@ __getattr__ = lazy_exports(
         "Producer": "producer.producer",
         "AsyncPushConsumer": "consumer.push",
         "PushConsumer": "consumer.push",
+        "AsyncServer": "server.async_server",
+        "Listener": "server.listening",
+        "Server": "server.server",
+        "ServerLimits": "server.limits",
         "Subscription": "remoting.subscription",
     },
 )

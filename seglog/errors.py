@@ -415,6 +415,13 @@ class BrokerNotFoundError(SeglogError):
     help = "check that the broker is registered at the name server; routes are asked for every 30 s"
 
 
+class CannotListenError(SeglogError):
+    """A server cannot have its port: another process has it, or the host is none of this machine."""
+
+    exit_code = 49
+    help = "choose another port, or end what has it; port 0 takes one that is free"
+
+
 class ClientClosedError(SeglogError):
     """A client was used that was closed, or whose process or event loop is another one by now."""
 

@@ -11,6 +11,8 @@ V3_0_7_SNAPSHOT: Final = 28
 """The first that says how far it is (GET_CONSUMER_STATUS_FROM_CLIENT)."""
 V3_1_8_SNAPSHOT: Final = 62
 """The first that says how it runs, and consumes a message that it is given."""
+V5_3_1: Final = 475
+"""The last that does not know GO_AWAY."""
 _STAGES: Final = (
     "SNAPSHOT",
     "ALPHA1",

@@ -96,7 +96,7 @@ def test_a_listener_sends_over_the_loop_that_runs_it_and_no_call_has_a_thread(
 
     send_to(server.broker, 10)
     asyncio.run(scene())
-    assert len(server.sockets) == 1
+    assert server.server.accepted_count == 1
     assert [queue.max_offset for queue in server.broker.store.queues() if queue.topic == "U"] == [210]
 
 

@@ -62,7 +62,7 @@ def test_sends_that_are_begun_together_keep_their_order_over_a_socket_and_make_n
 def test_more_sends_than_a_connection_takes_wait_for_their_turn(tmp_path: Path):
     with BrokerServer(tmp_path / "s") as server:
         assert asyncio.run(send_many(server.address, 3_000)) == list(range(1, 3_001))
-        assert len(server.sockets) == 1
+        assert server.server.accepted_count == 1
 
 
 def test_a_loop_has_turns_while_sends_wait_for_the_disk(tmp_path: Path):
@@ -144,7 +144,7 @@ def test_producers_share_a_client_of_their_loop(tmp_path: Path):
 
     with BrokerServer(tmp_path / "s") as server:
         asyncio.run(scene(server.address))
-        assert len(server.sockets) == 1
+        assert server.server.accepted_count == 1
         assert sum(queue.max_offset for queue in server.broker.store.queues()) == 3
 
 

@@ -145,7 +145,6 @@ class ServedEnd(WireEnd):
         broker: Who answers.
         client_id: Whose connection it is.
         sender: What that client says it is.
-        is_later: Whether the thread goes on while an answer is not there yet.
     """
 
     def __init__(
@@ -154,14 +153,11 @@ class ServedEnd(WireEnd):
         broker: Broker,
         client_id: str,
         sender: Sender = OUR_SENDER,
-        *,
-        is_later: bool = False,
     ) -> None:
         host = Host(b"\x7f\x00\x00\x01", 1)
         self._peer = Peer(client_id, host, self, *sender, is_remote=True)
         self._broker = broker
-        answer = broker.answer if is_later else broker.dispatch
-        super().__init__(end, broker.timers, lambda request: answer(request, self._peer))
+        super().__init__(end, broker.timers, lambda request: broker.dispatch(request, self._peer))
 
     @override
     def told_one(self, request: Request) -> None:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
-from typing_extensions import override
-
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
+from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
+from seglog.server.listening import Listener
+from seglog.server.server import Server as OurServer
 from seglog.testing import RoomyFiles
 from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES, on_a_roomy_disk
-from tests.support.connections import ServedEnd
 
 LOOPBACK: Final = "127.0.0.1"
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -87,26 +87,34 @@ class Server:
             self._serve(one, number)
 
 
-class BrokerServer(Server):
-    """A broker of ours on real time behind a port; it is name server as well.
+class BrokerServer:
+    """A broker of ours on real time behind a port; it is name server as well. Use it in a ``with`` statement.
 
     Args:
         path: Its store.
         port: Where it listens; 0 for one that is free.
         config: Its settings; the address is that of the port.
         advertised: The address that routes name instead.
+        limits: What clients may take.
 
     Attributes:
         broker: The broker.
-        ends: Its ends of the connections.
+        server: What serves it.
+        address: Where clients find it.
+        port: Of that.
     """
 
     def __init__(
-        self, path: Path, port: int = 0, config: BrokerConfig | None = None, advertised: str | None = None
+        self,
+        path: Path,
+        port: int = 0,
+        config: BrokerConfig | None = None,
+        advertised: str | None = None,
+        limits: ServerLimits = DEFAULT_LIMITS,
     ) -> None:
-        self.ends: list[ServedEnd] = []
-        self._is_open = threading.Event()
-        super().__init__(self._serve_broker, port=port)
+        listener = Listener(LOOPBACK, port)
+        self.address = listener.address
+        self.port = int(self.address.rpartition(":")[2])
         base = on_a_roomy_disk(config or BrokerConfig())
         self.broker = Broker.open(
             path,
@@ -115,19 +123,18 @@ class BrokerServer(Server):
             queue_file_size_bytes=QUEUE_FILE_BYTES,
             files=RoomyFiles(path),
         )
-        self._is_open.set()
+        self.server = OurServer(self.broker, listener, limits=limits)
 
-    @override
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Ends the connections, then the broker."""
-        super().close()
+        self.server.close()
         self.broker.close()
-
-    def _serve_broker(self, one: socket.socket, number: int) -> None:
-        self._is_open.wait()
-        end = ServedEnd(one, self.broker, f"connection {number}", is_later=True)
-        self.ends.append(end)
-        end.join()
 
 
 class CuttingProxy(Server):

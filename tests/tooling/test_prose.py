@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOP_ROOMS = ("broker", "cli", "client", "consumer", "doctor", "producer", "remoting", "spark", "storage")
+TOP_ROOMS = (
+    "broker",
+    "cli",
+    "client",
+    "consumer",
+    "doctor",
+    "producer",
+    "remoting",
+    "server",
+    "spark",
+    "storage",
+)
 ROOMS = (*(f"seglog/{room}" for room in TOP_ROOMS), "tests/support")
 PURGED = re.compile(r"\b(nobody|whoever|whomever|whatever|at hand|made again)\b", re.IGNORECASE)
 Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -7,3 +7,5 @@ the wait of sends whose disk is slow.
 Called by the broker.
 Truth: the log and the tables; an answer says that they are on the disk.
 """
+
+from seglog.broker.answers.held_answer import HeldAnswer as HeldAnswer

@@ -1,0 +1,193 @@
+"""AsyncServer: a broker behind a port, served by an event loop that exists."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import socket
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from typing_extensions import override
+
+from seglog.arguments import as_kind, as_number
+from seglog.broker.broker import Broker
+from seglog.closing import AsyncClosing
+from seglog.errors import InvalidArgumentError
+from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
+from seglog.server.listening import Listener
+from seglog.server.served_connection import ServedConnection
+from seglog.server.shared import Shared
+from seglog.storage.format.record import Host
+
+_MOST_ACCEPTED: Final = 64
+"""Of one turn; the connections that there are have theirs too."""
+_REST_S: Final = 1.0
+"""How long nothing is accepted where the machine has no more descriptors or memory for it."""
+_EXHAUSTED: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+_LOOK_S: Final = 0.005
+"""How often a stop looks whether clients have their answers."""
+_LAST_S: Final = 1.0
+"""How long clients may take to hang up that have all their answers."""
+
+
+class AsyncServer(AsyncClosing):
+    """Serves a broker; start it in the loop that is to serve, or use it in ``async with``.
+
+    The broker is not closed with it, and may be used in process meanwhile.
+
+    Args:
+        broker: Who answers; its routes name ``config.address``, which should lead to the listener.
+        listener: Where clients come in; closed with the server.
+        limits: What they may take.
+    """
+
+    def __init__(self, broker: Broker, listener: Listener, *, limits: ServerLimits = DEFAULT_LIMITS) -> None:
+        self._broker = as_kind("broker", Broker, broker)
+        self._listener = as_kind("listener", Listener, listener)
+        self._limits = as_kind("limits", ServerLimits, limits)
+        self._connections: set[ServedConnection] = set()
+        self._connecting: set[asyncio.Task[Any]] = set()
+        self._shared: Shared | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._is_over = False
+        self._ended: asyncio.Task[None] | None = None
+        self.accepted_count = 0
+
+    @property
+    def address(self) -> str:
+        """Where it listens, "host:port"."""
+        return self._listener.address
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections there are."""
+        return len(self._connections)
+
+    async def start(self) -> None:
+        """Serves clients from now on, in the running loop.
+
+        Raises:
+            InvalidArgumentError: It was started before.
+        """
+        if self._shared is not None or self._is_over:
+            raise InvalidArgumentError("the server was started before", help="make a new one")
+        self._shared = Shared(self._broker, asyncio.get_running_loop(), self._limits)
+        self._accept_from_now(self._shared)
+        self._sweep(self._shared)
+
+    @override
+    async def __aenter__(self) -> Self:
+        """Starts it."""
+        await self.start()
+        return self
+
+    @override
+    async def close(self, linger_ms: float = 0) -> None:
+        """Stops: nothing is accepted any more, held pulls end, and waiting sends are answered.
+
+        Clients that ask meanwhile are sent away (GO_AWAY), those that do not know that are refused their
+        sends. Then connections are closed. Owners of queue locks stay recorded. A second call waits for the
+        first.
+
+        Args:
+            linger_ms: How long clients are sent away at least before their connections are closed.
+        """
+        as_number("linger_ms", linger_ms)
+        if self._ended is None:
+            self._ended = asyncio.ensure_future(self._stop(linger_ms / 1_000))
+        await asyncio.shield(self._ended)
+
+    def hang_up(self) -> None:
+        """Closes the connections that there are at once; called in the loop."""
+        for each in tuple(self._connections):
+            each.end(None)
+
+    async def _stop(self, linger_s: float) -> None:
+        self._is_over = True
+        shared = self._shared
+        for timer in self._timers.values():
+            timer.cancel()
+        if shared is None:
+            self._listener.close()
+            return
+        loop = shared.loop
+        loop.remove_reader(self._listener.socket)
+        self._listener.close()
+        shared.is_stopping = True
+        for each in tuple(self._connections):
+            each.end_held()
+        began_s, most_s = loop.time(), max(linger_s, self._limits.stop_ms / 1_000)
+        while self._connections and (passed_s := loop.time() - began_s) < most_s:
+            if passed_s >= linger_s and not any(each.is_busy for each in self._connections):
+                break
+            await asyncio.sleep(_LOOK_S)
+        for each in tuple(self._connections):
+            each.finish()
+        await self._ends(_LAST_S)
+        self.hang_up()
+        await self._ends(None)
+        if self._connecting:
+            await asyncio.wait(self._connecting)
+
+    async def _ends(self, most_s: float | None) -> None:
+        """Returns once there is no connection, or a time has passed."""
+        ends = [each.gone for each in self._connections]
+        if ends:
+            await asyncio.wait(ends, timeout=most_s)
+
+    def _accept_from_now(self, shared: Shared) -> None:
+        if not self._is_over:
+            shared.loop.add_reader(self._listener.socket, self._accept, shared)
+
+    def _accept(self, shared: Shared) -> None:
+        for _ in range(_MOST_ACCEPTED):
+            try:
+                end, where = self._listener.socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    shared.complaints.tell("accept", f"no connection can be accepted: {error.strerror}")
+                    shared.loop.remove_reader(self._listener.socket)
+                    self._timers["rest"] = shared.loop.call_later(_REST_S, self._accept_from_now, shared)
+                    return
+                continue  # the client has hung up already
+            self._take(shared, end, where)
+
+    def _take(self, shared: Shared, end: socket.socket, where: tuple[Any, ...]) -> None:
+        """Serves a connection, unless there are too many."""
+        if self.connection_count >= self._limits.connections:
+            shared.complaints.tell(
+                "most", f"connection of {where[0]} closed: there are {self._limits.connections} already"
+            )
+            end.close()
+            return
+        self.accepted_count += 1
+        end.setblocking(False)
+        with suppress(OSError):  # it has ended already
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        address = ipaddress.ip_address(str(where[0]).partition("%")[0])
+        connection = ServedConnection(shared, end, Host(address.packed, int(where[1])))
+        self._connections.add(connection)
+        connection.gone.add_done_callback(lambda _: self._connections.discard(connection))
+        connecting = shared.loop.create_task(self._connect(shared, end, connection))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, shared: Shared, end: socket.socket, connection: ServedConnection) -> None:
+        try:
+            await shared.loop.connect_accepted_socket(lambda: connection, end)
+        except OSError as error:
+            end.close()
+            connection.connection_lost(error)
+
+    def _sweep(self, shared: Shared) -> None:
+        """Ends connections that have let others wait for too long."""
+        now_s = shared.loop.time()
+        for each in tuple(self._connections):
+            ending = each.overdue(now_s)
+            if ending is not None:
+                each.end(ending)
+        self._timers["sweep"] = shared.loop.call_later(self._limits.sweep_ms / 1_000, self._sweep, shared)

@@ -1,0 +1,382 @@
+"""One client of a server, from its connection to the end of that; it has one life.
+
+Requests are answered in the turn of the loop in which they came, those of other connections meanwhile, or
+later by what the broker returns. A client is not trusted: its frames have limits, nothing more is read where
+it has asked too much or reads too little, and one that is silent or sends half a frame is left in time.
+
+The broker notifies and asks it from any thread; what it says is written by the loop.
+
+Source: ``NettyRemotingAbstract.java``, ``NettyRemotingServer.java``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from typing_extensions import override
+
+from seglog.broker.answers import HeldAnswer
+from seglog.errors import FrameError, ProtocolError
+from seglog.remoting.codec import Answered, Asked, Codec, Event, Pieces, WronglyAsked
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import OUR_SENDER, Request, Response, refuse
+from seglog.remoting.later import AskTable, Deferred
+from seglog.remoting.peer import Peer
+from seglog.remoting.versions import V5_3_1
+from seglog.server.limits import FRAME_BYTES_PER_MS
+from seglog.server.outgoing import Outgoing
+from seglog.server.shared import Shared
+from seglog.storage.format.record import Host
+
+_SENDS: Final = frozenset(
+    (
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+    )
+)
+_log = logging.getLogger(__name__)
+
+
+class Ending(NamedTuple):
+    """Why a connection is closed, where that is to be logged.
+
+    Attributes:
+        kind: One of a few words.
+        why: What its client has done.
+    """
+
+    kind: str
+    why: str
+
+
+class ServedConnection(asyncio.Protocol):
+    """The broker's end of a connection. The loop calls it; :meth:`notify` and :meth:`ask` any thread.
+
+    Args:
+        shared: The server's.
+        end: The socket.
+        host: The client's end of it.
+
+    Attributes:
+        is_over: Whether it has ended.
+        gone: Done once its socket is closed.
+    """
+
+    def __init__(self, shared: Shared, end: socket.socket, host: Host) -> None:
+        self._shared = shared
+        self._limits = shared.limits
+        self._host = host
+        self._codec = Codec()
+        self._asks: AskTable[Response] = AskTable(shared.broker.timers)
+        self._out = Outgoing(end)
+        self._transport: asyncio.Transport | None = None
+        self._peer = Peer(str(host), host, self, *OUR_SENDER, is_remote=True)
+        self._events: Iterator[Event] | None = None
+        self._held: set[HeldAnswer] = set()
+        self._making: set[Deferred[Response]] = set()
+        self._is_going_on = self._is_finished = False
+        self._begun_bytes = self._kernel_bytes = 0
+        self._begun_s = self._heard_s = self._written_s = shared.loop.time()
+        self.is_over = False
+        self.gone: asyncio.Future[None] = shared.loop.create_future()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has answers that its client does not have yet."""
+        return not self.is_over and bool(self._held or self._making or self._out.waiting_bytes)
+
+    def notify(self, request: Request) -> None:
+        """Sends what is not answered; dropped where the client reads too little."""
+        if self.is_over or self._out.waiting_bytes >= self._limits.answer_bytes:
+            return
+        try:
+            _, pieces = self._codec.ask(replace(request, is_oneway=True), 0)
+        except ProtocolError:
+            _log.exception("a notice of code %s cannot be sent", request.code)
+        else:
+            self._shared.inbox.post(partial(self._send, pieces))
+
+    def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
+        """Sends a request, and returns what its answer comes by."""
+        one = self._asks.open(timeout_ms, f"request {int(request.code)} to {self._host}")
+        if one.is_done:
+            return one
+        try:
+            _, pieces = self._codec.ask(request, one.opaque)
+        except ProtocolError as error:
+            self._asks.fail(one.opaque, error)
+            return one
+        one.then(lambda _: self._codec.forget(one.opaque))
+        self._shared.inbox.post(partial(self._send, pieces))
+        return one
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begins to serve."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self.is_over:
+            transport.abort()
+            return
+        self._out.open(transport)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        """Serves what has come."""
+        if self.is_over or self._is_finished:
+            return
+        self._heard_s = self._shared.loop.time()
+        self._events = self._codec.receive(data)
+        self._go_on()
+
+    @override
+    def resume_writing(self) -> None:
+        """Writes on: the client has read."""
+        if self.is_over:
+            return
+        try:
+            self._wrote(self._out.written())
+        except OSError as error:
+            self.end(Ending("broken", f"it broke: {error}"))
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends it: the socket is closed."""
+        self._transport = None
+        self.end(None)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def flush(self) -> None:
+        """Writes what there is, and reads on where that was in the way."""
+        if self.is_over:
+            return
+        try:
+            self._wrote(self._out.flush())
+        except OSError as error:
+            self.end(Ending("broken", f"it broke: {error}"))
+
+    def end_held(self) -> None:
+        """Answers pulls that are held as things are."""
+        for each in tuple(self._held):
+            each.end()
+
+    def finish(self) -> None:
+        """Says that nothing more comes, and drops what the client sends until it hangs up.
+
+        A socket that is closed while there is something to read takes answers along that are not there yet.
+        """
+        self._is_finished = True
+        self._events = None
+        if self._transport is not None and not self.is_over:
+            with suppress(OSError):  # the client was first
+                self._transport.write_eof()
+            self._transport.resume_reading()
+
+    def overdue(self, now_s: float) -> Ending | None:
+        """Returns what has taken too long, if anything has.
+
+        Args:
+            now_s: The time of the loop.
+        """
+        limits, waiting_bytes, begun_bytes = self._limits, self._out.waiting_bytes, self._begun_bytes
+        if waiting_bytes and not self.is_over:
+            self._note_read(now_s)
+        if waiting_bytes and (now_s - self._written_s) * 1_000 >= limits.stall_ms:
+            return Ending(
+                "stall", f"it has read nothing for {limits.stall_ms} ms, {waiting_bytes} bytes wait for it"
+            )
+        frame_ms = limits.frame_ms + begun_bytes / FRAME_BYTES_PER_MS
+        if begun_bytes and self._is_read() and (now_s - self._begun_s) * 1_000 >= frame_ms:
+            return Ending(
+                "slow", f"{begun_bytes} bytes of a frame came, its end did not for {frame_ms:.0f} ms"
+            )
+        if (now_s - max(self._heard_s, self._written_s)) * 1_000 >= limits.idle_ms:
+            return Ending("idle", f"it was silent for {limits.idle_ms} ms")
+        return None
+
+    def end(self, ending: Ending | None) -> None:
+        """Ends it: what was asked over it fails, and the broker does not wait for its client any more.
+
+        Args:
+            ending: What is logged; None for an end that is as it should be.
+        """
+        if self.is_over:
+            return
+        self.is_over = True
+        if ending is not None:
+            self._shared.complaints.tell(ending.kind, f"connection of {self._host} closed: {ending.why}")
+        self._shared.begun_bytes -= self._begun_bytes
+        self._asks.end("the connection has ended" if ending is None else ending.why)
+        for each in (*self._held, *self._making):
+            each.cancel()
+        self._out.drop()
+        self._events = None
+        if self._transport is not None:
+            self._transport.abort()
+        self._shared.broker.disconnect(self._peer)
+
+    def _note_read(self, now_s: float) -> None:
+        """Takes it for something written where the client reads, though the socket takes no more yet."""
+        with suppress(OSError):  # it is broken, which the loop finds out by itself
+            kernel_bytes = self._out.kernel_bytes()
+            if kernel_bytes != self._kernel_bytes:
+                self._kernel_bytes, self._written_s = kernel_bytes, now_s
+
+    def _is_read(self) -> bool:
+        return self._transport is not None and self._transport.is_reading()
+
+    def _go_on(self) -> None:
+        """Serves requests that have come, as far as the limits let it, and for a turn at most."""
+        self._is_going_on = False
+        events, time = self._events, self._shared.loop.time
+        end_s = time() + self._limits.turn_ms / 1_000
+        is_read = False
+        while events is not None and not self.is_over and not self._is_full():
+            if time() >= end_s:
+                self._go_on_soon()
+                break
+            try:
+                event = next(events, None)
+            except FrameError as error:
+                self.flush()
+                self.end(Ending("frame", f"it has sent what is no frame: {error}"))
+                return
+            if event is None:
+                events = self._events = None
+            else:
+                is_read = True
+                self._hear(event)
+        self.flush()
+        if not self.is_over:
+            self._note_begun(is_read=is_read)
+            self._read_or_not()
+
+    def _go_on_soon(self) -> None:
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._shared.loop.call_soon(self._go_on)
+
+    def _read_or_not(self) -> None:
+        """Reads on only once all that has come is served, and the limits are not reached."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if self._events is None and not self._is_full():
+            if not self._is_read():
+                self._begun_s = self._shared.loop.time()  # it was not the client that made the frame wait
+                transport.resume_reading()
+        elif self._is_read():
+            transport.pause_reading()
+
+    def _is_full(self) -> bool:
+        limits = self._limits
+        return len(self._making) >= limits.requests or self._out.waiting_bytes >= limits.answer_bytes
+
+    def _note_begun(self, *, is_read: bool) -> None:
+        """Counts what there is of a frame, and from when on it came."""
+        begun_bytes = self._codec.begun_bytes
+        if begun_bytes and (is_read or not self._begun_bytes):
+            self._begun_s = self._shared.loop.time()
+        self._shared.begun_bytes += begun_bytes - self._begun_bytes
+        self._begun_bytes = begun_bytes
+        if begun_bytes and self._shared.begun_bytes > self._limits.begun_bytes:
+            why = f"{self._shared.begun_bytes} bytes of frames have come whose end has not"
+            self.end(Ending("begun", why))
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Asked):
+            self._serve(event)
+        elif isinstance(event, WronglyAsked):
+            self._shared.complaints.tell("asked", f"{self._host} asks what cannot be read: {event.error}")
+            self._respond(event, refuse(ResponseCode.SYSTEM_ERROR, str(event.error)))
+        elif isinstance(event, Answered):
+            if isinstance(event.answer, ProtocolError):
+                self._asks.fail(event.opaque, event.answer)
+            else:
+                self._asks.answer(event.opaque, event.answer)
+
+    def _serve(self, asked: Asked) -> None:
+        """Has a request answered, now or later."""
+        request = asked.request
+        refused = self._sent_away(request) if self._shared.is_stopping else None
+        answer = self._answer_of(request) if refused is None else refused
+        if isinstance(answer, Response):
+            self._respond(asked, answer)
+            return
+        if isinstance(answer, HeldAnswer):
+            self._held.add(answer)
+            if len(self._held) > self._limits.parked_pulls or request.is_oneway or self._shared.is_stopping:
+                answer.end()
+        else:
+            self._making.add(answer)
+        answer.then(lambda _: self._shared.inbox.post(partial(self._made, asked, answer)))
+
+    def _answer_of(self, request: Request) -> Response | Deferred[Response]:
+        sender = request.sender or OUR_SENDER
+        if (self._peer.language, self._peer.version) != sender:
+            self._peer = replace(self._peer, language=sender.language, version=sender.version)
+        try:
+            return self._shared.broker.answer(request, self._peer, self._shared.soon)
+        except Exception as error:  # noqa: BLE001 - the loop is of the other connections too
+            _log.exception("a request of code %s failed", request.code)
+            return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    def _sent_away(self, request: Request) -> Response | None:
+        """Returns what a client gets of a server that stops; None where it is still served."""
+        if (request.sender or OUR_SENDER).version > V5_3_1:
+            return refuse(ResponseCode.GO_AWAY, "please go away")
+        if request.code in _SENDS:
+            return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker stops")
+        return None
+
+    def _made(self, asked: Asked, answer: Deferred[Response]) -> None:
+        """Sends an answer that has come later."""
+        if isinstance(answer, HeldAnswer):
+            self._held.discard(answer)
+        else:
+            self._making.discard(answer)
+        if self.is_over:
+            return
+        try:
+            response = answer.result()
+        except Exception as error:  # noqa: BLE001 - it is the client's
+            response = refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+        self._respond(asked, response)
+        self._shared.flush_soon(self)
+
+    def _respond(self, asked: Asked | WronglyAsked, response: Response) -> None:
+        try:
+            pieces = self._codec.answer(asked, response)
+        except ProtocolError as error:
+            _log.warning("the answer to a request of code %s cannot be sent: %s", asked.request.code, error)
+            pieces = self._codec.answer(asked, refuse(ResponseCode.SYSTEM_ERROR, str(error)))
+        self._put(pieces)
+
+    def _send(self, pieces: Pieces) -> None:
+        if not self.is_over:
+            self._put(pieces)
+            self._shared.flush_soon(self)
+
+    def _put(self, pieces: Pieces) -> None:
+        if not self._out.waiting_bytes:
+            self._written_s = self._shared.loop.time()  # from now on the client has something to read
+        self._out.put(pieces)
+
+    def _wrote(self, written_bytes: int) -> None:
+        if written_bytes:
+            self._written_s = self._shared.loop.time()
+        if self._events is not None:
+            if not self._is_full():
+                self._go_on_soon()
+        else:
+            self._read_or_not()

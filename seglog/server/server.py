@@ -1,0 +1,80 @@
+"""Server: a broker behind a port, served by a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+from typing_extensions import override
+
+from seglog.broker.broker import Broker
+from seglog.closing import Closing
+from seglog.server.async_server import AsyncServer
+from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
+from seglog.server.listening import Listener
+
+
+class Server(Closing):
+    """Serves a broker from now on; close it, or use it in a ``with`` statement. Any thread may call it.
+
+    Args:
+        broker: As for :class:`~seglog.server.async_server.AsyncServer`.
+        listener: Likewise.
+        limits: Likewise.
+    """
+
+    def __init__(self, broker: Broker, listener: Listener, *, limits: ServerLimits = DEFAULT_LIMITS) -> None:
+        self._server = AsyncServer(broker, listener, limits=limits)
+        self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="seglog-server", daemon=True)
+        self._thread.start()
+        self._do(self._server.start()).result()
+
+    @property
+    def address(self) -> str:
+        """Where it listens, "host:port"."""
+        return self._server.address
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections there are."""
+        return self._server.connection_count
+
+    @property
+    def accepted_count(self) -> int:
+        """How many connections there were in all."""
+        return self._server.accepted_count
+
+    @override
+    def close(self, linger_ms: float = 0) -> None:
+        """Stops as :meth:`AsyncServer.close` does, and ends the thread.
+
+        Args:
+            linger_ms: How long clients are sent away at least.
+        """
+        with self._closing:
+            if self._loop.is_closed():
+                return
+            self._do(self._server.close(linger_ms)).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def hang_up(self) -> None:
+        """Closes the connections that there are at once."""
+
+        async def hang_up() -> None:
+            self._server.hang_up()
+
+        self._do(hang_up()).result()
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seglog.remoting.command import OUR_SENDER, Request, Response, Sender
+from seglog.remoting.later import Deferred
+from seglog.server.limits import ServerLimits
+from tests.support.connections import WireEnd
+from tests.support.listening import LOOPBACK, BrokerServer
+from tests.support.machine.patience import patience_s
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., BrokerServer]]:
+    """Serves brokers behind ports of their own, with the limits that are named, until the end."""
+    with ExitStack() as servers:
+        yield lambda **limits: servers.enter_context(
+            BrokerServer(tmp_path / "served", limits=ServerLimits(**limits))
+        )
+
+
+@pytest.fixture
+def dial() -> Iterator[Callable[[BrokerServer], socket.socket]]:
+    """Connects sockets to servers; they are closed in the end."""
+    with ExitStack() as ends:
+
+        def connect(server: BrokerServer) -> socket.socket:
+            return ends.enter_context(socket.create_connection((LOOPBACK, server.port), patience_s(30)))
+
+        yield connect
+
+
+@pytest.fixture
+def join(dial: Callable[[BrokerServer], socket.socket]) -> Iterator[Callable[..., WireEnd]]:
+    """Joins servers as clients do that may be asked; they are closed in the end."""
+    with ExitStack() as clients:
+
+        def connect(
+            server: BrokerServer,
+            answer: Callable[[Request], Response | Deferred[Response] | None] = lambda _: None,
+            sender: Sender = OUR_SENDER,
+        ) -> WireEnd:
+            end = dial(server)
+            end.settimeout(None)
+            client = WireEnd(end, server.broker.timers, answer, sender=sender)
+            clients.callback(client.close)
+            return client
+
+        yield connect
+
+
+def ask(client: WireEnd, request: Request, **options: Any) -> Response:
+    """Returns the answer to a request."""
+    return client.ask(request, 60_000).wait(patience_s(30))
