@@ -1,10 +1,12 @@
-"""The page for people of other clients: what it shows of this one works, and it shows ten things."""
+"""Pages of docs/ that show Python: it works; that for people of other clients shows ten things."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.support.machine.patience import patience_s
 from tests.tooling.test_readme import fenced_blocks
@@ -22,8 +24,11 @@ def test_ten_things_are_shown_and_each_for_this_client():
         assert {"python kafka-python", "python aiokafka", "java"} & set(languages)
 
 
-def test_what_it_shows_of_this_client_runs(tmp_path):
-    blocks = [block for block in fenced_blocks(PAGE.read_text()) if block.language == "python"]
+@pytest.mark.parametrize("page", ["clients.md", "server.md"])
+def test_what_a_page_shows_of_this_package_runs(tmp_path, page):
+    blocks = [
+        block for block in fenced_blocks((PAGE.parent / page).read_text()) if block.language == "python"
+    ]
     script = "\n".join(block.text for block in blocks)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],

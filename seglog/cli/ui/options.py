@@ -59,7 +59,17 @@ def store_path(command: Command) -> Command:
     return click.argument("path", metavar="STORE", type=click.Path(path_type=Path))(command)
 
 
+def optional_store(command: Command) -> Command:
+    """As :func:`store` does, for a command that does without; ``path`` is None then."""
+    argument = click.argument("path", metavar="[STORE]", required=False, type=click.Path(path_type=Path))
+    return _take_follow(argument(command), "--follow")
+
+
 def _take_store(command: Command, option: str) -> Command:
+    return _take_follow(store_path(command), option)
+
+
+def _take_follow(command: Command, option: str) -> Command:
     follow = click.option(
         option,
         metavar="NAME",
@@ -68,7 +78,7 @@ def _take_store(command: Command, option: str) -> Command:
         callback=_keep_followed,
         help="A folder in STORE that may be a link to a folder elsewhere, such as commitlog.",
     )
-    return follow(store_path(command))
+    return follow(command)
 
 
 def followed() -> tuple[str, ...]:

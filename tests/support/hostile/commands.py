@@ -116,6 +116,7 @@ WRITING: Final[dict[str, Arguments]] = {
 ALL: Final = {**READING, **WRITING}
 NOT_HERE: Final = {
     "demo": "makes a store of its own",
+    "serve": "ends with a signal; of a store it shows the path that was typed",
     "id decode": "takes no store",
     "version": "takes no store",
     "spark audit": "Spark has processes of its own; SECURITY.md says what holds for it",
