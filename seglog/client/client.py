@@ -30,6 +30,7 @@ from seglog.client.home.at_once import run_at_once
 from seglog.client.home.flows import Bell, Flow, sleep, start, until
 from seglog.client.home.home import Home
 from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
+from seglog.client.links.asking import level_of
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
 from seglog.client.member import Member, wait_to_leave
@@ -218,7 +219,7 @@ class Client(Closing):
             try:
                 await self.routes.refresh(topic)
             except SeglogError as error:
-                _log.warning("the route of topic %s stays as it was: %s", topic, error)
+                _log.log(level_of(error), "the route of topic %s stays as it was: %s", topic, error)
             if self.routes.known_to_read(topic) != before:
                 for member in list(self._members.values()):
                     if topic in member.topics:
@@ -260,7 +261,13 @@ class Client(Closing):
             try:
                 response = await until(answer)
             except SeglogError as error:
-                _log.warning("broker %s does not hear of client %s: %s", address, self.client_id, error)
+                _log.log(
+                    level_of(error),
+                    "broker %s does not hear of client %s: %s",
+                    address,
+                    self.client_id,
+                    error,
+                )
             else:
                 if response.code is not ResponseCode.SUCCESS:
                     _log.warning("broker %s refuses: %s", address, response.remark or response.code.name)

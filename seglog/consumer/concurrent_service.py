@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from seglog.client.home import Flow, rest, start, until
+from seglog.client.links import level_of
 from seglog.consumer.handing import Handed, hand
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.service import Service
@@ -99,7 +100,8 @@ class ConcurrentService(Service):
             try:
                 await self._send_back.retry_later(again, held.queue.broker_name)
             except SeglogError as error:
-                _log.warning(
+                _log.log(
+                    level_of(error),
                     "%s, offset %d is tried again in %d ms: %s",
                     held.queue,
                     message.queue_offset,

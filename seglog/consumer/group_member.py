@@ -21,6 +21,7 @@ from typing import Final
 from seglog.client.allocation import share_of
 from seglog.client.client import Client
 from seglog.client.home import Bell, Flow, sleep, start, until
+from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts, Rates
 from seglog.consumer.lease import Lease
@@ -97,6 +98,7 @@ class GroupMember:
         self._flows: list[Flow[None]] = []
         self._shared_ms = -float(MIN_SHARE_INTERVAL_MS)
         self._is_leaving = False
+        self._leaving: Flow[None] | None = None
         self._unshared = dict.fromkeys(self._subscriptions, "its queues are not known yet")
 
     @property
@@ -214,7 +216,7 @@ class GroupMember:
                         self.group, wanted.in_heartbeat(topic, self._version)
                     )
                 except SeglogError as error:
-                    _log.warning("the subscription to topic %s is not checked: %s", topic, error)
+                    _log.log(level_of(error), "the subscription to topic %s is not checked: %s", topic, error)
                 else:
                     if found is not None:
                         return found
@@ -227,7 +229,7 @@ class GroupMember:
             try:
                 await self._client.routes.refresh(topic)
             except SeglogError as error:
-                _log.warning("topic %s has no route yet: %s", topic, error)
+                _log.log(level_of(error), "topic %s has no route yet: %s", topic, error)
         await self._client.beat()
         if not self._is_leaving:
             keepers = [(self._keep_sharing(), "shares"), (self._keep_committing(), "commits")]
@@ -237,7 +239,15 @@ class GroupMember:
                 self._flows.append(start(self._client.home, steps, f"{name} of group {self.group}"))
 
     async def leave(self) -> None:
-        """Lets no message begin, waits for listeners at work, commits, and gives its queues back."""
+        """Lets no message begin, waits for listeners at work, commits, and gives its queues back.
+
+        Its client may ask for that once more, which waits for the same.
+        """
+        if self._leaving is None:
+            self._leaving = start(self._client.home, self._leave(), f"farewell of group {self.group}")
+        await until(self._leaving)
+
+    async def _leave(self) -> None:
         self._is_leaving = True
         for flow in self._flows:
             flow.stop()
@@ -279,7 +289,13 @@ class GroupMember:
                 return False
             share = share_of(self._settings.strategy, self.group, self._client.client_id, queues, members)
         except SeglogError as error:
-            _log.warning("queues of topic %s stay as they are for group %s: %s", topic, self.group, error)
+            _log.log(
+                level_of(error),
+                "queues of topic %s stay as they are for group %s: %s",
+                topic,
+                self.group,
+                error,
+            )
             self._note_unshared(topic, str(error))
             return False
         mine = {queue: held for queue, held in self._queues.items() if queue.topic == topic}
@@ -386,7 +402,7 @@ class GroupMember:
         try:
             await self._offsets.commit(held.queue, queue_offset)
         except SeglogError as error:
-            _log.warning("%s is not committed at %d: %s", held.queue, queue_offset, error)
+            _log.log(level_of(error), "%s is not committed at %d: %s", held.queue, queue_offset, error)
         else:
             held.committed_offset = queue_offset
 

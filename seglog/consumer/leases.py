@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Final
 
 from seglog.client.client import Client
+from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers, check
 from seglog.errors import SeglogError
 from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
@@ -54,7 +55,13 @@ class LockClient:
                 )
                 locked |= expect_body(answer, LockedQueuesBody).queues
             except SeglogError as error:
-                _log.warning("broker %s locks no queue of group %s: %s", broker_name, self._group, error)
+                _log.log(
+                    level_of(error),
+                    "broker %s locks no queue of group %s: %s",
+                    broker_name,
+                    self._group,
+                    error,
+                )
             else:
                 answered.add(broker_name)
         return frozenset(locked), frozenset(answered), asked_ms
@@ -66,7 +73,9 @@ class LockClient:
             try:
                 check(await self._brokers.ask(broker_name, request))
             except SeglogError as error:
-                _log.warning("broker %s keeps locks of group %s: %s", broker_name, self._group, error)
+                _log.log(
+                    level_of(error), "broker %s keeps locks of group %s: %s", broker_name, self._group, error
+                )
 
     def _body(self, queues: Collection[MessageQueue]) -> LockBatchBody:
         return LockBatchBody(self._group, self._client.client_id, frozenset(queues))

@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from seglog.client.home import rest, until
+from seglog.client.links import level_of
 from seglog.consumer.handing import Handed, hand
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.service import Service
@@ -104,7 +105,13 @@ class OrderlyService(Service):
         try:
             await self._send_back.send_anew(message, message.reconsume_times)
         except SeglogError as error:
-            _log.warning("%s, offset %d cannot be given up: %s", held.queue, message.queue_offset, error)
+            _log.log(
+                level_of(error),
+                "%s, offset %d cannot be given up: %s",
+                held.queue,
+                message.queue_offset,
+                error,
+            )
             return False
         self.warn_of_end(held, message)
         held.counts.given_up += 1

@@ -13,6 +13,7 @@ from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import VirtualHome
+from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.message_bodies import of_its_topic, unwrap_all
 from seglog.consumer.offset_store import OffsetStore
@@ -112,7 +113,7 @@ class Pulling:
             if answer.code is ResponseCode.PULL_OFFSET_MOVED and not held.is_dropped:
                 self._moved(held, expect_header(answer, PullMessageResponseHeader).next_begin_offset)
         except SeglogError as error:
-            _log.warning("%s is asked again in %d ms: %s", held.queue, PROBE_MS, error)
+            _log.log(level_of(error), "%s is asked again in %d ms: %s", held.queue, PROBE_MS, error)
 
     def _header(
         self, held: ProcessQueue, form: PullForm, flags: PullFlag, to_commit: int | None, count: int
@@ -145,7 +146,7 @@ class Pulling:
                 self._client.beat_soon()
             elif code is ResponseCode.FLOW_CONTROL:
                 return BUSY_MS
-            _log.warning("%s is pulled again in %d ms: %s", held.queue, RETRY_MS, error)
+            _log.log(level_of(error), "%s is pulled again in %d ms: %s", held.queue, RETRY_MS, error)
             return RETRY_MS
         held.trouble = None
         return wait_ms

@@ -14,6 +14,7 @@ import logging
 from typing import Final
 
 from seglog.client.client import Client
+from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers, check
 from seglog.errors import SeglogError
 from seglog.remoting.codes import RequestCode
@@ -70,7 +71,7 @@ class SendBack:
         try:
             await self._brokers.order(broker_name, Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
         except SeglogError as error:
-            _log.warning("message %s is sent anew: %s", message.message_id, error)
+            _log.log(level_of(error), "message %s is sent anew: %s", message.message_id, error)
             await self.send_anew(message, message.reconsume_times + 1)
 
     async def send_anew(self, message: Message, failures: int) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from seglog.errors import ConsumerError, InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
 from tests.support.consumers import Send
+from tests.support.listening import BrokerServer
 from tests.support.machine.patience import patience_s
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
@@ -273,3 +276,40 @@ def test_an_awaited_close_without_time_succeeds_where_no_listener_is_at_work(rea
         assert real_broker.clients.consumers("g") is None
 
     asyncio.run(scene())
+
+
+@BOTH
+@pytest.mark.parametrize("place", ["in process", "over a socket"])
+def test_a_close_in_time_alarms_with_nothing_but_its_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: Any, place: str
+):
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_message: Message) -> None:
+        entered.set()
+        assert leave.wait(patience_s(30))
+
+    def has_ended() -> bool:
+        return any("does not hear of client" in each.getMessage() for each in caplog.records)
+
+    caplog.set_level(logging.DEBUG, "seglog")
+    with ExitStack() as stack:
+        if place == "in process":
+            target: Any = stack.enter_context(Broker.open(tmp_path / "s"))
+            broker = target
+        else:
+            server = stack.enter_context(BrokerServer(tmp_path / "s"))
+            broker, target = server.broker, server.address
+        for queue_id in range(4):
+            Producer(broker).send("T", b"x", queue_id=queue_id)
+        consumer = kind(target, "g", "T", listener, threads=2)
+        consumer.start()
+        assert entered.wait(patience_s(30))
+        caplog.clear()
+        with pytest.raises(TimeoutError, match="listeners are at work still"):
+            consumer.close(0.05)
+        leave.set()
+        wait_until(has_ended)
+        said = [each.getMessage() for each in caplog.records]
+        assert sum("is not committed" in each for each in said) <= 5, "once for each queue"
+        assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []

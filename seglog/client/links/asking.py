@@ -6,12 +6,13 @@ or what is stepped on virtual time, by ``Link.ask``, and a flow by :func:`in_flo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from seglog.client.home.flows import until
 from seglog.client.links.link import Link
-from seglog.errors import AskTimeoutError
+from seglog.errors import AskTimeoutError, ClientClosedError, SeglogError
 from seglog.remoting.command import Request, Response
 
 Ask: TypeAlias = Callable[[Request, float | None, str | None], Response | Awaitable[Response]]
@@ -30,6 +31,18 @@ def in_flow(link: Link) -> Ask:
         return until(link.ask(request, timeout_ms, to))
 
     return ask
+
+
+def level_of(error: SeglogError) -> int:
+    """Returns the level at which the log says that what was asked has failed.
+
+    What fails only because the client was closed is the consequence of a close that came to an end before its
+    listeners: its error has said so to the caller.
+
+    Args:
+        error: What it failed with.
+    """
+    return logging.DEBUG if isinstance(error, ClientClosedError) else logging.WARNING
 
 
 def within(ask: Ask, now_ms: Callable[[], float], timeout_ms: float) -> Ask:
