@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from seglog.arguments import as_text
+from seglog.arguments import as_text, shown
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.codes import PullFlag
 from seglog.storage.format.record import find_property
@@ -148,6 +148,6 @@ def parse_subscription(expression: str | None) -> Subscription:
     tags = frozenset(tag for piece in expression.split("||") if (tag := piece.strip()))
     if not tags:
         raise InvalidArgumentError(
-            f"{expression!r} names no tag", help="subscribe to * or to tags such as 'TagA || TagB'"
+            f"{shown(expression)} names no tag", help="subscribe to * or to tags such as 'TagA || TagB'"
         )
     return Subscription(expression, tags)

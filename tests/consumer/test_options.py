@@ -77,3 +77,9 @@ def test_topics_in_a_list_are_answered_with_how_they_are_written(wanted: Any):
     with pytest.raises(InvalidArgumentError, match=r"^subscription=") as error:
         PushConsumer(NOWHERE, "g", wanted, print)
     assert '{"orders": "*", "refunds": "*"}' in error.value.help
+
+
+def test_a_long_subscription_to_no_tag_is_not_repeated_whole():
+    with pytest.raises(InvalidArgumentError, match="names no tag") as error:
+        PushConsumer(NOWHERE, "g", {"T": "||" * 10_000}, print)
+    assert len(str(error.value)) < 120
