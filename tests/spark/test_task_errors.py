@@ -22,7 +22,9 @@ from seglog.errors import (
     SparkJobError,
     StoreError,
 )
+from seglog.spark.audit.stores import audit_stores
 from seglog.spark.local_batches import local_batches
+from seglog.spark.reconcile.outcome import reconcile_all
 from seglog.spark.task_errors import error_of, plain_errors
 from tests.support.material.golden import extract
 
@@ -181,3 +183,21 @@ def test_damage_that_a_task_finds_is_a_corrupt_error(spark: SparkSession, tmp_pa
         assert 'option("failOnDataLoss", "false")' in caught.value.help
     with pytest.raises(InvalidArgumentError, match="no option 'topik'"), plain_errors():
         spark.read.format("seglog").option("topik", "T").load(root)
+
+
+def test_an_audit_that_spark_cannot_do_raises_an_error_of_ours(spark: SparkSession, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(tmp_path / "no-python"))
+    with pytest.raises(SparkJobError, match="no-python"):
+        audit_stores([extract("roll", tmp_path)], spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [({"receipts": "none.parquet"}, "none.parquet"), ({"folder": "made", "form": "abacus"}, "abacus")],
+)
+def test_a_reconciliation_that_spark_cannot_do_raises_an_error_of_ours(
+    spark: SparkSession, tmp_path, asked, text
+):
+    asked = {name: str(tmp_path / said) if name != "form" else said for name, said in asked.items()}
+    with pytest.raises(SparkJobError, match=text):
+        reconcile_all(spark, [extract("roll", tmp_path)], messages=True, **asked)

@@ -16,12 +16,14 @@ from seglog.spark.checked_remote import checked_files
 from seglog.spark.remote_files import is_address
 from seglog.spark.session import session_for
 from seglog.spark.source.wanted.identity import check_distinct
+from seglog.spark.task_errors import job_errors
 from seglog.storage.splits import KnownRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@job_errors()
 def audit_stores(
     paths: Iterable[str | PathLike[str]],
     *,
@@ -55,6 +57,7 @@ def audit_stores(
         UnsupportedStoreError: A store is of another kind.
         InvalidArgumentError: ``split_bytes`` is too small, or a store is named twice.
         MissingDependencyError: PySpark or Java is missing, and a session had to be made.
+        SparkJobError: Spark could not do it.
     """
     named = [os.fspath(path) for path in paths]
     check_distinct(named)

@@ -17,6 +17,7 @@ from seglog.spark.reconcile.receipts import load_receipts
 from seglog.spark.reconcile.stores import reconcile_stores
 from seglog.spark.reconcile.verdicts import DELIVERED, MESSAGE_FINDINGS, PASSED, PENDING, QUEUE_FINDINGS
 from seglog.spark.save import save_table
+from seglog.spark.task_errors import job_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +59,7 @@ class Outcome:
         return self.counts.adds_up and not found & MESSAGE_FINDINGS
 
 
+@job_errors()
 def reconcile_all(
     spark: SparkSession,
     paths: Iterable[str | PathLike[str]],
@@ -88,6 +90,7 @@ def reconcile_all(
     Raises:
         As :func:`~seglog.spark.reconcile.stores.reconcile_stores`.
         InvalidArgumentError: The folder exists already, or receipts have not the columns that they need.
+        SparkJobError: Receipts cannot be read, or there is no such ``form``.
     """
     told = None if receipts is None else load_receipts(spark, receipts)
     found = reconcile_stores(paths, spark=spark, earlier=earlier, verify=verify, unread=unread)
