@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +29,6 @@ from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write
 from tests.support.machine.kernels import native
 from tests.support.machine.patience import patience_s
-from tests.support.machine.shared_java import shared_java
 from tests.support.machine.spark_here import need_spark
 from tests.support.narrow import not_none
 
@@ -44,11 +42,10 @@ ROUNDS = [
 ]
 
 
-def perf(*arguments, module="perf", java=None):
+def perf(*arguments, module="perf"):
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
-        env=os.environ | (java or {}), cwd=ROOT,
-        capture_output=True, text=True, check=False, timeout=patience_s(120),
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=patience_s(120),
     )  # fmt: skip
 
 
@@ -292,11 +289,10 @@ def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
 @pytest.mark.spark
 def test_memory_of_spark_jobs_is_measured_by_messages(tmp_path):
     need_spark()
-    with shared_java() as java:
-        done = perf(
-            "--messages", "1000", "--groups", "3", "--folder", str(tmp_path), "--write",
-            str(tmp_path / "R.md"), module="perf.bench_spark_driver", java=java,
-        )  # fmt: skip
+    done = perf(
+        "--messages", "1000", "--groups", "3", "--folder", str(tmp_path), "--write",
+        str(tmp_path / "R.md"), module="perf.bench_spark_driver",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
     jobs = ("reconcile", "compact", "archive", "restore")

@@ -15,15 +15,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.support.machine.patience import patience_s
-from tests.support.machine.shared_java import shared_java
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.golden import extract
 
@@ -115,13 +112,13 @@ def environment(home: Path) -> dict[str, str]:
     return kept | {"HOME": str(home), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"}
 
 
-def check(arguments: list[str] | str, cwd: Path, where: str, java: Mapping[str, str] | None = None) -> None:
-    """Runs what the README shows, in a Java that is there where one is given; a failure quotes its line."""
+def check(arguments: list[str] | str, cwd: Path, where: str) -> None:
+    """Runs what the README shows; a failure quotes the README's line."""
     done = subprocess.run(
         arguments,
         check=False,
         cwd=cwd,
-        env=environment(cwd) | dict(java or {}),
+        env=environment(cwd),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -182,19 +179,10 @@ def test_make_targets_of_the_readme_exist(command):
 
 @pytest.mark.parametrize("section", seglog_commands())
 def test_seglog_commands_of_the_readme_run(section, home):
-    """The first command on Spark starts a Java, as the reader's do; those after it share one."""
-    commands = [
-        (line, command, command.startswith("seglog spark")) for line, command in seglog_commands()[section]
-    ]
-    with ExitStack() as stack:
-        java: Mapping[str, str] | None = None
-        for number, (line, command, is_spark) in enumerate(commands):
-            if is_spark:
-                need_spark()
-                if java is None and any(before[2] for before in commands[:number]):
-                    java = stack.enter_context(shared_java())
-            said = f"README.md:{line}, {section}: {command}"
-            check(command, home, said, java if is_spark else None)
+    if any(command.startswith("seglog spark") for _line, command in seglog_commands()[section]):
+        need_spark()
+    for line, command in seglog_commands()[section]:
+        check(command, home, f"README.md:{line}, {section}: {command}")
 
 
 def test_blocks_are_found_with_language_and_line():

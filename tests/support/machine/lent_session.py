@@ -19,13 +19,9 @@ def lend(session: SparkSession) -> dict[str, str]:
     """Returns the environment of a process that calls :func:`borrowed_session`."""
     gateway = session.sparkContext._gateway
     assert gateway is not None
-    return {**os.environ, **variables_of(gateway)}
-
-
-def variables_of(gateway: JavaGateway) -> dict[str, str]:
-    """Returns what the environment of a process says that uses a Java that runs already."""
     parameters = gateway.gateway_parameters
-    return {_PORT: str(parameters.port), _SECRET: parameters.auth_token, "PYSPARK_PYTHON": sys.executable}
+    said = {_PORT: str(parameters.port), _SECRET: parameters.auth_token, "PYSPARK_PYTHON": sys.executable}
+    return {**os.environ, **said}
 
 
 def borrowed_session() -> SparkSession:
