@@ -295,7 +295,8 @@ class Client(Closing):
     async def aclose(self, timeout_s: float | None = None) -> None:
         """Closes it as :meth:`close` does, awaited; in the event loop that is its home there is no other way.
 
-        A task that is cancelled meanwhile cuts it short: the link is closed.
+        A task that is cancelled meanwhile cuts it short: the link is closed. After its loop was closed
+        only its sockets are closed: brokers see the end of the connections.
 
         Args:
             timeout_s: As for :meth:`close`.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -204,3 +206,33 @@ def test_a_client_of_another_loop_serves_a_consumer_here(broker: Broker, kind: A
     with make_client(broker) as client:
         asyncio.run(scene(client))
     assert names == {threading.current_thread().name}
+
+
+@BOTH
+def test_a_close_after_that_of_its_loop_ends_the_connections_at_once(server: BrokerServer, kind: Any):
+    async def scene() -> list[Any]:
+        consumer = kind(server.address, "g", "T", lambda _message: None)
+        await consumer.run_until_idle(patience_s(30))
+        producer = AsyncProducer(server.address, "shop")
+        await producer.send("T", b"x")
+        return [consumer, producer]
+
+    send_to(server.broker, 1)
+    loop = asyncio.new_event_loop()
+    gc.disable()  # which would close them as well, some time
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of asyncio: the loop was closed first
+        try:
+            left = loop.run_until_complete(scene())
+            loop.close()
+            assert server.broker.clients.consumers("g") is not None
+            for one in left:
+                asyncio.run(one.close())
+            deadline = time.monotonic() + patience_s(10)
+            while not server.broker.clients.is_empty:
+                assert time.monotonic() < deadline, "the broker has not seen the end of a connection"
+                time.sleep(0.005)
+            del left, one
+        finally:
+            gc.enable()
+            gc.collect()

@@ -61,6 +61,16 @@ class LoopHome:
         if self.why_over is None:
             self._inbox.post(task)
 
+    def close_sockets(self) -> None:
+        """Closes what is open in a loop that was closed, and so closes nothing any more.
+
+        The other ends hear of it at once, and not when the garbage is collected. What asyncio has around the
+        sockets warns then that it was not closed before its loop, which is so.
+        """
+        for each in list(self.sockets):
+            with suppress(OSError):  # the other end was first
+                each.close()
+
     def is_here(self) -> bool:
         """Returns whether the calling thread runs the loop now."""
         return is_running_here(self.loop)

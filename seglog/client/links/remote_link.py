@@ -204,7 +204,10 @@ class RemoteLink:
 
         for each in gone:
             each.then(one_less)
-        if not gone or self._home.why_over is not None:
+        if self._home.why_over is not None:
+            self._home.close_sockets()
+            self._closed.resolve(None)
+        elif not gone:
             self._closed.resolve(None)
 
     def _why_closed(self) -> str | None:
