@@ -129,9 +129,9 @@ STEPS: dict[str, Callable[..., object]] = {
     "wait": wait_for_both,
     "audit": audit,
     "compact": compact,
-    "archived": archive,
-    "restored": restore,
-    "written": write,
+    "archive": archive,
+    "restore": restore,
+    "write": write,
 }
 
 
@@ -255,13 +255,13 @@ def test_an_archive_a_restore_and_a_writer_while_workers_are_killed(two_workers,
     cluster, driver = two_workers
     put(tmp_path / "s", 400)
     kills = Counter[str]()
-    for step in ("archived", "restored", "written"):
+    for step in ("archive", "restore", "write"):
         with killing_python(cluster, kills, step):
             driver.begin(step, tmp_path)
-            if step == "written":
+            if step == "write":
                 cluster.kill_worker(1)
             assert driver.answer() is None
-    assert min(kills[step] for step in ("archived", "restored", "written")) >= 1, kills
+    assert min(kills[step] for step in ("archive", "restore", "write")) >= 1, kills
     assert content(tmp_path / "again") == content(tmp_path / "s")
     assert bodies(tmp_path / "copy") == bodies(tmp_path / "s")
     assert sum(bodies(tmp_path / "copy").values()) == 400
