@@ -5,7 +5,6 @@ The package reaches the executors as a zip, out of which no compiled kernel can 
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import os
 import random
@@ -17,7 +16,6 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,19 +25,14 @@ from typing_extensions import override
 from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
-from seglog.spark.archive.archive import archive_store
-from seglog.spark.archive.restore import restore_store
-from seglog.spark.audit.stores import audit_store
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.job import SparkRunner
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import new_store
-from seglog.spark.session import local_session
 from seglog.storage.files.files import RealFiles
-from tests.spark.archive.stores import NEW_SIZES, content, put
+from tests.spark.archive.stores import content, put
 from tests.support.local_runner import LocalRunner
 from tests.support.machine.java_classes import quick_java
-from tests.support.machine.patience import patience_s
 from tests.support.machine.spark_cluster import running_cluster, zip_package
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.compactions import STEP_MS, assert_survived, fill_random, survivors
@@ -67,95 +60,62 @@ CONF = {
     "spark.task.maxFailures": "20",
 }
 DRIVER = """
+import importlib.resources
+import json
 import sys
+from pathlib import Path
 
-from tests.spark.test_cluster import serve
+from seglog.clock import VirtualClock
+from seglog.spark.audit.stores import audit_store
+from seglog.spark.session import local_session
+from tests.spark.test_cluster import CONF, job, killed_once
 
-serve(*sys.argv[1:])
+address, package, root, now_ms = sys.argv[1:]
+session = local_session("seglog cluster", address, CONF)
+session.sparkContext.addPyFile(package)
+
+
+def where(_number):
+    import seglog
+    from seglog.storage.kernels import KERNELS
+
+    data = importlib.resources.files("seglog") / "data" / "roll-store.tar.xz"
+    return seglog.__file__, KERNELS, len(data.read_bytes()) > 1000
+
+
+seen = session.sparkContext.parallelize(range(2), 2).map(where).collect()
+report = audit_store(Path(root), spark=session)
+print(json.dumps([seen, report.records, [str(finding) for finding in report.findings]]), flush=True)
+done = job(Path(root), int(now_ms), killed_once(session, Path(root).parent)).apply()
+print(json.dumps([done.is_done, done.plan.dropped]), flush=True)
+session.stop()
 """
 
 
-def serve(address, package):
-    """Does a step for each line of stdin, and answers each with a line, in one session."""
-    session = local_session("seglog cluster", address, CONF)
-    session.sparkContext.addPyFile(package)
-    for line in sys.stdin:
-        step, *arguments = json.loads(line)
-        print(json.dumps(STEPS[step](session, *arguments)), flush=True)
-    session.stop()
+MOVING_DRIVER = """
+import sys
+from pathlib import Path
 
+from seglog.spark.archive.archive import archive_store
+from seglog.spark.archive.restore import restore_store
+from seglog.spark.session import local_session
+from tests.spark.archive.stores import NEW_SIZES
+from tests.spark.test_cluster import CONF
 
-def wait_for_both(session):
-    """Waits until both workers have an executor; the driver counts as one."""
-    until = time.monotonic() + patience_s(60)
-    while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:
-        assert time.monotonic() < until, "an executor does not start"
-        time.sleep(0.1)
-
-
-def audit(session, root):
-    def where(_number):
-        import seglog
-        from seglog.storage.kernels import KERNELS
-
-        data = importlib.resources.files("seglog") / "data" / "roll-store.tar.xz"
-        return seglog.__file__, KERNELS, len(data.read_bytes()) > 1000
-
-    seen = session.sparkContext.parallelize(range(2), 2).map(where).collect()
-    report = audit_store(Path(root), spark=session)
-    return seen, report.records, [str(finding) for finding in report.findings]
-
-
-def compact(session, root, now_ms):
-    done = job(Path(root), now_ms, killed_once(session, Path(root).parent)).apply()
-    return done.is_done, done.plan.dropped
-
-
-def archive(session, folder):
-    archive_store(Path(folder, "s"), Path(folder, "archive"), session)
-
-
-def restore(session, folder):
-    restore_store(Path(folder, "archive"), Path(folder, "again"), session, sizes=NEW_SIZES, apply=True)
-
-
-def write(session, folder):
-    columns = "topic string, body binary, queueId int, keys string"
-    rows = session.read.format("seglog").schema(columns).load(f"{folder}/s").repartition(8)
-    rows.write.format("seglog").mode("append").option("jobId", "copy").save(f"{folder}/copy")
-
-
-STEPS: dict[str, Callable[..., object]] = {
-    "wait": wait_for_both,
-    "audit": audit,
-    "compact": compact,
-    "archive": archive,
-    "restore": restore,
-    "write": write,
-}
-
-
-class Driver:
-    """A session of the cluster in a process of its own."""
-
-    def __init__(self, process):
-        self.process = process
-
-    def begin(self, step, *arguments):
-        given = not_none(self.process.stdin)
-        given.write(json.dumps([step, *map(as_json, arguments)]) + "\n")
-        given.flush()
-
-    def answer(self):
-        return json.loads(not_none(self.process.stdout).readline())
-
-    def do(self, step, *arguments):
-        self.begin(step, *arguments)
-        return self.answer()
-
-
-def as_json(argument):
-    return str(argument) if isinstance(argument, Path) else argument
+address, package, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+session = local_session("seglog cluster", address, CONF)
+session.sparkContext.addPyFile(package)
+print("ready", flush=True)
+archive_store(folder / "s", folder / "archive", session)
+print("archived", flush=True)
+restore_store(folder / "archive", folder / "again", session, sizes=NEW_SIZES, apply=True)
+print("restored", flush=True)
+columns = "topic string, body binary, queueId int, keys string"
+rows = session.read.format("seglog").schema(columns).load(str(folder / "s")).repartition(8)
+rows.write.format("seglog").mode("append").option("jobId", "copy").save(str(folder / "copy"))
+print("written", flush=True)
+session.stop()
+"""
 
 
 def job(root, now_ms, runner=None):
@@ -200,50 +160,36 @@ def bytes_of(root):
     }
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    """A cluster of two workers, and a driver with a session in it: Java starts once for all tests."""
-    need_spark()
-    folder = tmp_path_factory.mktemp("cluster")
-    package = zip_package(folder / "seglog-package.zip")
-    with running_cluster(folder, workers=2) as cluster:
-        command = [sys.executable, "-c", DRIVER, cluster.address, str(package)]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()
-        ) as driver:
-            try:
-                yield cluster, Driver(driver)
-                not_none(driver.stdin).close()
-                assert driver.wait() == 0
-            finally:
-                driver.kill()
-
-
 @pytest.fixture
-def two_workers(running):
-    cluster, driver = running
-    cluster.start_killed_workers()
-    driver.do("wait")
-    return cluster, driver
+def cluster(tmp_path):
+    need_spark()
+    (tmp_path / "cluster").mkdir()
+    with running_cluster(tmp_path / "cluster", workers=2) as running:
+        yield running
 
 
-def test_two_workers_audit_and_compact_and_one_is_killed(two_workers, tmp_path):
-    cluster, driver = two_workers
+def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
     filled = fill_random(tmp_path / "s", 51, 400)
     twin = tmp_path / "twin"
     shutil.copytree(filled.root, twin, copy_function=shutil.copy2)
     checked = check_store(filled.root)
     wanted = job(twin, filled.now_ms, LocalRunner(RealFiles())).apply().plan
-    seen, records, findings = driver.do("audit", filled.root)
-    assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
-    for place, kernels, has_data in seen:
-        assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
-    driver.begin("compact", filled.root, filled.now_ms)
-    while not any(new_store(filled.root).glob(".verdicts/*")):
-        assert driver.process.poll() is None
-        time.sleep(0.01)
-    cluster.kill_worker(1)
-    assert driver.answer() == [True, wanted.dropped]
+    package = zip_package(tmp_path / "seglog-package.zip")
+    command = [sys.executable, "-c", DRIVER, cluster.address, package, filled.root, str(filled.now_ms)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
+        try:
+            seen, records, findings = json.loads(not_none(driver.stdout).readline())
+            assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
+            for place, kernels, has_data in seen:
+                assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
+            while not any(new_store(filled.root).glob(".verdicts/*")):
+                assert driver.poll() is None
+                time.sleep(0.01)
+            cluster.kill_worker(1)
+            assert json.loads(not_none(driver.stdout).readline()) == [True, wanted.dropped]
+            assert driver.wait() == 0
+        finally:
+            driver.kill()
     killed = [len(list(marks.iterdir())) for marks in tmp_path.glob("killed *")]
     assert len(killed) == 2
     assert min(killed) >= 4
@@ -251,17 +197,24 @@ def test_two_workers_audit_and_compact_and_one_is_killed(two_workers, tmp_path):
     assert_survived(filled.root, filled, survivors(filled, POLICIES))
 
 
-def test_an_archive_a_restore_and_a_writer_while_workers_are_killed(two_workers, tmp_path):
-    cluster, driver = two_workers
+def test_an_archive_a_restore_and_a_writer_while_workers_are_killed(cluster, tmp_path):
     put(tmp_path / "s", 400)
+    package = zip_package(tmp_path / "seglog-package.zip")
+    command = [sys.executable, "-c", MOVING_DRIVER, cluster.address, package, tmp_path]
     kills = Counter[str]()
-    for step in ("archive", "restore", "write"):
-        with killing_python(cluster, kills, step):
-            driver.begin(step, tmp_path)
-            if step == "write":
-                cluster.kill_worker(1)
-            assert driver.answer() is None
-    assert min(kills[step] for step in ("archive", "restore", "write")) >= 1, kills
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
+        try:
+            lines = not_none(driver.stdout)
+            assert lines.readline() == "ready\n"
+            for step in ("archived", "restored", "written"):
+                with killing_python(cluster, kills, step):
+                    if step == "written":
+                        cluster.kill_worker(1)
+                    assert lines.readline() == f"{step}\n"
+            assert driver.wait() == 0
+        finally:
+            driver.kill()
+    assert min(kills[step] for step in ("archived", "restored", "written")) >= 1, kills
     assert content(tmp_path / "again") == content(tmp_path / "s")
     assert bodies(tmp_path / "copy") == bodies(tmp_path / "s")
     assert sum(bodies(tmp_path / "copy").values()) == 400

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import py_compile
 import signal
 import socket
 import subprocess
@@ -12,8 +11,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from py_compile import PycInvalidationMode
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyspark
@@ -42,7 +39,6 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._started_workers = 0
         with socket.socket() as free:
             free.bind((_LOOPBACK, 0))
             self._port = free.getsockname()[1]
@@ -55,19 +51,17 @@ class Cluster:
         while not _listens(self._port):
             assert time.monotonic() < until, "the master does not start"
             time.sleep(_STEP_S)
-        for _number in range(workers):
-            self._start_worker()
+        for number in range(workers):
+            folder = self._folder / f"worker-{number}"
+            self._start(
+                "worker.Worker",
+                *("--cores", "1", "--memory", "1g", "--webui-port", "0"),
+                *("--work-dir", str(folder), self.address),
+            )
 
     def kill_worker(self, number: int) -> None:
         """Kills a worker and its executors, all at once."""
         _kill(self._processes[1 + number])
-
-    def start_killed_workers(self) -> None:
-        """Starts a worker in the place of each that is not there any more."""
-        for number, process in enumerate(self._processes[1:], 1):
-            if process.poll() is not None:
-                self._start_worker()
-                self._processes[number] = self._processes.pop()
 
     def python_workers(self) -> list[int]:
         """Returns the Python processes of executors that run tasks: they are forks of one that runs none."""
@@ -87,15 +81,6 @@ class Cluster:
         for process in self._processes:
             _kill(process)
 
-    def _start_worker(self) -> None:
-        self._started_workers += 1
-        folder = self._folder / f"worker-{self._started_workers}"
-        self._start(
-            "worker.Worker",
-            *("--cores", "1", "--memory", "1g", "--webui-port", "0"),
-            *("--work-dir", str(folder), self.address),
-        )
-
     def _start(self, name: str, *arguments: str) -> None:
         home = Path(pyspark.__file__).parent
         # Without it a worker looks for a source tree to learn which Scala it is of.
@@ -105,7 +90,7 @@ class Cluster:
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_SCALA_VERSION": scala,
         }
-        with (self._folder / f"{name}-{len(self._processes)}-{self._started_workers}.log").open("wb") as log:
+        with (self._folder / f"{name}-{len(self._processes)}.log").open("wb") as log:
             # As Spark has it for sessions, for whose jars in this order the archive of classes is.
             logger = next((home / "jars").glob("slf4j-api-*.jar"))
             command = ["java", *_JAVA, *quick_java().split(), "-cp", f"{home}/conf:{logger}:{home}/jars/*"]
@@ -134,22 +119,13 @@ def running_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
 
 
 def zip_package(target: Path) -> Path:
-    """Writes the package as ``addPyFile`` takes it: Python and data, no kernel.
-
-    Each module is there compiled too: every worker that is killed would have the next compile it anew.
-    """
+    """Writes the package as ``addPyFile`` takes it: Python and data, nothing compiled."""
     root = Path(seglog.__path__[0])
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive, TemporaryDirectory() as folder:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(root.rglob("*")):
             is_data = path.suffix in (".py", ".xz") or path.name == "py.typed"
             if path.is_file() and is_data and "__pycache__" not in path.parts:
-                name = Path("seglog") / path.relative_to(root)
-                archive.write(path, name)
-                if path.suffix == ".py":
-                    made = Path(folder, "module.pyc")
-                    mode = PycInvalidationMode.UNCHECKED_HASH
-                    py_compile.compile(str(path), str(made), str(name), doraise=True, invalidation_mode=mode)
-                    archive.write(made, name.with_suffix(".pyc"))
+                archive.write(path, Path("seglog") / path.relative_to(root))
     return target
 
 
