@@ -92,6 +92,19 @@ RUNS = {
 }
 """Arguments with which each command is run here, in this order; what one does, a later one may need."""
 
+SERVE = """
+import os, signal, sys, threading
+from seglog.cli.main import main
+ready, say_ready = os.pipe()
+def end_it():
+    os.read(ready, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end_it, daemon=True).start()
+sys.argv[1:] = ["serve", sys.argv[1], "--port", "0", "--ready-fd", str(say_ready)]
+main()
+"""
+"""Runs the one command that goes on until it is told to end, and tells it so once it is ready."""
+
 SWEEP = """
 import json, sys
 from click.testing import CliRunner
@@ -142,12 +155,14 @@ def filled(table, places):
 
 
 def test_each_command_is_here():
-    assert {*RUNS, *NEEDS_SPARK} == set(names_of_commands(commands)), "a new command needs a line above"
+    assert {*RUNS, *NEEDS_SPARK, "serve"} == set(names_of_commands(commands)), (
+        "a new command needs a line above"
+    )
 
 
 def test_every_command_has_help(plain):
     for line, exit_code, stdout, _ in sweep(
-        plain, [[*name.split(), "--help"] for name in {**RUNS, **NEEDS_SPARK}]
+        plain, [[*name.split(), "--help"] for name in [*RUNS, *NEEDS_SPARK, "serve"]]
     ):
         assert (exit_code, stdout[:7]) == (0, "Usage: "), line
 
@@ -157,6 +172,11 @@ def test_every_command_runs(plain, places):
         # 2 would be wrong usage, 70 a bug; what there is nothing to do for is an error of its own class.
         assert exit_code in (0, 1, 10, 13, 24), (line, exit_code, stdout, stderr)
         assert "Traceback" not in stderr
+
+
+def test_a_store_is_served(plain, places):
+    done = plain.run(SERVE, places["store"])
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
 
 
 def test_what_needs_more_says_in_one_line_how_to_get_it(plain, places):
