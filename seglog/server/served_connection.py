@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -141,12 +141,7 @@ class ServedConnection(asyncio.Protocol):
     @override
     def resume_writing(self) -> None:
         """Writes on: the client has read."""
-        if self.is_over:
-            return
-        try:
-            self._wrote(self._out.written())
-        except OSError as error:
-            self.end(Ending("broken", f"it broke: {error}"))
+        self._write(self._out.written)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -158,12 +153,7 @@ class ServedConnection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Writes what there is, and reads on where that was in the way."""
-        if self.is_over:
-            return
-        try:
-            self._wrote(self._out.flush())
-        except OSError as error:
-            self.end(Ending("broken", f"it broke: {error}"))
+        self._write(self._out.flush)
 
     def end_held(self) -> None:
         """Answers pulls that are held as things are."""
@@ -371,6 +361,15 @@ class ServedConnection(asyncio.Protocol):
         if not self._out.waiting_bytes:
             self._written_s = self._shared.loop.time()  # from now on the client has something to read
         self._out.put(pieces)
+
+    def _write(self, write: Callable[[], int]) -> None:
+        """Has something written, and notes how much was."""
+        if self.is_over:
+            return
+        try:
+            self._wrote(write())
+        except OSError as error:
+            self.end(Ending("broken", f"it broke: {error}"))
 
     def _wrote(self, written_bytes: int) -> None:
         if written_bytes:
