@@ -34,7 +34,7 @@ DEV := $(VENV)/.stamp-dev
 INSTALLED := pyproject.toml setup.py seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
 .PHONY: help setup demo unit test test-tools fresh twin kernels sanitize lint types layers format interop perf \
-    coverage docs build ci fresh-results clean
+    coverage docs build ci checks products fresh-results clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -93,8 +93,11 @@ test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler 
 	    $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/tests.xml $(ARGS)
 
 # Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
-TWIN := $(filter-out tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
+# Formats are below the kernels: of their tests, those that reach one are here (tests/tooling/test_twin.py).
+TWIN := $(filter-out tests/storage/format tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
     $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py) \
+    $(addprefix tests/storage/format/,queue/test_compaction.py queue/test_compaction_files.py \
+        test_system_names.py) \
     tests/damage/test_campaign.py tests/doctor/check/test_check_golden.py tests/fuzz/test_decoders.py
 
 # Not root, a path with spaces and other scripts, a HOME that cannot be written, no Java and no compiler.
@@ -120,7 +123,7 @@ sanitize: $(DEV) ## Run the tests of the kernels, and those nearest, over C kern
 	    -n $(JOBS) $(SANITIZED) $(ARGS)
 
 # Where the tests are that it judges: to look for them everywhere takes half a minute.
-JUDGED := tests/interop tests/perf/test_bench_client.py
+JUDGED := tests/interop tests/perf/test_bench_client.py tests/perf/test_bench_server.py
 
 interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
 	@mkdir -p $(RESULTS)
@@ -166,8 +169,19 @@ build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
 	@$(BIN)/python -m build --outdir dist . > /dev/null
 	@$(BIN)/check-wheel-contents dist/*.whl
 
-ci: SIZE := 1
-ci: fresh-results test-tools lint types layers kernels test twin sanitize interop fresh build perf ## Everything, as CI runs it
+# Two makes, for what keeps one core busy; what the first says is shown when it has ended.
+define side_by_side
+@said=$$(mktemp) && trap 'rm -f "$$said"' EXIT; $(MAKE) $(1) > "$$said" 2>&1 & first=$$!; \
+    $(MAKE) $(2); status=$$?; wait $$first || status=$$?; cat "$$said"; exit $$status
+endef
+
+ci: fresh-results test-tools checks kernels test twin sanitize interop products ## Everything, as CI runs it
+
+checks: $(DEV)
+	$(call side_by_side,types,lint layers)
+
+products: $(DEV)
+	$(call side_by_side,fresh,build perf SIZE=1)
 
 fresh-results:
 	@rm -rf $(RESULTS)

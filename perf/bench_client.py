@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Final
 
 from perf.clients.peer import Peer, java_peer, python_peer, why_missing
-from perf.clients.real_broker import RealBroker, real_broker
+from perf.clients.real_broker import real_broker
+from perf.clients.running import RunningBroker
 from perf.clients.seglog_client import fill
 from perf.clients.work import BODY_BYTES, TITLES, Kind, Work
 from perf.contestants import rocketmq
 from perf.figures import machine
 from perf.figures.sample import Sample, SanityError
-from perf.figures.spread import Spread
+from perf.figures.spread import spread_text
 from tests.interop.judging import toolchain
 
 _HERE: Final = "in-process"
@@ -42,6 +43,7 @@ _TITLES: Final = {
     _PYPI: "PyPI rocketmq 0.4.4",
 }
 _FULL: Final = "Full"
+_KINDS: Final = (Kind.SEND, Kind.TOGETHER, Kind.FLIGHT, Kind.CONSUME, Kind.ORDERLY)
 _MIN_MESSAGES: Final = 64
 Round = Mapping[tuple[Kind, str], Sample]
 """Samples of a round, by what was done and by whom."""
@@ -61,7 +63,7 @@ class Bench:
 
     messages: int
     folder: Path
-    broker: RealBroker | None
+    broker: RunningBroker | None
     peers: dict[str, Peer]
     left_out: dict[str, str] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -69,7 +71,7 @@ class Bench:
     def round(self) -> Round:
         """Has each client do each piece of work."""
         samples: dict[tuple[Kind, str], Sample] = {}
-        for kind in Kind:
+        for kind in _KINDS:
             for key in list(self.peers):
                 if key == _HERE and kind in (Kind.TOGETHER, Kind.FLIGHT):
                     continue  # a send has ended when the call has: nothing is in flight
@@ -105,7 +107,7 @@ class Bench:
             fill(self.broker.name_server, topic, 1)
         for topic in [_FULL, *topics]:
             self.broker.wait_for_topic(topic)
-        for kind in Kind:
+        for kind in _KINDS:
             self._sample(kind, _JAVA)
 
     def close(self) -> None:
@@ -117,7 +119,7 @@ class Bench:
 def table(rounds: Sequence[Round]) -> list[str]:
     """Returns the rows of the table."""
     rows = []
-    for kind, key in [(kind, key) for kind in Kind for key in _TITLES]:
+    for kind, key in [(kind, key) for kind in _KINDS for key in _TITLES]:
         taken = [each[kind, key] for each in rounds if (kind, key) in each]
         if not taken:
             continue
@@ -129,18 +131,13 @@ def table(rounds: Sequence[Round]) -> list[str]:
         cells = [
             TITLES[kind],
             _TITLES[key],
-            _spread([sample.figure("cpu_us") for sample in taken]),
-            "–" if key in (_HERE, _JAVA) else _spread(beside),
-            _spread([sample.figure("per_s") for sample in taken]),
-            _spread([sample.figure("broker_cpu_us") for sample in taken]),
+            spread_text([sample.figure("cpu_us") for sample in taken]),
+            "–" if key in (_HERE, _JAVA) else spread_text(beside),
+            spread_text([sample.figure("per_s") for sample in taken]),
+            spread_text([sample.figure("broker_cpu_us") for sample in taken]),
         ]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
-
-
-def _spread(values: Sequence[float | None]) -> str:
-    spread = Spread.of([value for value in values if value is not None])
-    return "–" if spread is None else spread.text()
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from seglog.client.home.stepping import sleep_ms
     from seglog.client.links.local_link import LocalLink
     from seglog.clock import Clock, SystemClock, VirtualClock
+    from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext
     from seglog.consumer.listener import Consume, ConsumeFrom
     from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
     from seglog.consumer.push import AsyncPushConsumer, PushConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import AsyncProducer, Producer
+    from seglog.remoting.heartbeat import MessageModel
     from seglog.remoting.subscription import Subscription
     from seglog.server.async_server import AsyncServer
     from seglog.server.limits import ServerLimits
@@ -44,13 +46,16 @@ __all__ = [
     "Client",
     "Clock",
     "Consume",
+    "ConsumeConcurrentlyContext",
     "ConsumeFrom",
+    "ConsumeOrderlyContext",
     "Durability",
     "GetResult",
     "GetStatus",
     "Listener",
     "LocalLink",
     "Message",
+    "MessageModel",
     "MessageStore",
     "NewMessage",
     "OrderlyConsumer",
@@ -80,6 +85,8 @@ __getattr__ = lazy_exports(
         "SeglogError": "errors",
         "Consume": "consumer.listener",
         "ConsumeFrom": "consumer.listener",
+        "ConsumeConcurrentlyContext": "consumer.contexts",
+        "ConsumeOrderlyContext": "consumer.contexts",
         "Durability": "storage.writes.flush",
         "LocalLink": "client.links.local_link",
         "Message": "storage.format.record.message",
@@ -97,6 +104,7 @@ __getattr__ = lazy_exports(
         "Listener": "server.listening",
         "Server": "server.server",
         "ServerLimits": "server.limits",
+        "MessageModel": "remoting.heartbeat",
         "Subscription": "remoting.subscription",
     },
 )

@@ -120,8 +120,27 @@ def as_text(name: str, value: object) -> str:
         InvalidArgumentError: It is no ``str``.
     """
     if not isinstance(value, str):
-        raise refusal(name, value, "str", "decode bytes first" if isinstance(value, bytes) else None)
+        if isinstance(value, bytes):
+            advice: str | None = "decode bytes first"
+        else:
+            advice = "give numbers as text: str(…)" if isinstance(value, int | float) else None
+        raise refusal(name, value, "str", advice)
     return value
+
+
+def as_unicode(name: str, value: object) -> str:
+    """Returns a text that can be stored and sent: half a surrogate pair is none.
+
+    Raises:
+        InvalidArgumentError: It is no ``str``, or UTF-8 cannot write it.
+    """
+    text = as_text(name, value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        bad = text[error.start : error.end]
+        raise refusal(name, value, f"valid text ({error.reason}: {bad[:1]!r})") from None
+    return text
 
 
 def as_flag(name: str, value: object) -> bool:
@@ -136,15 +155,18 @@ def as_flag(name: str, value: object) -> bool:
 
 
 def as_body(name: str, value: object) -> bytes | memoryview:
-    """Returns bytes, or a view of what holds them.
+    """Returns bytes, or a flat view of what holds them; what does not lie in one piece is copied.
 
     Raises:
         InvalidArgumentError: It holds no bytes; a ``str`` must be encoded first.
     """
-    if isinstance(value, bytes | memoryview):
+    if type(value) is bytes:
         return value
     try:
-        return memoryview(value)  # type: ignore[arg-type]  # it says whether it is one
+        view = memoryview(value)  # type: ignore[arg-type]  # it says whether it is one
+        if view.c_contiguous and view.itemsize == 1 and view.ndim == 1:
+            return view
+        return view.cast("B") if view.c_contiguous and view.nbytes else view.tobytes()
     except TypeError:
         advice = "encode the text first: text.encode()" if isinstance(value, str) else None
         raise refusal(name, value, "bytes, bytearray or memoryview", advice) from None

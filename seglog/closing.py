@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self, SupportsIndex
+
+from typing_extensions import override
 
 
-class Closing(ABC):
+class _OneOnly:
+    """Has threads, sockets or files, which a copy would share without knowing."""
+
+    __slots__ = ()
+
+    @override
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuses ``copy`` and ``pickle``, before they come upon a lock that says no more.
+
+        Raises:
+            TypeError: Always.
+        """
+        name = type(self).__name__
+        raise TypeError(f"a {name} cannot be copied or pickled: make another one where it is needed")
+
+
+class Closing(_OneOnly, ABC):
     """Something that a ``with`` statement closes."""
 
     __slots__ = ()
@@ -27,7 +45,7 @@ class Closing(ABC):
         self.close()
 
 
-class AsyncClosing(ABC):
+class AsyncClosing(_OneOnly, ABC):
     """Something that ``async with`` closes."""
 
     __slots__ = ()

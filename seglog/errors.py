@@ -344,8 +344,8 @@ class RemoteProtocolError(ProtocolError):
 
     exit_code = 32
 
-    def __init__(self, code: int, remark: str) -> None:
-        super().__init__(f"the broker answered {code}: {remark or 'no remark'}")
+    def __init__(self, code: int, remark: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
+        super().__init__(f"the broker answered {code}: {remark or 'no remark'}", help=help)
         self.code = code
         self.remark = remark
 

@@ -1,19 +1,20 @@
-"""The fixture ``seglog_broker`` for tests of any project that has seglog installed.
+"""The fixtures ``seglog_broker`` and ``seglog_server`` for tests of any project that has seglog installed.
 
-A broker of its own for each test, on virtual time; see :mod:`seglog.testing`. Nothing of seglog is loaded
-before a test asks for it.
+A broker of its own for each test, on virtual time or behind a port; see :mod:`seglog.testing`. Nothing of
+seglog is loaded before a test asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from seglog.testing import VirtualBroker
+    from seglog.testing import ServedBroker, VirtualBroker
 
 
 @pytest.fixture
@@ -27,3 +28,23 @@ def seglog_broker(tmp_path: Path) -> Iterator[VirtualBroker]:
 
     with VirtualBroker.at(tmp_path / "seglog-broker") as broker:
         yield broker
+
+
+@pytest.fixture
+def seglog_server(tmp_path: Path) -> Iterator[Callable[..., ServedBroker]]:
+    """Starts RocketMQ-compatible brokers behind ports of their own, for clients of any language.
+
+    ``seglog_server(clock="virtual")`` has stamps, delays, retries and retention go by ``advance("2h")``;
+    connections, held pulls and locks are on real time. By default all is. Further arguments are those of
+    ``ServedBroker.at``. They end with the test.
+    """
+    from seglog.testing import ServedBroker  # loads the engine
+
+    with ExitStack() as served:
+        count = iter(range(1, 1 << 31))
+
+        def start(**options: object) -> ServedBroker:
+            path = tmp_path / f"seglog-server-{next(count)}"
+            return served.enter_context(ServedBroker.at(path, **options))  # type: ignore[arg-type]  # they are checked there
+
+        yield start

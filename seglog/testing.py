@@ -5,33 +5,42 @@
         broker.advance("2h")
         assert [message.body for message in broker.messages("orders")] == [b"42 apples"]
 
-With pytest the fixture ``seglog_broker`` is one of these. What a broker does by time it does in
-:meth:`advance`, at its moment and in the thread of the test. Beside the test run the threads that every store
-has which is open for writing; no answer and no byte depends on when they have their turns, and they end with
-the broker.
+With pytest the fixture ``seglog_broker`` is one of these; ``seglog_server`` makes :class:`ServedBroker`.
+What a broker does by time it does in :meth:`advance`, at its moment and in the thread of the test. Beside the
+test run the threads that every store has which is open for writing; no answer and no byte depends on when
+they have their turns, and they end with the broker.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Self, Unpack
+from typing import Final, Literal, Self, Unpack
 
 from typing_extensions import override
 
+from seglog.arguments import as_choice, as_flag
 from seglog.broker.access import Before
 from seglog.broker.broker import Broker
 from seglog.broker.settings import BrokerConfig
 from seglog.client.connect import make_client
 from seglog.client.home import start, wait_for
 from seglog.client.links import LocalLink
-from seglog.clock import VirtualClock
+from seglog.clock import Clock, SystemClock, VirtualClock
+from seglog.closing import Closing
+from seglog.consumer.consumer import Consumer
 from seglog.consumer.listener import ConsumeFrom, Listener
 from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.push import PushConsumer
 from seglog.consumer.send_back import SendBack
 from seglog.consumer.settings import ConsumerOptions, Wanted
+from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
+from seglog.server.listening import Listener as Port
+from seglog.server.server import Server
 from seglog.storage.files import DiskUsage, StoreRoot
 from seglog.storage.format.record import Host, Message
 from seglog.storage.store import MessageStore
@@ -73,6 +82,7 @@ class VirtualBroker(Broker):
         clock: VirtualClock | None = None,
         config: BrokerConfig | None = None,
         before: Before | None = None,
+        liveness_clock: Clock | None = None,
     ) -> Self:
         """Opens the store at ``path``, which is created if it is not there, and a broker over it.
 
@@ -83,6 +93,7 @@ class VirtualBroker(Broker):
             clock: Its time; from 2023-11-14 on by default.
             config: Names and settings.
             before: As for ``Broker.open``.
+            liveness_clock: Likewise.
 
         Raises:
             StoreError: As ``MessageStore.open`` raises it.
@@ -97,7 +108,7 @@ class VirtualBroker(Broker):
             clock=clock,
             files=RoomyFiles(path),
         )
-        return cls(store, clock=clock, config=config, before=before)
+        return cls(store, clock=clock, liveness_clock=liveness_clock, config=config, before=before)
 
     def link(self) -> LocalLink:
         """Returns a link for one more client."""
@@ -115,31 +126,28 @@ class VirtualBroker(Broker):
         group: str,
         subscription: Wanted,
         listener: Listener,
+        *,
+        in_order: bool = True,
         **options: Unpack[ConsumerOptions],
-    ) -> OrderlyConsumer:
+    ) -> Consumer:
         """Returns a new member of a group, which consumes from the first message on.
 
         Once it is started it does so in :meth:`advance`; ``run_until_idle`` starts it too.
 
         Args:
-            group: As for :class:`~seglog.consumer.orderly.OrderlyConsumer`.
+            group: As for :class:`~seglog.consumer.consumer.Consumer`.
             subscription: Likewise.
             listener: Likewise.
-            options: Likewise.
+            in_order: Whether it is an ``OrderlyConsumer``, where a message that fails stays first in its
+                queue; else a ``PushConsumer``, where it comes again later, and ends as a dead letter.
+            options: As for ``group``.
         """
-        options = {"consume_from": ConsumeFrom.FIRST, **options}
-        return OrderlyConsumer(self.link(), group, subscription, listener, **options)
+        options = _with_defaults(self, options)
+        return _consumer(self.link(), group, subscription, listener, options, in_order=in_order)
 
     def messages(self, topic: str) -> list[Message]:
         """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
-        found: list[Message] = []
-        for queue in self.store.queues():
-            queue_offset = queue.min_offset
-            while queue.topic == topic and queue_offset < queue.max_offset:
-                page = self.store.get(topic, queue.queue_id, queue_offset, _PAGE)
-                found += page.messages
-                queue_offset = max(queue_offset + 1, page.next_offset)
-        return found
+        return _messages(self.store, topic)
 
     def send_back(self, group: str, message: Message, delay_level: int = 0) -> None:
         """Fails at a message as a consumer of a group does that has it tried again.
@@ -152,7 +160,173 @@ class VirtualBroker(Broker):
         Raises:
             ProtocolError: The broker refuses.
         """
-        with make_client(self.link()) as client:
-            client.routes.to_read(message.topic)
-            sending = SendBack(client, group).retry_later(message, self.config.broker_name, delay_level)
-            wait_for(client.home, start(client.home, sending, "a message that is sent back"))
+        _send_back(self.link(), self.config.broker_name, group, message, delay_level)
+
+
+class ServedBroker(Closing):
+    """A broker behind a port of its own, for clients in other processes and languages, made by :meth:`at`.
+
+    On virtual time it stamps, delays, tries again and deletes by a clock that only :meth:`advance` moves.
+    Connections, held pulls, queue locks and how long clients live go by real time: so do their programs.
+
+    Attributes:
+        broker: The broker; usable in process too.
+        address: Where clients find it, as broker and as name server.
+    """
+
+    def __init__(self, broker: Broker, port: Port) -> None:
+        self.broker = broker
+        self.address = port.address
+        self._server = Server(broker, port)
+        self._clients = ExitStack()
+
+    @classmethod
+    def at(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Literal["real", "virtual"] = "real",
+        config: BrokerConfig | None = None,
+        port: int = 0,
+    ) -> Self:
+        """Opens the store at ``path``, which is created if it is not there, and serves it on loopback.
+
+        How full the disk really is does not count.
+
+        Args:
+            path: The store directory.
+            clock: By which time the broker goes; virtual time begins now.
+            config: Names and settings; the address is that of the port.
+            port: Where it listens; 0 for one that is free.
+
+        Raises:
+            CannotListenError: The port is in use.
+            StoreError: As ``MessageStore.open`` raises it.
+        """
+        as_choice("clock", ("real", "virtual"), clock)
+        end = Port(port=port)
+        named = replace(config or BrokerConfig(), address=end.address)
+        with ExitStack() as made:
+            made.callback(end.close)
+            if clock == "virtual":
+                real = SystemClock()
+                now = VirtualClock(real.now_ms())
+                broker: Broker = VirtualBroker.at(path, clock=now, liveness_clock=real, config=named)
+            else:
+                broker = Broker.open(
+                    path,
+                    config=named,
+                    segment_size_bytes=SEGMENT_SIZE_BYTES,
+                    queue_file_size_bytes=QUEUE_FILE_SIZE_BYTES,
+                    files=RoomyFiles(path),
+                )
+            made.callback(broker.close)
+            served = cls(broker, end)
+            made.pop_all()
+        return served
+
+    def advance(self, by: int | str) -> None:
+        """Lets virtual time pass, as :meth:`~seglog.broker.broker.Broker.advance` does.
+
+        Raises:
+            InvalidArgumentError: ``by`` is no duration, or the broker is on real time.
+        """
+        if not isinstance(self.broker, VirtualBroker):
+            raise InvalidArgumentError(
+                "the broker is on real time, which nothing moves",
+                help='start it on virtual time: seglog_server(clock="virtual")',
+            )
+        self.broker.advance(by)
+
+    def producer(self, group: str = "test-producer") -> Producer:
+        """Returns a new producer over a connection; it ends with the broker at last."""
+        return self._clients.enter_context(Producer(self.address, group))
+
+    def consumer(
+        self,
+        group: str,
+        subscription: Wanted,
+        listener: Listener,
+        *,
+        in_order: bool = True,
+        **options: Unpack[ConsumerOptions],
+    ) -> Consumer:
+        """Returns a new member of a group over a connection, as :meth:`VirtualBroker.consumer` does.
+
+        It lives on real time; ``run_until_idle()`` and ``start()`` begin to consume. It ends with the broker
+        at last.
+
+        Args:
+            group: As for :meth:`VirtualBroker.consumer`.
+            subscription: Likewise.
+            listener: Likewise.
+            in_order: Likewise.
+            options: Likewise.
+        """
+        options = _with_defaults(self.broker, options)
+        made = _consumer(self.address, group, subscription, listener, options, in_order=in_order)
+        self._clients.callback(made.close)
+        return made
+
+    def messages(self, topic: str) -> list[Message]:
+        """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
+        return _messages(self.broker.store, topic)
+
+    def send_back(self, group: str, message: Message, delay_level: int = 0) -> None:
+        """Fails at a message over a connection, as :meth:`VirtualBroker.send_back` does.
+
+        Args:
+            group: As for :meth:`VirtualBroker.send_back`.
+            message: Likewise.
+            delay_level: Likewise.
+
+        Raises:
+            ProtocolError: The broker refuses.
+        """
+        _send_back(self.address, self.broker.config.broker_name, group, message, delay_level)
+
+    @override
+    def close(self) -> None:
+        """Ends the clients that it has made, the connections, then the broker; a second call does nothing."""
+        self._clients.close()
+        self._server.close()
+        self.broker.close()
+
+
+def _consumer(
+    target: LocalLink | str,
+    group: str,
+    subscription: Wanted,
+    listener: Listener,
+    options: ConsumerOptions,
+    *,
+    in_order: bool,
+) -> Consumer:
+    kind = OrderlyConsumer if as_flag("in_order", in_order) else PushConsumer
+    return kind(target, group, subscription, listener, **options)
+
+
+def _with_defaults(broker: Broker, options: ConsumerOptions) -> ConsumerOptions:
+    """Returns settings for tests; what clients that broadcast write is beside the store, not in the home."""
+    folder = broker.store.path.with_name(f"{broker.store.path.name}.offsets")
+    return {"consume_from": ConsumeFrom.FIRST, "offset_folder": folder, **options}
+
+
+def _send_back(
+    target: LocalLink | str, broker_name: str, group: str, message: Message, delay_level: int
+) -> None:
+    with make_client(target) as client:
+        client.routes.to_read(message.topic)
+        sending = SendBack(client, group).retry_later(message, broker_name, delay_level)
+        wait_for(client.home, start(client.home, sending, "a message that is sent back"))
+
+
+def _messages(store: MessageStore, topic: str) -> list[Message]:
+    found: list[Message] = []
+    for queue in store.queues():
+        queue_offset = queue.min_offset
+        while queue.topic == topic and queue_offset < queue.max_offset:
+            page = store.get(topic, queue.queue_id, queue_offset, _PAGE)
+            found += page.messages
+            queue_offset = max(queue_offset + 1, page.next_offset)
+    return found

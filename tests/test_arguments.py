@@ -119,6 +119,7 @@ STORE_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
         "max_count": (*NO_COUNTS, 0),
         "begin_ms": NO_INTEGERS,
         "end_ms": NO_INTEGERS,
+        "by_tag": NO_FLAGS,
     },
     "min_offset": NO_QUEUES,
     "max_offset": NO_QUEUES,
@@ -304,7 +305,7 @@ def test_the_tables_have_every_argument_of_every_call():
         if not name.startswith("_") and not inspect.ismethod(call)
     }
     without = {"close", "flush", "flush_async", "refresh", "reload_topics", "queues", "topics", "unlisten"}
-    without |= {"unsynced", "sync_soon"}
+    without |= {"index_end", "unsynced", "sync_soon"}
     assert calls.keys() - without == STORE_CALLS.keys()
     for name, table in STORE_CALLS.items():
         assert calls[name] == table.keys(), name

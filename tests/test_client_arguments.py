@@ -30,6 +30,7 @@ from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.settings import ConsumerOptions, ConsumerSettings
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.subscription import Subscription
 from seglog.testing import VirtualBroker
 from tests.support.machine.fast_paths import fast_paths_of
 from tests.support.machine.kernels import BOTH
@@ -109,9 +110,15 @@ SEND_BATCH["messages"] = NO_BATCHES
 OF_MESSAGES = {"tags": NO_TAGS, "keys": NO_KEYS, "properties": NO_PROPERTIES}
 CONSUMER = {
     "group": (*NO_TEXTS, ""),
-    "subscription": (5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}),
+    "subscription": (
+        *(5, None, b"T", {5: "*"}, {"T": 5}, {"T": "||"}, {"T": "\ud800"}, {"T": "A || b\x01"}),
+        *({"T": "\x02"}, {"T": Subscription.by_sql("a = '\udfff'")}, {"\ud800": "*"}),
+    ),
     "listener": (5, None, "seen"),
     "consume_from": ("FIRST", "", 5, None, Durability.SYNC),
+    "consume_timestamp": (5, "", "2017", "20171301000000", b"20170101000000", Durability.SYNC),
+    "message_model": ("broadcast", "", 5, None, Durability.SYNC),
+    "offset_folder": (5, b"folder", ["folder"], Durability.SYNC),
     "pull_count": (*NO_COUNTS, 0),
     "pull_bytes": (*NO_COUNTS, 0),
     "suspend_ms": (*NO_TIMES, -1),
@@ -122,16 +129,19 @@ CONSUMER = {
     "max_cached_bytes": (*NO_COUNTS, (1 << 20) - 1, (1 << 30) + 1),
     "pull_interval_ms": (*NO_COUNTS, 65_536),
     "strategy": (5, "AVG", None),
+    "batch_size": (*NO_COUNTS, 0, 1_025),
+    "consume_timeout_ms": (*NO_COUNTS, 0),
+    "offset_illegal": ("", "DROP", 5, None),
 }
 NO_TARGETS = (5, None, b"127.0.0.1:9876", object(), ["127.0.0.1:9876"], Broker, LocalLink)
-NO_NAMES = (*NO_TEXTS, "", " ")
+NO_NAMES = (*NO_TEXTS, "", " ", "\ud800", "a\udfff")
 MAKE_CLIENT = {
     "target": NO_TARGETS,
     "home": (5, "home", VirtualClock(), VirtualHome),
     "in_loop": (*NO_FLAGS, None),
     "client_id": NO_NAMES,
     "instance_name": NO_NAMES,
-    "unit_name": NO_TEXTS,
+    "unit_name": (*NO_TEXTS, "\ud800"),
     "keeps_its_name": (*NO_FLAGS, None),
     "principal": NO_TEXTS,
 }

@@ -32,7 +32,12 @@ def serve(client: str) -> None:
     for line in sys.stdin:
         asked = dict(pair.split("=", 1) for pair in line.split())
         work = Work(
-            Kind(asked["kind"]), asked["target"], asked["topic"], asked["name"], int(asked["messages"])
+            Kind(asked["kind"]),
+            asked["target"],
+            asked["topic"],
+            asked["name"],
+            int(asked["messages"]),
+            int(asked["senders"]),
         )
         session = make(work)
         session.do()

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from perf.clients.cpu_clock import cpu_s
-from perf.clients.real_broker import RealBroker
+from perf.clients.running import RunningBroker
 from perf.clients.work import LIMIT_S, Work
 from perf.figures.sample import Sample, SanityError, check
 from tests.interop.judging import toolchain
 
+LATENCIES: Final = ("p50_us", "p99_us")
+"""What a client may say of single calls besides: what half of them and 99 % took at most."""
 ROOT: Final = Path(__file__).resolve().parents[2]
 _JAVA_MEMORY: Final = ("-XX:+UseG1GC", "-Xms512m", "-Xmx1g")
 
@@ -39,7 +41,7 @@ class Peer:
         self._scratch = tempfile.TemporaryDirectory(prefix="seglog-client-")
         self._process: subprocess.Popen[str] | None = None
 
-    def sample(self, work: Work, broker: RealBroker | None) -> Sample:
+    def sample(self, work: Work, broker: RunningBroker | None) -> Sample:
         """Has it do a piece of work twice, and measures the second time.
 
         Args:
@@ -55,7 +57,9 @@ class Peer:
         watchdog.start()
         try:
             line = f"kind={work.kind} target={work.target} topic={work.topic}"
-            self._say(process, f"{line} name={work.name} messages={work.messages}", "ready")
+            self._say(
+                process, f"{line} name={work.name} messages={work.messages} senders={work.senders}", "ready"
+            )
             before = 0 if broker is None else broker.stored(work.topic)
             begun = [cpu_s(pid) for pid in pids]
             self._say(process, "go", "over")
@@ -69,6 +73,7 @@ class Peer:
         wanted = work.messages if work.kind.is_send else 0
         check(wanted, broker.stored(work.topic) - before, f"messages that {self.title} stored")
         figures = {"broker_cpu_us": 1e6 * taken[1] / work.messages}
+        figures |= {key: found[key] for key in LATENCIES if found.get(key)}
         return Sample(work.messages, found["wall_s"], taken[0], figures)
 
     def close(self) -> None:

@@ -6,69 +6,27 @@ import os
 import random
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from perf.clients.running import RunningBroker, wait_until
 from perf.figures.sample import SanityError
-from seglog.client.connect import make_client
-from seglog.errors import SeglogError
-from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, expect_header
-from seglog.remoting.headers import GetMaxOffsetHeader, GetRouteInfoHeader, OffsetResponseHeader
 from tests.interop.judging import toolchain
 
-QUEUES: Final = 4
+_HEAP: Final = "1g"
+_GC: Final = "-XX:+UseG1GC"
+BROKER_OPTIONS: Final = f"{_GC} -Xms{_HEAP} -Xmx{_HEAP}"
+"""Of the JVM of the broker."""
 _ADDRESS: Final = "127.0.0.1"
-_START_LIMIT_S: Final = 120
-_LOOK_EVERY_S: Final = 0.1
 _NEW_TOPICS: Final = "TBW102"
 _PORTS: Final = (20_000, 32_000)
 """Below those that the kernel gives to connections, which come and go."""
 
 
-@dataclass(frozen=True, slots=True)
-class RealBroker:
-    """A broker that runs.
-
-    Attributes:
-        name_server: Address of its name server.
-        address: Its own.
-        pid: Its process.
-    """
-
-    name_server: str
-    address: str
-    pid: int
-
-    def stored(self, topic: str) -> int:
-        """Returns how many messages a topic has."""
-        with make_client(self.name_server) as client:
-            count = 0
-            for queue_id in range(QUEUES):
-                asked = Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
-                answer = client.link.invoke(asked, to=self.address)
-                count += expect_header(answer, OffsetResponseHeader).offset
-        return count
-
-    def wait_for_topic(self, topic: str) -> None:
-        """Waits until the name server knows where a topic is."""
-        with make_client(self.name_server) as client:
-
-            def is_known() -> bool:
-                asked = Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic))
-                with suppress(SeglogError):  # it has just been started
-                    return client.link.invoke(asked).code is ResponseCode.SUCCESS
-                return False
-
-            _wait(is_known, f"a route of topic {topic}")
-
-
 @contextmanager
-def real_broker(folder: Path) -> Iterator[RealBroker]:
+def real_broker(folder: Path) -> Iterator[RunningBroker]:
     """Runs a broker and its name server until the block ends.
 
     Args:
@@ -98,8 +56,8 @@ def real_broker(folder: Path) -> Iterator[RealBroker]:
     with ExitStack() as stack:
         start = Starting(folder, stack)
         start("namesrv.NamesrvStartup", {"bindAddress": _ADDRESS, "listenPort": name_server_port}, "256m")
-        broker = start("broker.BrokerStartup", settings, "1g")
-        running = RealBroker(name_server, address, broker.pid)
+        broker = start("broker.BrokerStartup", settings, _HEAP)
+        running = RunningBroker(name_server, address, broker.pid)
         running.wait_for_topic(_NEW_TOPICS)
         yield running
 
@@ -128,7 +86,7 @@ class Starting:
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
         command = toolchain.command_line(
             self._class_path,
-            "-XX:+UseG1GC",
+            _GC,
             f"-Xms{heap}",
             f"-Xmx{heap}",
             f"-Duser.home={folder}",
@@ -152,7 +110,7 @@ class Starting:
                 raise SanityError(f"{name} of RocketMQ ended: {text[-2000:]}")
             return "boot success" in text
 
-        _wait(is_started, f"the start of {name}")
+        wait_until(is_started, f"the start of {name}")
         return process
 
 
@@ -169,11 +127,3 @@ def free_port() -> int:
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()  # its store goes with its folder
     process.wait()
-
-
-def _wait(is_so: Callable[[], bool], what: str) -> None:
-    end_s = time.monotonic() + _START_LIMIT_S
-    while not is_so():
-        if time.monotonic() > end_s:
-            raise SanityError(f"{what} did not come within {_START_LIMIT_S} s")
-        time.sleep(_LOOK_EVERY_S)

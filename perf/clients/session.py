@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from perf.clients.work import SENDERS, Kind, Work
+from perf.clients.work import Kind, Work
 from perf.figures.sample import check
 
 
@@ -43,11 +43,11 @@ def send_all(work: Work, send: Callable[[int], None]) -> float:
     sent: list[int] = []
 
     def send_share(first: int) -> None:
-        for number in range(first, work.messages, SENDERS):
+        for number in range(first, work.messages, work.senders):
             send(number)
             sent.append(number)
 
-    threads = [threading.Thread(target=send_share, args=(first,)) for first in range(SENDERS)]
+    threads = [threading.Thread(target=send_share, args=(first,)) for first in range(work.senders)]
     for thread in threads:
         thread.start()
     for thread in threads:

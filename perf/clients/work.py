@@ -11,9 +11,13 @@ from perf.figures.sample import check
 
 BODY_BYTES: Final = 1_024
 SENDERS: Final = 32
-"""Threads that send at the same time, each a message at a time."""
+"""Threads that send at the same time, each a message at a time, where no other number is said."""
 IN_FLIGHT: Final = 128
 """Sends without an answer, where a call does not wait for it."""
+BATCH: Final = 128
+"""Messages of a batch."""
+PACE_PER_S: Final = 500
+"""Messages a second, where the time from a send to the listener is measured."""
 LIMIT_S: Final = 120
 """How long a piece of work may take."""
 _NUMBER_BYTES: Final = 8
@@ -26,21 +30,25 @@ class Kind(enum.StrEnum):
     SEND = "send"
     TOGETHER = "together"
     FLIGHT = "flight"
+    BATCH = "batch"
     CONSUME = "consume"
     ORDERLY = "orderly"
+    PACED = "paced"
 
     @property
     def is_send(self) -> bool:
         """Whether messages are sent, else consumed."""
-        return self in (Kind.SEND, Kind.TOGETHER, Kind.FLIGHT)
+        return self not in (Kind.CONSUME, Kind.ORDERLY)
 
 
 TITLES: Final = {
     Kind.SEND: "send, one by one",
     Kind.TOGETHER: f"send, {SENDERS} threads",
     Kind.FLIGHT: f"send, {IN_FLIGHT} in flight",
+    Kind.BATCH: f"send, batches of {BATCH}",
     Kind.CONSUME: "consume side by side",
     Kind.ORDERLY: "consume in order",
+    Kind.PACED: f"send and consume, {PACE_PER_S} a second",
 }
 
 
@@ -54,6 +62,7 @@ class Work:
         topic: What messages are sent to, or consumed from.
         name: A word that no other piece of work has, for groups.
         messages: How many.
+        senders: Threads that send them, for :data:`Kind.TOGETHER`.
     """
 
     kind: Kind
@@ -61,6 +70,7 @@ class Work:
     topic: str
     name: str
     messages: int
+    senders: int = SENDERS
 
 
 def body_of(number: int) -> bytes:

@@ -32,6 +32,12 @@ class Spread:
         return middle if low == high else f"{middle} ({low}–{high})"
 
 
+def spread_text(values: Sequence[float | None]) -> str:
+    """Returns a cell of a table: the spread of the values that were taken, a dash if there are none."""
+    spread = Spread.of([value for value in values if value is not None])
+    return "–" if spread is None else spread.text()
+
+
 def figures(rounds: Sequence[Samples], key: str, column: str, scale: float = 1) -> Spread | None:
     """Returns a contestant's figure of all rounds; None if it took no part."""
     taken = [each[key].figure(column) for each in rounds if key in each]

@@ -10,6 +10,7 @@ from typing import Final
 from seglog.broker.delay.delay_levels import DelayLevels
 from seglog.broker.delay.delay_offsets import DelayOffsets
 from seglog.broker.delay.delivery import Delivery
+from seglog.broker.figures.figures import Figures
 from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast, idle_groups
 from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
@@ -18,10 +19,13 @@ from seglog.broker.retention.retention import LogRetention
 from seglog.broker.retention.retention_impact import Standing
 from seglog.broker.sends.send import send_ext_of, stamp_of
 from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.live_config import LiveConfig
+from seglog.broker.state.refusals import Refusals
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
 from seglog.broker.tables.lock_snapshot import LockPicture, read_owners
+from seglog.broker.tables.name_server import KEY_VALUE_FILE, KeyValues, WritePermission
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.broker.tables.relays import Relays
@@ -78,8 +82,12 @@ def assemble(
         ignored = idle_groups(OffsetPast(store.files, store.path), since_ms) if idle_days else ()
         return Standing(offsets.all(), delivery.progress, ignored)
 
+    retention = LogRetention(clock, store, config, disk, standing)
+    settings = LiveConfig(config, clock.now_ms)
+    for part in (topics, groups, retention):
+        settings.tell(part.use)
     return BrokerState(
-        config=config,
+        settings=settings,
         store=store,
         topics=topics,
         groups=groups,
@@ -100,9 +108,16 @@ def assemble(
         broadcasts=BroadcastOffsets(liveness_clock, clients, offsets),
         filters=filters,
         disk=disk,
-        retention=LogRetention(clock, store, config, disk, standing),
+        retention=retention,
         relays=Relays(liveness_clock, Timers(liveness_clock)),
+        key_values=KeyValues(
+            ConfigFile(store.files, store.path / KEY_VALUE_FILE, store.path / OURS / EVIDENCE), clock
+        ),
+        write_permission=WritePermission(),
+        figures=Figures(store, clock),
+        refusals=Refusals(),
         now_ms=clock.now_ms,
+        opened_ms=clock.now_ms(),
     )
 
 

@@ -14,12 +14,12 @@ time that passes:
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
@@ -29,6 +29,7 @@ from seglog.broker.answers.answering import Answering, Soon
 from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.assembly import assemble
+from seglog.broker.figures.figures import Figures, Sampling
 from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.handlers.gate import Gate
 from seglog.broker.handlers.handler import Answer
@@ -42,6 +43,7 @@ from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.settings.duration import duration_ms
+from seglog.broker.settings.live_config import LiveConfig
 from seglog.broker.state.state import AnyAppends
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
@@ -52,7 +54,7 @@ from seglog.broker.tasks.notifying import Notifying
 from seglog.broker.tasks.saving import Saving
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
 from seglog.closing import Closing
-from seglog.errors import SeglogError
+from seglog.forked import Forked, abandon_in_children, forked_error
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
@@ -63,8 +65,6 @@ from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
 from seglog.storage.threads import WouldWaitError
 from seglog.storage.writes import Durability
-
-_log = logging.getLogger(__name__)
 
 
 def _at_once(begin: Callable[[], None]) -> None:
@@ -96,40 +96,46 @@ class Broker(Closing):
             ConfigError: A config file and its backup cannot be read.
         """
         self.store = as_kind("store", MessageStore, store)
-        self.config = config or BrokerConfig()
+        config = config or BrokerConfig()
+        self._name = config.broker_name
         self._clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
         liveness = self._clock if liveness_clock is None else liveness_clock
         self._liveness_clock = as_doing("liveness_clock", liveness, CLOCK_CALLS, "a clock")
         state = self._state = assemble(
-            store, self.config, self._clock, self._liveness_clock, forget_locks=forget_locks
+            store, config, self._clock, self._liveness_clock, forget_locks=forget_locks
         )
         self.clamped_offsets: tuple[ClampedOffset, ...] = state.offsets.clamp(
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
         self._gate = None if before is None else Gate(as_before(before), state)
         self._held = HeldPulls(store, self._liveness_clock)
+        state.figures.add_gauge("parkedPulls", lambda: self.held_count)
         self._is_inline = isinstance(self._clock, VirtualClock)
         deadlines = SendDeadlines(self._clock)
-        self._answering = Answering(store, state.topics, state.groups, deadlines, self._handle, self._hold)
-        self._is_closed = False
+        self._answering = Answering(
+            store, state.topics, state.groups, deadlines, self._handle, self._hold, state.refusals
+        )
+        self._is_closed = self._is_forked = False
         self._closing = threading.Lock()
-        saving = Saving(self._clock, self.config.persist_interval_ms, self._is_anything_unsaved, self.persist)
+        abandon_in_children(self, Broker.abandon)
+        saving = Saving(self._clock, config.persist_interval_ms, self._is_anything_unsaved, self.persist)
         scan = ClientScan(self._liveness_clock, state.clients), Notifying(state.clients.notices)
         tidying = HistoryTidying(self._clock, state.offsets)
         broadcasts = BroadcastScan(self._liveness_clock, state.broadcasts)
         holds = HoldSweep(self._held), broadcasts, state.relays.timers
         is_one = self._liveness_clock is self._clock
         slow = [] if self._is_inline else [deadlines]  # the time of disks is real
-        of_both = [state.delivery, saving, *scan, tidying, *holds, state.retention, *slow]
-        of_time = [state.delivery, saving, tidying, state.retention, *slow]
+        timely = saving, Sampling(self._clock, state.figures)
+        of_both = [state.delivery, *timely, *scan, tidying, *holds, state.retention, *slow]
+        of_time = [state.delivery, *timely, tidying, state.retention, *slow]
         self._duties = Duties(self._clock, of_both if is_one else of_time)
         self._liveness_duties = Duties(self._liveness_clock, [] if is_one else [*scan, *holds])
         self._time_keeper = self._start(background)
 
     @override
     def __repr__(self) -> str:
-        state = " closed" if self._is_closed else ""
-        return f"<{type(self).__name__} {self.config.broker_name} over {self.path}{state}>"
+        state = " of another process" if self._is_forked else " closed" if self._is_closed else ""
+        return f"<{type(self).__name__} {self._name} over {self.path}{state}>"
 
     def _start(self, background: bool | None) -> int | None:
         """Starts threads where time passes by itself; returns the thread that moves time, if one does."""
@@ -231,6 +237,11 @@ class Broker(Closing):
         return self.store.path
 
     @property
+    def config(self) -> BrokerConfig:
+        """Its settings as they are now: requests may change some."""
+        return self._state.config
+
+    @property
     def clock(self) -> Clock:
         """Its time; :meth:`advance` moves a virtual one."""
         return self._clock
@@ -279,6 +290,16 @@ class Broker(Closing):
     def clients(self) -> ClientTable:
         """The clients that are online, by group."""
         return self._state.clients
+
+    @property
+    def figures(self) -> Figures:
+        """What it has counted."""
+        return self._state.figures
+
+    @property
+    def settings(self) -> LiveConfig:
+        """The same with what was lent to it; see :attr:`config`."""
+        return self._state.settings
 
     @property
     def locks(self) -> QueueLocks:
@@ -354,13 +375,15 @@ class Broker(Closing):
                 ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"
             )
         if self._is_closed:
+            if self._is_forked:
+                raise forked_error(self._what)
             return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker was closed")
         try:
             return handler.answer(self._state, request, peer, appends)
         except WouldWaitError:
             raise
         except Exception as error:  # noqa: BLE001 - a client is answered, a loop goes on
-            return _refusal(request.code, error)
+            return self._state.refusals.of(request.code, error)
 
     def disconnect(self, peer: Peer) -> None:
         """Takes a client out of its groups, whose other clients are notified: its connection has ended."""
@@ -386,6 +409,10 @@ class Broker(Closing):
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""
         return any([self._duties.run_due(), self._liveness_duties.run_due()])
 
+    @property
+    def _what(self) -> str:
+        return f"the broker over {self.path}"
+
     def _is_anything_unsaved(self) -> bool:
         return self._state.lock_record.is_stale or any(table.is_dirty for table in self._state.tables)
 
@@ -402,9 +429,19 @@ class Broker(Closing):
         else:
             self._state.lock_record.draw(self._clock.now_ms())
 
+    def abandon(self) -> None:
+        """Serves nothing any more, in a forked child: each use raises ClosedError."""
+        self._is_closed = self._is_forked = True
+        self._closing = threading.Lock()  # another thread of the parent may have had it
+        left: Any = Forked(self._what)
+        self._state = self._duties = self._liveness_duties = self._answering = left
+
     @override
     def close(self) -> None:
-        """Ends held pulls, saves the tables and closes the store; a second call does nothing."""
+        """Ends held pulls, saves the tables and closes the store; a second call does nothing.
+
+        In a forked child it does nothing either: the broker is the parent's.
+        """
         with self._closing:
             if self._is_closed:
                 return
@@ -435,7 +472,7 @@ class Broker(Closing):
         try:
             return held.answer(self._state)
         except Exception as error:  # noqa: BLE001 - as any other request
-            return _refusal(RequestCode.PULL_MESSAGE, error)
+            return self._state.refusals.of(RequestCode.PULL_MESSAGE, error)
 
     def _wait(self, answer: HeldPull | Deferred[Response]) -> Response:
         if isinstance(answer, HeldPull):
@@ -456,11 +493,3 @@ class Broker(Closing):
             # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
             self._held.wait(held)
         return self._finish(held)
-
-
-def _refusal(code: int, error: Exception) -> Response:
-    """Returns what a client gets for an error, which is logged unless it says its code itself."""
-    if isinstance(error, SeglogError):
-        return refuse(ResponseCode(error.response_code), str(error))
-    _log.error("a request of code %s failed", code, exc_info=error)
-    return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

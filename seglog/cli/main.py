@@ -48,6 +48,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "repair": "Put a damaged store right, after showing what would be done.",
     "undo": "Take a repair back, bit for bit.",
     "serve": "Serve a store to RocketMQ's clients, as broker and name server.",
+    "clients": "Show who is connected to a broker.",
+    "top": "Show what a broker does, again and again.",
     "topic": "List, create, alter and delete topics of a store.",
     "group": "List, create, alter and delete consumer groups of a store.",
     "offsets": "Show where groups stand, move them, and tell who moved them.",
@@ -68,7 +70,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Name and one line of help."""
 
 _ROOMS: Final[Mapping[str, str]] = {
-    "admin": "dlq group locks offsets park put retention serve skip topic tx",
+    "admin": "clients dlq group locks offsets park put retention serve skip top topic tx",
     "demo": "demo",
     "doctor": "backup branch check erase explain export import repair report seal undo verify",
     "read": "checkpoint config cq du dump get id index info log query queues segments tail",

@@ -9,7 +9,6 @@ Source: ``ClientRemotingProcessor.java``.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import traceback
@@ -23,6 +22,7 @@ from seglog.client.home.home import Home
 from seglog.client.links.link import Link
 from seglog.client.links.served import unsupported
 from seglog.client.member import Member
+from seglog.logs import logger
 from seglog.remoting.bodies import ConsumerStatusBody, ResetOffsetsBody
 from seglog.remoting.body_json import CONSUMED_DIRECTLY, RUNNING_INFO, BodyCodec, Dialect
 from seglog.remoting.client_headers import (
@@ -43,7 +43,7 @@ LIKE_VERSION: Final = "V5_4_0"
 """Name of ``OUR_SENDER.version``, for people who look at how a client runs."""
 
 B = TypeVar("B", bound=TypedBody)
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Answers:

@@ -17,7 +17,6 @@ Source: ``MQClientInstance.java startScheduledTask, sendHeartbeatToAllBroker, sh
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
@@ -30,14 +29,15 @@ from seglog.client.home.at_once import run_at_once
 from seglog.client.home.flows import Bell, Flow, sleep, start, until
 from seglog.client.home.home import Home
 from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
-from seglog.client.links.asking import level_of
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
+from seglog.client.links.troubles import Troubles
 from seglog.client.member import Member, wait_to_leave
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
 from seglog.clock import Clock
 from seglog.closing import Closing
 from seglog.errors import ClientClosedError, ConsumerError, SeglogError
+from seglog.logs import logger
 from seglog.remoting.client_headers import UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
@@ -51,7 +51,7 @@ HEARTBEAT_MS: Final = 30_000
 LINK_CLOSE_S: Final = 2.0
 """How long the end of connections is waited for, which may still have something to write."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Client(Closing):
@@ -60,12 +60,16 @@ class Client(Closing):
     Args:
         link: To the brokers; closed with the client.
         home: Where its state is changed.
+
+    Attributes:
+        troubles: When the log says what fails.
     """
 
     def __init__(self, link: Link, home: Home) -> None:
         self._link = link
         self._home = home
         self.routes = Routes(link, home.clock)
+        self.troubles = Troubles(home.clock)
         self._members: dict[str, Member] = {}
         self._claims: dict[str, Member] = {}
         self._producers: dict[str, int] = {}
@@ -73,6 +77,7 @@ class Client(Closing):
         self._answers = Answers(link, home, self._members)
         self._beat_soon = Bell(home)
         self._has_member = Bell(home)
+        self._released = Bell(home)
         self._is_closed = False
         self._is_ended = False
         self._closing: Deferred[None] | None = None
@@ -111,9 +116,23 @@ class Client(Closing):
         return self._home.clock
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or is about to be: what is in it ends."""
+        return self._is_closed
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing can be sent any more: it was closed, or the broker in this process was."""
         return self._link.is_over
+
+    def check_open(self) -> None:
+        """Refuses what a client that was closed cannot do; any thread may call it.
+
+        Raises:
+            ClientClosedError: It was closed.
+        """
+        if self._is_closed:
+            raise ClientClosedError(f"client {self.client_id} was closed")
 
     def begin(self) -> None:
         """Starts what is done by time, once something needs it; called on its home."""
@@ -128,7 +147,7 @@ class Client(Closing):
 
     def add_producer(self, group: str) -> None:
         """Has heartbeats name a group of producers; any thread may call it."""
-        self._check_open()
+        self.check_open()
         self._producers[group] = self._producers.get(group, 0) + 1
         self._home.post(self.begin)
 
@@ -147,7 +166,7 @@ class Client(Closing):
             ConsumerError: Another one has it: brokers know a client of a group by its id.
             ClientClosedError: The client was closed, or its home is over.
         """
-        self._check_open()
+        self.check_open()
         why_over = self._home.why_over
         if why_over is not None:
             raise ClientClosedError(f"client {self.client_id} runs nothing any more: {why_over}")
@@ -158,10 +177,11 @@ class Client(Closing):
         """Lets another consumer have a group that :meth:`claim` has kept."""
         if self._claims.get(member.group) is member:
             del self._claims[member.group]
+            self._released.ring()
 
     def add_member(self, member: Member) -> None:
         """Takes a consumer in; called on its home."""
-        self._check_open()
+        self.check_open()
         self.claim(member)
         self._members[member.group] = member
         self._has_member.ring()
@@ -177,10 +197,9 @@ class Client(Closing):
             raise self._taken(group)
 
     async def remove_member(self, member: Member) -> None:
-        """Lets a consumer go, and says so to the brokers."""
+        """Says to the brokers that a consumer has left its group, which is kept until it is released."""
         if self._members.get(member.group) is member:
             del self._members[member.group]
-            self.release(member)
             await self._unregister(consumer=member.group)
 
     # Notices and questions of brokers; any thread
@@ -219,7 +238,8 @@ class Client(Closing):
             try:
                 await self.routes.refresh(topic)
             except SeglogError as error:
-                _log.log(level_of(error), "the route of topic %s stays as it was: %s", topic, error)
+                level = self.troubles.level(f"route of {topic}", error)
+                _log.log(level, "the route of topic %s stays as it was: %s", topic, error)
             if self.routes.known_to_read(topic) != before:
                 for member in list(self._members.values()):
                     if topic in member.topics:
@@ -262,7 +282,7 @@ class Client(Closing):
                 response = await until(answer)
             except SeglogError as error:
                 _log.log(
-                    level_of(error),
+                    self.troubles.level(f"heartbeat to {address}", error),
                     "broker %s does not hear of client %s: %s",
                     address,
                     self.client_id,
@@ -282,7 +302,8 @@ class Client(Closing):
 
         Args:
             timeout_s: How long listeners may take that are at work; None for as long as it takes. The link is
-                closed in any case.
+                closed in any case; only where a listener in order is at work in a thread still it is kept
+                for what that brings, for a minute at most.
 
         Raises:
             TimeoutError: A listener was at work for longer; the error says at what.
@@ -290,6 +311,7 @@ class Client(Closing):
                 closed.
             InvalidArgumentError: An event loop runs the caller. Nothing is closed.
         """
+        self.check_end(timeout_s, is_awaited=False)
         run_at_once(self.end(timeout_s, wait_here, is_awaited=False))
 
     async def aclose(self, timeout_s: float | None = None) -> None:
@@ -305,6 +327,7 @@ class Client(Closing):
             TimeoutError: As :meth:`close`.
             ConsumerError: Likewise.
         """
+        self.check_end(timeout_s, is_awaited=True)
         await self.end(timeout_s, await_for, is_awaited=True)
 
     def check_end(self, timeout_s: float | None, *, is_awaited: bool) -> None:
@@ -327,14 +350,13 @@ class Client(Closing):
         check_may_wait(self._home, is_awaited=is_awaited)
 
     async def end(self, timeout_s: float | None, wait: Wait, *, is_awaited: bool) -> None:
-        """Does as :meth:`close`, for either face.
+        """Does as :meth:`close`, for either face, after :meth:`check_end`.
 
         Args:
             timeout_s: As for :meth:`close`.
             wait: How the caller waits.
             is_awaited: Whether it awaits.
         """
-        self.check_end(timeout_s, is_awaited=is_awaited)
         if self._is_ended:
             return
         members = list(self._members.values())
@@ -343,13 +365,28 @@ class Client(Closing):
                 await wait_to_leave(wait, self._home, self.leave(), members, timeout_s)
         finally:
             self._is_ended = True
-            self._link.close()
-            if self._home.why_over is None and is_awaited:  # a thread was kept by the link for as long
-                with suppress(TimeoutError):
-                    await wait(self._home, self._link.closed, LINK_CLOSE_S)
+            late_ms = max((late.late_ms for late in list(self._claims.values())), default=0)
+            if self._home.why_over is not None:
+                for member in members:
+                    member.end_listeners()
+                self._link.close()
+            elif late_ms and not is_awaited:
+                start(self._home, self._close_late(late_ms), f"late close of client {self.client_id}")
+            else:
+                self._link.close()
+                if is_awaited:  # a thread was kept by the link for as long
+                    with suppress(TimeoutError):
+                        await wait(self._home, self._link.closed, LINK_CLOSE_S)
+
+    def hang_up(self) -> None:
+        """Ends it without a word to the brokers, which see the connections end; called on its home."""
+        self._is_closed = self._is_ended = True
+        for flow in self._flows:
+            flow.stop()
+        self._link.close()
 
     def leave(self) -> Deferred[None]:
-        """Begins to close it, and returns what says when that is done."""
+        """Begins to end all that is in it, and returns what says when that is done."""
         if self._closing is None:
             self._closing = start(self._home, self._leave(), f"close of client {self.client_id}")
         return self._closing
@@ -364,6 +401,12 @@ class Client(Closing):
         self._producers.clear()
         for flow in self._flows:
             flow.stop()
+
+    async def _close_late(self, late_ms: float) -> None:
+        """Keeps the link for listeners that are at work still, as long as what they bring counts."""
+        end_ms = self.clock.monotonic_ms() + late_ms
+        while self._claims and await self._released.wait(max(0.0, end_ms - self.clock.monotonic_ms())):
+            pass
         self._link.close()
 
     def _taken(self, group: str) -> ConsumerError:
@@ -371,7 +414,3 @@ class Client(Closing):
             f"client {self.client_id} has a consumer of group {group} already",
             help="make the second one from a Client of its own, or give it another group",
         )
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ClientClosedError(f"client {self.client_id} was closed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeGuard
 
-from seglog.arguments import as_doing, as_flag, as_text, refusal
+from seglog.arguments import as_doing, as_flag, as_unicode, refusal
 from seglog.client.client import Client
 from seglog.client.home.home import Home
 from seglog.client.home.virtual_home import VirtualHome
@@ -20,19 +20,21 @@ Target: TypeAlias = Client | Dispatcher | Link | str
 a name server, ``host:port``, several with ``;`` between them."""
 
 
-def client_for(target: Target, *, in_loop: bool = False) -> tuple[Client, bool]:
+def client_for(target: Target, *, in_loop: bool = False, keeps_its_name: bool = False) -> tuple[Client, bool]:
     """Returns a client, and whether it was made here, so that who asked for it has to close it.
 
     Args:
         target: What the application gave.
         in_loop: As for :func:`make_client`.
+        keeps_its_name: Likewise; a client or link that was given has its name already.
 
     Raises:
         InvalidArgumentError: As :func:`make_client`.
     """
     if isinstance(target, Client):
         return target, False
-    return make_client(target, in_loop=in_loop), True
+    keeps_its_name = keeps_its_name and not is_link(target)
+    return make_client(target, in_loop=in_loop, keeps_its_name=keeps_its_name), True
 
 
 def make_client(
@@ -65,9 +67,9 @@ def make_client(
         principal: As for ``LocalLink``; of a broker in this process only.
 
     Raises:
-        InvalidArgumentError: ``target`` is none of them; a name is no text, or blank; or names were given
-            beside an id, or an id or names for a link, which has one; or a principal for what is no broker;
-            or no event loop runs here that it could live in.
+        InvalidArgumentError: ``target`` is none of them; a name is no text, or none that can be sent, or
+            blank; or names were given beside an id, or an id or names for a link, which has one; or a
+            principal for what is no broker; or no event loop runs here that it could live in.
     """
     as_flag("in_loop", in_loop)
     is_named = _is_named(client_id, instance_name, unit_name, keeps_its_name=keeps_its_name)
@@ -119,7 +121,7 @@ def _is_named(
     if instance_name is not None:
         as_name("instance_name", instance_name)
     if unit_name is not None:
-        as_text("unit_name", unit_name)
+        as_unicode("unit_name", unit_name)
     is_named = instance_name is not None or unit_name is not None or keeps_its_name
     if client_id is not None:
         as_name("client_id", client_id)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
-from seglog.client.home import Home, Wait
+from seglog.client.home import Home, Wait, start
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, RunningInfoBody
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
 
+CANCELLED_S: Final = 1.0
+"""How long a listener that was cancelled may take to end."""
 FAREWELL_S: Final = 3.0
 """How long brokers may take to hear that a client ends, beside the time of its listeners: as one request."""
 
@@ -58,8 +61,22 @@ class Member(Protocol):
             ConsumerError: Its listener is what calls.
         """
 
+    @property
+    def late_ms(self) -> float:
+        """For how long what a listener brings after the end still counts; 0 where it does not."""
+
+    def end_listeners(self) -> bool:
+        """Has no listener called any more, and its threads end; any thread may call it.
+
+        Returns:
+            Whether what is at work was cancelled, so that it ends soon.
+        """
+
     async def leave(self) -> None:
         """Ends it: no new work, then commits and gives its queues back."""
+
+    async def cut_short(self) -> None:
+        """Has it leave its group while listeners are at work still; what is done beside that is committed."""
 
 
 async def wait_to_leave(
@@ -69,7 +86,7 @@ async def wait_to_leave(
     members: Collection[Member],
     timeout_s: float | None,
 ) -> None:
-    """Waits for consumers to end.
+    """Waits for consumers to end, and ends their pools in any case.
 
     Args:
         wait: How.
@@ -80,11 +97,32 @@ async def wait_to_leave(
             may take to answer.
 
     Raises:
-        TimeoutError: It took longer; the error says what listeners are at.
+        TimeoutError: It took longer; the error says what listeners are at. All that they were done with is
+            committed, they begin nothing more, and other members of their groups take over.
     """
+    try:
+        await _wait_for_listeners(wait, home, leaving, members, timeout_s)
+    finally:
+        were_cancelled = [member.end_listeners() for member in members]
+        if any(were_cancelled):
+            with suppress(TimeoutError):  # there is an error already
+                await wait(home, leaving, CANCELLED_S)
+
+
+async def _wait_for_listeners(
+    wait: Wait,
+    home: Home,
+    leaving: Deferred[None],
+    members: Collection[Member],
+    timeout_s: float | None,
+) -> None:
     try:
         await wait(home, leaving, timeout_s)
     except TimeoutError as error:
+        cut = [start(home, member.cut_short(), f"cut of group {member.group}") for member in members]
+        with suppress(TimeoutError):  # brokers have not answered
+            for each in cut:
+                await wait(home, each, FAREWELL_S)
         _raise_if_at_work(error, members)
     else:
         return

@@ -18,13 +18,13 @@ from seglog.client.home.at_once import run_at_once
 from seglog.client.links.asking import Ask, answer_of, in_flow
 from seglog.client.links.link import Link
 from seglog.clock import Clock
-from seglog.errors import RemoteProtocolError
+from seglog.errors import ProtocolError, RemoteProtocolError
 from seglog.remoting.bodies import TopicRouteBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body
 from seglog.remoting.headers import GetRouteInfoHeader
 from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.topics import PERM_READ, PERM_WRITE
+from seglog.remoting.topics import MAX_QUEUES, PERM_READ, PERM_WRITE
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 
 REFRESH_MS: Final = 30_000
@@ -183,7 +183,14 @@ def _request(topic: str) -> Request:
 def _route_of(answer: Response) -> TopicRouteBody | None:
     if answer.code is ResponseCode.TOPIC_NOT_EXIST:
         return None
-    return expect_body(answer, TopicRouteBody)
+    route = expect_body(answer, TopicRouteBody)
+    for queue in route.queues:
+        if max(queue.read_queue_nums, queue.write_queue_nums) > MAX_QUEUES:
+            raise ProtocolError(
+                f"a route names {queue.read_queue_nums} queues to read and {queue.write_queue_nums} to write "
+                f"at broker {queue.broker_name}: a topic has {MAX_QUEUES} at most",
+            )
+    return route
 
 
 def _writable(route: TopicRouteBody, topic: str, limit: int | None = None) -> tuple[MessageQueue, ...]:

@@ -51,8 +51,8 @@ class Brokers:
     async def refusal_of(self, group: str, wanted: SubscriptionData) -> RemoteProtocolError | None:
         """Returns what the broker of a topic has against a subscription; None where it serves it.
 
-        One broker is asked: those of a topic are set alike, as Java takes it too. A topic that has no route
-        yet is not asked about.
+        One broker is asked: those of a topic are set alike, as Java takes it too. For a topic that is not
+        there yet it is one that would make it; where none would, nothing is asked.
 
         Args:
             group: Whose.
@@ -62,10 +62,10 @@ class Brokers:
             SeglogError: There is no answer.
         """
         routes = self._client.routes
-        if not await routes.refresh(wanted.topic):
-            return None
-        queues = routes.known_to_read(wanted.topic)
-        if not queues:
+        queues = routes.known_to_read(wanted.topic) if await routes.refresh(wanted.topic) else ()
+        try:
+            queues = queues or await routes.ask_to_publish(wanted.topic)
+        except RemoteProtocolError:
             return None
         broker_name = min(queues).broker_name
         body = CheckClientBody(self._client.client_id, group, wanted)

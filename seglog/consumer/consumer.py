@@ -5,6 +5,7 @@ Members of a group may have either face, in one process or in many.
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import ClassVar
 
 from typing_extensions import override
@@ -46,15 +47,17 @@ class Consumer(ConsumerParts, Closing):
             ConsumerError: It was started or closed before, or its client has another consumer of the group.
             RemoteProtocolError: The broker of a topic refuses the subscription, and says why.
             ClientClosedError: Its client was closed.
+            InvalidArgumentError: An event loop runs the caller, where ``close()`` would wait for itself.
         """
         run_at_once(self._start())
 
     def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes until all that can be consumed now is done and committed; starts if that was not done.
 
-        What is consumed is known only once the name server and the brokers have said which queues are its
-        share, so it waits for that too, while none of them answers. On virtual time no time passes: what
-        failed, or sleeps, waits for ``advance``.
+        That is all of its share that brokers have acknowledged before the call. The brokers are asked what
+        there is, and it waits for their answers, for a topic that is new since, and for a queue that another
+        member has locked still: one that died keeps its locks for a minute. On virtual time no time passes:
+        what failed, or sleeps, waits for ``advance``.
 
         Args:
             timeout_s: How long it may take on real time; None for as long as it takes.
@@ -63,32 +66,59 @@ class Consumer(ConsumerParts, Closing):
             How many messages the listener was done with meanwhile.
 
         Raises:
-            ConsumerError: It was closed, or a listener of its own calls this, which would wait for itself.
+            ConsumerError: It was closed, before or meanwhile, or a listener of its own calls this, which
+                would wait for itself.
+            ClientClosedError: Its client was closed, before or meanwhile.
             TimeoutError: It took longer; the error says what it waits for.
             As :meth:`start`, where that was not done.
         """
         return run_at_once(self._consume_until_idle(timeout_s))
 
     def commit(self) -> None:
-        """Brings everything consumed to the brokers now; what a broker refuses is tried again later."""
-        run_at_once(self._commit())
+        """Brings everything consumed to the brokers now; what a broker refuses is tried again later.
+
+        Raises:
+            ConsumerError: It was closed, which has committed all that was done.
+            ClientClosedError: Its client was closed.
+        """
+        run_at_once(self._commit_what_is_done())
+
+    def suspend(self) -> None:
+        """Pulls nothing more until :meth:`resume`; what was pulled, or is on its way, is consumed."""
+        self._member.suspend(is_suspended=True)
+
+    def resume(self) -> None:
+        """Pulls again after :meth:`suspend`."""
+        self._member.suspend(is_suspended=False)
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it; one that was never started says so."""
+        self._warn_if_unused(error)
+        super().__exit__(kind, error, trace)
 
     @override
     def close(self, timeout_s: float | None = None) -> None:
         """Lets no message begin, waits for listeners at work, commits, and gives the queues back.
 
-        A second call does nothing. A listener of this consumer that closes it would wait for itself, and is
-        refused: it has another thread or task do that, and does not wait for it. A plain one may give a
-        ``timeout_s``, and has then what Java's ``shutdown()`` in a listener has: the consumer is closed, and
-        the message of the listener is not committed, and comes again.
+        A second call waits, for its own time, as long as the first one does, but in a listener; after that it
+        does nothing. A listener of this consumer that closes it would wait for itself, and is refused: it has
+        another thread or task do that, and does not wait for it. A plain one may give a ``timeout_s``, and
+        has then what Java's ``shutdown()`` in a listener has: the consumer is closed.
+
+        After a close that took too long nothing more begins, and all is committed but what listeners are at.
+        In order such a message is still committed, and its lock given back, where its listener ends within a
+        minute and the client lives: one of its own does. Until then, and always where messages are consumed
+        side by side, it comes again.
 
         Args:
             timeout_s: How long listeners may take that are at work; None for as long as it takes.
 
         Raises:
-            TimeoutError: A listener is at work still, and the error says at what. Its message is not
-                committed, and comes again. A listener in a thread is left to itself; one that is
-                ``async def`` is cancelled.
+            TimeoutError: A listener is at work still, and the error says at what. One in a thread is left to
+                itself; one that is ``async def`` is cancelled, and its message comes again.
             ConsumerError: A listener calls it that it would wait for. The consumer is open, and goes on.
             InvalidArgumentError: An event loop runs the caller, which would wait for itself. Likewise.
         """
@@ -128,7 +158,23 @@ class AsyncConsumer(ConsumerParts, AsyncClosing):
 
     async def commit(self) -> None:
         """Brings everything consumed to the brokers now; see :meth:`Consumer.commit`."""
-        await self._commit()
+        await self._commit_what_is_done()
+
+    async def suspend(self) -> None:
+        """Pulls nothing more until :meth:`resume`; see :meth:`Consumer.suspend`."""
+        self._member.suspend(is_suspended=True)
+
+    async def resume(self) -> None:
+        """Pulls again after :meth:`suspend`."""
+        self._member.suspend(is_suspended=False)
+
+    @override
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it; one that was never started says so."""
+        self._warn_if_unused(error)
+        await super().__aexit__(kind, error, trace)
 
     @override
     async def close(self, timeout_s: float | None = None) -> None:

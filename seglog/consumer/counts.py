@@ -23,11 +23,11 @@ class Counts:
     """What a consumer has done.
 
     Attributes:
-        delivered: Messages that are done: the listener was, or they were given up.
+        delivered: Messages that the listener was done with.
         expired: Messages that the listener did not get because their TTL was over.
         failed: Messages that the listener failed at, counted each time.
         filtered: Messages that came although their tag is not wanted: codes of tags collide.
-        given_up: Messages that were sent away: back to the broker, or after their last attempt.
+        given_up: Messages that were sent away, done with or not: back to the broker, or to the dead letters.
         unreadable: Records that could not be decoded; they are passed.
     """
 

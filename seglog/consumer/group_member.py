@@ -1,58 +1,55 @@
-"""GroupMember: the part of a consumer that shares the queues of a group, without a listener.
+"""GroupMember: the part of a consumer that has queues of a group, without a listener.
 
-Each member of a group asks who its members are, and computes its own share; it does so at its start, every
-20 s, and when a broker says that members came or went. A queue that is its share is pulled and served until
-it is another's; then what is done of it is committed, and, where queues are locked, its lock is given back.
-Queues are independent: what fails in one delays only that one.
+A queue that is its share is pulled and served until it is another's; then what is done of it is committed,
+and, where queues are locked, its lock is given back. Queues are independent: what fails in one delays only
+that one.
 
 All of it runs on the client's home.
 
-Source: ``RebalanceImpl.java``, ``RebalanceService.java``, ``RebalancePushImpl.java``.
+Source: ``RebalanceImpl.java``, ``RebalancePushImpl.java``.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from seglog.client.allocation import share_of
 from seglog.client.client import Client
-from seglog.client.home import Bell, Flow, sleep, start, until
+from seglog.client.home import Bell, Flow, VirtualHome, rest, sleep, start, until
 from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts, Rates
-from seglog.consumer.lease import Lease
-from seglog.consumer.leases import RENEW_INTERVAL_MS, LockClient
+from seglog.consumer.lease import BROKER_LIVE_MS, Lease
 from seglog.consumer.message_bodies import of_its_topic
-from seglog.consumer.offset_store import OffsetStore
+from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.pulling import Pulling
 from seglog.consumer.reports.running_info import properties_of, reports_of
-from seglog.consumer.service import Service
+from seglog.consumer.services.service import Service
 from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.shares.locks import RENEW_INTERVAL_MS, LockClient
+from seglog.consumer.shares.sharing import Sharing
+from seglog.consumer.shares.words import in_words
 from seglog.errors import RemoteProtocolError, SeglogError
-from seglog.remoting.client_headers import ConsumerGroupHeader
-from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, expect_body
-from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, ConsumerListBody, RunningInfoBody
+from seglog.logs import logger
+from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, RunningInfoBody
 from seglog.remoting.later import CancelledError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription, is_tag_type
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
 
-SHARE_INTERVAL_MS: Final = 20_000
-"""``rocketmq.client.rebalance.waitInterval``."""
-MIN_SHARE_INTERVAL_MS: Final = 1_000
-"""``rocketmq.client.rebalance.minInterval``; also after a share that was not got whole."""
 FIRST_COMMIT_MS: Final = 10_000
 COMMIT_INTERVAL_MS: Final = 5_000
 FIRST_RENEWAL_MS: Final = 1_000
+CORRECTION_MS: Final = 10_000
+"""How long a queue is dropped before its offset is corrected, where that is not done at once."""
+FORCE_MS: Final = 20_000
+"""How long after its last renewal the lock of a dropped queue is given back in any case."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class GroupMember:
@@ -63,8 +60,6 @@ class GroupMember:
         settings: Of the consumer.
         offsets: Where the group's offsets are.
         service: Gives messages to the listener.
-        locks: Whether a queue is locked at its broker before it is consumed.
-        retries: Whether it consumes the group's retry topic as well.
     """
 
     def __init__(
@@ -73,33 +68,38 @@ class GroupMember:
         settings: ConsumerSettings,
         offsets: OffsetStore,
         service: Service,
-        *,
-        locks: bool,
-        retries: bool,
     ) -> None:
         self._client = client
         self._settings = settings
         self._offsets = offsets
         self._service = service
+        self._is_in_order = service.IS_IN_ORDER
+        locks = self._is_in_order and not settings.is_broadcasting
         self._locks = LockClient(client, settings.group) if locks else None
         self._brokers = Brokers(client)
         self._version = client.clock.now_ms()
         self._pulling = Pulling(
-            client, settings, offsets, is_in_order=locks, version=self._version, moved=self._correct
+            client, settings, offsets, self._correct, is_in_order=self._is_in_order, version=self._version
         )
         self._subscriptions = dict(settings.subscriptions)
-        if retries:
+        if not settings.is_broadcasting:  # a client that broadcasts retries nothing
             self._subscriptions[f"{RETRY_PREFIX}{settings.group}"] = Subscription("*", None)
         self._queues: dict[MessageQueue, ProcessQueue] = {}
         self._rates = {topic: Rates(client.clock) for topic in self._subscriptions}
         self._past = Counts()
-        self._share_soon = Bell(client.home)
         self._done_bell = Bell(client.home)
         self._flows: list[Flow[None]] = []
-        self._shared_ms = -float(MIN_SHARE_INTERVAL_MS)
-        self._is_leaving = False
+        self._is_leaving = self._is_cut_short = False
         self._leaving: Flow[None] | None = None
-        self._unshared = dict.fromkeys(self._subscriptions, "its queues are not known yet")
+        self._sharing = Sharing(
+            client,
+            settings,
+            self._subscriptions,
+            self._locks,
+            self._queues,
+            self._take,
+            self._begin_to_let_go,
+        )
 
     @property
     def group(self) -> str:
@@ -127,7 +127,12 @@ class GroupMember:
     @property
     def is_idle(self) -> bool:
         """Whether all that is stored of its share is done."""
-        return not self._unshared and all(held.is_idle for held in self._queues.copy().values())
+        return not self._sharing.lacking and all(held.is_idle for held in self._queues.copy().values())
+
+    @property
+    def late_ms(self) -> float:
+        """How long no other member can have a queue that it has locked; without locks one can at once."""
+        return 0 if self._locks is None else BROKER_LIVE_MS
 
     @property
     def is_filtered(self) -> bool:
@@ -139,12 +144,31 @@ class GroupMember:
         return ConsumerData(
             self.group,
             tuple(wanted.in_heartbeat(topic, self._version) for topic, wanted in self._subscriptions.items()),
+            message_model=self._settings.message_model,
             consume_from=self._settings.consume_from.value,
         )
 
+    def suspend(self, *, is_suspended: bool) -> None:
+        """Has nothing be pulled any more, or again; any thread may call it. What was pulled is consumed."""
+        self._pulling.is_suspended = is_suspended
+        for held in self._queues.copy().values():
+            held.pulls.ring()
+
     def look_again(self) -> None:
         """Has it share the queues anew."""
-        self._share_soon.ring()
+        self._sharing.soon()
+
+    async def look(self) -> None:
+        """Has it not be idle before all that is stored now is done, in what is its share by now.
+
+        On virtual time nothing is on its way, and what was pulled is all that there is.
+        """
+        self._sharing.look()
+        if not isinstance(self._client.home, VirtualHome):
+            home, queues = self._client.home, list(self._queues.values())
+            looks = [start(home, self._pulling.look(held), f"a look at {held.queue}") for held in queues]
+            for flow in looks:
+                await until(flow)
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         """Returns the offsets up to which the queues of a topic are done."""
@@ -158,9 +182,8 @@ class GroupMember:
     def running_info(self) -> RunningInfoBody:
         """Returns how it runs."""
         data = self.heartbeat()
-        is_in_order = self._locks is not None
         return RunningInfoBody(
-            properties_of(self._settings, data, is_in_order=is_in_order, started_ms=self._version),
+            properties_of(self._settings, data, is_in_order=self._is_in_order, started_ms=self._version),
             data.subscriptions,
             reports_of(self._queues.values(), self._client.clock),
             {topic: self._rates[topic].now() for topic in self._subscriptions},
@@ -172,37 +195,42 @@ class GroupMember:
             held = self._queues.get(queue)
             if queue.topic == topic and held is not None and not held.is_dropped:
                 _log.info("%s goes on at %d: its offsets were reset", queue, queue_offset)
-                self._restart_pulls(held)
-                self._correct(held, queue_offset)
-                held.work.ring()
+                self._pulling.move(held, queue_offset)
         start(self._client.home, self.commit(), f"commit of a reset of group {self.group}")
 
     async def consume_directly(self, message: Message, broker_name: str) -> ConsumedDirectlyBody:
         """Gives a message to the listener that people have picked."""
         _log.info("message %s of broker %s is consumed by hand", message.message_id, broker_name)
         is_retry = message.topic == f"{RETRY_PREFIX}{self.group}"
-        return await self._service.consume_directly(of_its_topic(message) if is_retry else message)
+        given = of_its_topic(message) if is_retry else message
+        queue = MessageQueue(given.topic, broker_name, message.queue_id)
+        return await self._service.consume_directly(given, queue)
 
     def why_busy(self) -> Sequence[str]:
         """Returns what keeps it from being idle, for errors."""
-        found = [f"topic {topic}: {why}" for topic, why in self._unshared.copy().items()]
-        busy = [held for held in self._queues.copy().values() if not held.is_idle]
-        found += [f"{held.queue}: {held.trouble}" for held in busy if held.trouble is not None]
-        return [*found, *(f"a listener is at {what}" for what in self.at_work())]
+        queues = sorted(self._queues.copy().items())
+        found = [f"{queue}: {held.why_busy}" for queue, held in queues if held.why_busy is not None]
+        at_work = [f"a listener is at {what}" for what in self.at_work()]
+        suspended = ["it is suspended"] if self._pulling.is_suspended else []
+        return [*self._sharing.lacking, *suspended, *found, *at_work]
 
     def at_work(self) -> Sequence[str]:
         """Returns the messages that listeners have now."""
         found: list[str] = []
         for queue, held in self._queues.copy().items():
-            taken = held.cache.places().taken
-            if taken.count:
+            at_work = held.at_work()
+            if at_work:
                 place = f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"
-                found.append(f"{place}, offsets {taken.first} to {taken.last}")
+                found.append(f"{place}, offsets {at_work[0]} to {at_work[-1]}")
         return found
 
     def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
         """Refuses a call of its own listener that would wait for that; see ``Service``."""
         self._service.refuse_from_inside(call, is_bounded=is_bounded)
+
+    def end_listeners(self) -> bool:
+        """Has its listener not called any more."""
+        return self._service.end()
 
     async def refusal(self) -> RemoteProtocolError | None:
         """Returns what a broker has against a subscription, before it is consumed; None where all are served.
@@ -232,7 +260,11 @@ class GroupMember:
                 _log.log(level_of(error), "topic %s has no route yet: %s", topic, error)
         await self._client.beat()
         if not self._is_leaving:
-            keepers = [(self._keep_sharing(), "shares"), (self._keep_committing(), "commits")]
+            keepers = [
+                (self._sharing.keep(), "shares"),
+                (self._keep_committing(), "commits"),
+                (self._service.keep_expiring(self._queues.values), "time-outs"),
+            ]
             if self._locks is not None:
                 keepers.append((self._keep_renewing(self._locks), "renewal of locks"))
             for steps, name in keepers:
@@ -243,122 +275,93 @@ class GroupMember:
 
         Its client may ask for that once more, which waits for the same.
         """
-        if self._leaving is None:
-            self._leaving = start(self._client.home, self._leave(), f"farewell of group {self.group}")
-        await until(self._leaving)
+        await until(self._begin_to_leave())
 
-    async def _leave(self) -> None:
-        self._is_leaving = True
-        for flow in self._flows:
-            flow.stop()
-        leaving = [self._begin_to_let_go(held) for held in self._queues.values()]
+    def _begin_to_leave(self) -> Flow[None]:
+        """Lets no message begin any more; returns what says that all is given back."""
+        if self._leaving is None:
+            self._is_leaving = True
+            self._sharing.end()
+            for flow in self._flows:
+                flow.stop()
+            if self._queues:
+                _log.info("group %s gives up %s: this member is closed", self.group, in_words(self._queues))
+            leaving = [self._begin_to_let_go(held) for held in self._queues.values()]
+            self._leaving = start(self._client.home, self._leave(leaving), f"farewell of group {self.group}")
+        return self._leaving
+
+    async def _leave(self, leaving: Iterable[Flow[None]]) -> None:
         for flow in leaving:
             await until(flow)
+        self.end_listeners()
+        if self._locks is not None:
+            until_ms = self._client.clock.monotonic_ms() + BROKER_LIVE_MS
+            await self._locks.unlock(self._sharing.left_locks, until_ms)
+            self._locks.say_kept()
+        await self._persist()
+        await self._client.remove_member(self)
+        self._client.release(self)
+
+    async def cut_short(self) -> None:
+        """Commits what is done beside what listeners are at still, and leaves the group without them.
+
+        What they come back with counts as long as no other member can have the queue, which only a lock says.
+        """
+        self._begin_to_leave()
+        self._is_cut_short = True
+        for held in list(self._queues.values()):
+            held.settle()
+            await self._commit(held)
+        await self._persist()
         await self._client.remove_member(self)
 
     async def commit(self) -> None:
         """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""
         for held in list(self._queues.values()):
             await self._commit(held)
+        await self._persist()
 
-    # Shares
+    # Queues
 
-    async def _keep_sharing(self) -> None:
-        clock = self._client.clock
-        while not self._client.is_over:
-            rest_ms = self._shared_ms + MIN_SHARE_INTERVAL_MS - clock.monotonic_ms()
-            if rest_ms > 0:
-                await sleep(self._client.home, rest_ms)
-            self._shared_ms = clock.monotonic_ms()
-            is_whole = True
-            for topic in self._subscriptions:
-                is_whole &= await self._share(topic)
-            await self._share_soon.wait(SHARE_INTERVAL_MS if is_whole else MIN_SHARE_INTERVAL_MS)
-
-    async def _share(self, topic: str) -> bool:
-        """Takes its share of a topic; returns whether it has all of it."""
-        try:
-            queues = self._client.routes.known_to_read(topic)
-            if not queues and not await self._client.routes.refresh(topic):
-                self._unshared.pop(topic, None)  # there is nothing to consume
-                return topic.startswith(RETRY_PREFIX)  # the broker makes it with a heartbeat
-            queues = self._client.routes.known_to_read(topic)
-            members = await self._members(queues) if queues else ()
-            if members is None:
-                self._note_unshared(topic, "its broker does not know the group yet")
-                return False
-            share = share_of(self._settings.strategy, self.group, self._client.client_id, queues, members)
-        except SeglogError as error:
-            _log.log(
-                level_of(error),
-                "queues of topic %s stay as they are for group %s: %s",
-                topic,
-                self.group,
-                error,
-            )
-            self._note_unshared(topic, str(error))
-            return False
-        mine = {queue: held for queue, held in self._queues.items() if queue.topic == topic}
-        for queue, held in mine.items():
-            if queue not in share and not held.is_dropped:
-                self._begin_to_let_go(held)
-        return await self._take(topic, set(share) - mine.keys()) and all(
-            not mine[q].is_dropped for q in mine.keys() & share
+    def _take(self, queue: MessageQueue, lease: Lease | None) -> None:
+        """Begins to pull and to serve a queue that it has got."""
+        wanted, rates = self._subscriptions[queue.topic], self._rates[queue.topic]
+        held = ProcessQueue(
+            queue, wanted, self._client.home, lease, self._done_bell, rates, self._ask_for_lock
         )
-
-    async def _members(self, queues: Collection[MessageQueue]) -> tuple[str, ...] | None:
-        """Returns the ids of the group's members, None if the broker knows of none yet."""
-        request = Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(self.group))
-        answer = await self._brokers.ask(min(queues).broker_name, request)
-        if answer.code is ResponseCode.SYSTEM_ERROR:
-            self._client.beat_soon()
-            return None
-        return expect_body(answer, ConsumerListBody).client_ids
-
-    async def _take(self, topic: str, missing: Collection[MessageQueue]) -> bool:
-        asked_ms = 0.0
-        locked: Collection[MessageQueue] = missing
-        silent: Collection[str] = ()
-        if self._locks is not None and missing:
-            locked, answered, asked_ms = await self._locks.lock(missing)
-            silent = {queue.broker_name for queue in missing} - answered
-        if silent:
-            self._note_unshared(topic, f"no locks of broker {', '.join(sorted(silent))}")
-        else:
-            self._unshared.pop(topic, None)
-        for queue in sorted(locked):
-            if self._is_leaving or queue in self._queues:
-                continue
-            lease = None
-            if self._locks is not None:
-                lease = Lease()
-                lease.renew(asked_ms)
-            wanted, rates = self._subscriptions[topic], self._rates[topic]
-            held = ProcessQueue(queue, wanted, self._client.home, lease, self._done_bell, rates)
-            self._queues[queue] = held
-            for steps, name in (
-                (self._pulling.keep_pulling(held), "pulls"),
-                (self._service.keep_serving(held), "messages"),
-            ):
-                held.flows.append(start(self._client.home, steps, f"{name} of {queue}"))
-        return len(locked) == len(missing)
-
-    def _note_unshared(self, topic: str, why: str) -> None:
-        """Notes why a topic has no share yet; one that had one once keeps its queues."""
-        if topic in self._unshared:
-            self._unshared[topic] = why
+        self._queues[queue] = held
+        for steps, name in (
+            (self._pulling.keep_pulling(held), "pulls"),
+            (self._service.keep_serving(held), "messages"),
+        ):
+            held.flows.append(start(self._client.home, steps, f"{name} of {queue}"))
 
     def _start_over(self, held: ProcessQueue) -> None:
         """Goes on from what is committed, after a time in which another client may have had the queue."""
-        self._restart_pulls(held)
+        self._pulling.restart(held)
         held.start_over()
 
-    def _restart_pulls(self, held: ProcessQueue) -> None:
-        """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
-        pulls, messages = held.flows
-        pulls.stop()
-        pulls = start(self._client.home, self._pulling.keep_pulling(held), f"pulls of {held.queue}")
-        held.flows = [pulls, messages]
+    async def _correct(self, held: ProcessQueue, queue_offset: int) -> None:
+        """Goes on where the broker says: the offset is out of the queue. What is at work is not counted."""
+        held.cache.freeze()
+        if self._settings.offset_illegal == "freeze":
+            held.begin_at(queue_offset)
+            held.work.ring()
+            await self._commit(held)
+        else:
+            held.drop()
+            start(self._client.home, self._correct_later(held, queue_offset), f"new offset of {held.queue}")
+
+    async def _correct_later(self, held: ProcessQueue, queue_offset: int) -> None:
+        await sleep(self._client.home, CORRECTION_MS)
+        now_ms = self._client.clock.monotonic_ms()
+        if self._is_leaving or held.is_lost or now_ms > held.lease.ours_until_ms:
+            return
+        try:
+            await self._offsets.commit(held.queue, queue_offset)
+        except SeglogError as error:
+            _log.log(level_of(error), "%s is not committed at %d: %s", held.queue, queue_offset, error)
+        await self._let_go(held)
 
     def _begin_to_let_go(self, held: ProcessQueue) -> Flow[None]:
         held.drop()
@@ -368,21 +371,63 @@ class GroupMember:
         """Waits for the listener, then commits a queue and gives it back."""
         pulls, messages = held.flows
         pulls.stop()
+        if self._locks is not None and not held.is_lost:
+            await self._wait_or_force(held, messages, self._locks)
         with suppress(CancelledError):
             await until(messages)
-        await self._commit(held)
+        if held.is_locked or not self._is_cut_short:
+            await self._commit(held)
+            if not self._is_leaving:  # else it is done for all queues together
+                await self._persist()
         if self._queues.get(held.queue) is held:
             del self._queues[held.queue]
             self._past.add(held.counts)
         if self._locks is not None and not held.is_lost:
-            await self._locks.unlock([held.queue])
-        self._share_soon.ring()
+            await self._locks.unlock([held.queue], held.lease.ours_until_ms)
+            if not self._is_leaving:  # else it is said of all queues together
+                self._locks.say_kept()
+        self._sharing.soon()
 
-    def _correct(self, held: ProcessQueue, queue_offset: int) -> None:
-        """Goes on where the broker says, after an offset that it does not have."""
-        held.begin_at(queue_offset)
+    async def _wait_or_force(self, held: ProcessQueue, messages: Flow[None], locks: LockClient) -> None:
+        """Waits for the listener, but gives the lock back once it was not renewed for long.
+
+        A close waits for the listener in any case.
+        """
+        home, clock = self._client.home, self._client.clock
+        force_ms = held.lease.ours_until_ms - BROKER_LIVE_MS + FORCE_MS
+        await rest(home, max(0, force_ms + 1 - clock.monotonic_ms()), messages)
+        if messages.is_done or self._is_leaving or held.is_lost:
+            return
+        held.settle()
+        await self._commit(held)
+        until_ms = held.lease.ours_until_ms
+        held.drop(is_lost=True)
+        _log.warning(
+            "group %s gives back the lock of %s, though a listener is at offsets %s yet: it took longer than "
+            "%d ms, and another member gets them too",
+            self.group,
+            in_words([held.queue]),
+            ", ".join(map(str, held.at_work())),
+            FORCE_MS,
+        )
+        await locks.unlock([held.queue], until_ms)
+        locks.say_kept()
 
     # Commits and locks
+
+    async def _ask_for_lock(self, held: ProcessQueue) -> bool:
+        """Asks for a lock that is over; returns whether it is this member's again."""
+        if self._locks is None:
+            return True
+        locked, answered, asked_ms = await self._locks.lock([held.queue])
+        if held.queue in locked:
+            if held.lease.renew(asked_ms):
+                self._start_over(held)
+            held.pulls.ring()
+            return True
+        if held.queue.broker_name in answered:  # another client has it, and goes on from what is committed
+            held.lease.lose()
+        return False
 
     async def _keep_committing(self) -> None:
         home, clock = self._client.home, self._client.clock
@@ -402,22 +447,33 @@ class GroupMember:
         try:
             await self._offsets.commit(held.queue, queue_offset)
         except SeglogError as error:
-            _log.log(level_of(error), "%s is not committed at %d: %s", held.queue, queue_offset, error)
+            level = self._client.troubles.level(f"commit of {held.queue} for {self.group}", error)
+            _log.log(level, "%s is not committed at %d: %s", held.queue, queue_offset, error)
         else:
             held.committed_offset = queue_offset
+
+    async def _persist(self) -> None:
+        try:
+            await self._offsets.persist()
+        except SeglogError as error:
+            level = self._client.troubles.level(f"offsets of {self.group}", error)
+            _log.log(level, "the offsets of group %s are not written: %s", self.group, error)
 
     async def _keep_renewing(self, locks: LockClient) -> None:
         await sleep(self._client.home, FIRST_RENEWAL_MS)
         while not self._client.is_over:
-            held_queues = {queue: held for queue, held in self._queues.items() if not held.is_lost}
+            held_queues = {queue: held for queue, held in self._queues.items() if not held.is_dropped}
             locked, answered, asked_ms = await locks.lock(held_queues)
+            gone = [one for one in held_queues if one not in locked and one.broker_name in answered]
+            if gone:
+                _log.info("group %s gives up %s: another client has the lock", self.group, in_words(gone))
             for queue, held in held_queues.items():
                 if queue in locked:
                     if held.lease.renew(asked_ms):
                         self._start_over(held)
                     held.pulls.ring()
                     held.work.ring()
-                elif queue.broker_name in answered:
+                elif queue in gone:
                     held.drop(is_lost=True)
                     self._begin_to_let_go(held)
             await sleep(self._client.home, RENEW_INTERVAL_MS)

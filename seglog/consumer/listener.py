@@ -1,5 +1,9 @@
 """What an application gives a consumer: a function that is called with each message.
 
+Of a consumer whose ``batch_size`` is above 1 it is called with a tuple of messages of one queue, one or more
+of them. One with a second parameter that has no default is given a context there, see
+:mod:`~seglog.consumer.contexts`.
+
 It returns nothing (or :attr:`Consume.SUCCESS`) when it is done with the message. To get the same message
 again later, it returns one of the others or raises: in order, what follows in the queue waits until then, and
 where messages are consumed side by side the broker brings it again. ``message.reconsume_times`` counts the
@@ -16,30 +20,56 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Coroutine
-from inspect import iscoroutinefunction
+from contextlib import suppress
+from inspect import iscoroutinefunction, signature
 from typing import Final, TypeAlias
 
-from seglog.arguments import shown
+from seglog.arguments import refusal, shown
+from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import Message
 
 
 class Consume(enum.Enum):
-    """What became of a message."""
+    """What became of a message.
+
+    Attributes:
+        SUCCESS: It is done; None says the same.
+        SUSPEND_CURRENT_QUEUE_A_MOMENT: It has failed, and comes again: in order after ``suspend_ms``, while
+            its queue waits; side by side after 10 s, 30 s, 1 m and so on, by the broker.
+        RECONSUME_LATER: The same.
+        COMMIT: In order only, where the context says ``auto_commit = False``: it is done, and so is all of
+            the queue that succeeded before without being committed. Else it is what SUCCESS is.
+        ROLLBACK: In order only, likewise: all of that comes again after ``suspend_ms``, and has not failed.
+            Else it is what SUCCESS is.
+    """
 
     SUCCESS = "SUCCESS"
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
     RECONSUME_LATER = "RECONSUME_LATER"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
 
 
+Said: TypeAlias = Consume | Awaitable[Consume | None] | None
 PlainListener: TypeAlias = Callable[[Message], Consume | None]
 AsyncListener: TypeAlias = Callable[[Message], Awaitable[Consume | None]]
-Listener: TypeAlias = PlainListener | AsyncListener
+BatchListener: TypeAlias = Callable[[tuple[Message, ...]], Said]
+ContextListener: TypeAlias = (
+    Callable[[Message, ConsumeConcurrentlyContext], Said]
+    | Callable[[Message, ConsumeOrderlyContext], Said]
+    | Callable[[tuple[Message, ...], ConsumeConcurrentlyContext], Said]
+    | Callable[[tuple[Message, ...], ConsumeOrderlyContext], Said]
+)
+Listener: TypeAlias = PlainListener | AsyncListener | BatchListener | ContextListener
 """A function, called in a thread of its consumer; or one that is ``async def``, a task in an event loop."""
 SAID: Final = (Consume, type(None))
 """What a listener returns that is not to be awaited."""
-_AGAIN: Final = (Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT, Consume.RECONSUME_LATER)
-_SAYS: Final = f"one of Consume: {', '.join(member.value for member in Consume)}"
+AGAIN: Final = (Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT, Consume.RECONSUME_LATER)
+ENDS: Final = (Consume.COMMIT, Consume.ROLLBACK)
+"""What only a listener can say whose messages come in order."""
+_FORMS: Final = "a function that takes a message, or a message and a context"
+_NAMES: Final = {member.value: member for member in Consume}
 
 
 class ConsumeFrom(enum.Enum):
@@ -47,10 +77,16 @@ class ConsumeFrom(enum.Enum):
 
     In any case, a queue that still has its first message in memory is consumed from there, because
     the broker says so (RocketMQ's rule for young topics).
+
+    Attributes:
+        LAST: Behind the last message: with what comes next.
+        FIRST: At the oldest message that is stored.
+        TIMESTAMP: At the first message that was stored at ``consume_timestamp`` or later.
     """
 
     LAST = "CONSUME_FROM_LAST_OFFSET"
     FIRST = "CONSUME_FROM_FIRST_OFFSET"
+    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
 def is_awaited(listener: Listener) -> bool:
@@ -58,29 +94,49 @@ def is_awaited(listener: Listener) -> bool:
     return iscoroutinefunction(listener) or iscoroutinefunction(type(listener).__call__)
 
 
-def is_again(result: object) -> bool:
-    """Returns whether a listener wants a message again, by what it returned.
+def takes_context(listener: Callable[..., object]) -> bool:
+    """Returns whether a listener asks for a context, by a second parameter without a default.
+
+    Raises:
+        InvalidArgumentError: It can be called neither with messages alone nor with a context behind them.
+    """
+    try:
+        form = signature(listener)
+    except (TypeError, ValueError):  # of some that are written in C it is not known
+        return False
+    for count in (1, 2):
+        with suppress(TypeError):
+            form.bind(*(None,) * count)
+            return count == 2
+    raise refusal("listener", listener, _FORMS, f"this one is called as {form}")
+
+
+def end_of(result: object, *, is_in_order: bool) -> Consume:
+    """Returns what a listener says of its messages.
+
+    Args:
+        result: What it has returned.
+        is_in_order: Whether it may say what only goes in order.
 
     Raises:
         InvalidArgumentError: It is neither None nor a member of ``Consume``, nor the name of one; so it does
-            not say what became of the message, which therefore has to come again.
+            not say what became of the messages, which therefore have to come again.
     """
     if result is None:
-        return False
-    if isinstance(result, str):
-        for member in Consume:
-            if member.value == result:
-                return member in _AGAIN
-    elif isinstance(result, Consume):
-        return result in _AGAIN
-    elif isinstance(result, Awaitable):
+        return Consume.SUCCESS
+    member = _NAMES.get(result) if isinstance(result, str) else result
+    if isinstance(member, Consume) and (is_in_order or member not in ENDS):
+        return member
+    if isinstance(result, Awaitable):
         if isinstance(result, Coroutine):
             result.close()
         raise InvalidArgumentError(
             f"the listener returned a {type(result).__name__} that is to be awaited",
             help="make the listener itself `async def`",
         )
+    known = [name for name, one in _NAMES.items() if is_in_order or one not in ENDS]
     raise InvalidArgumentError(
-        f"the listener returned {shown(result)}, so its message comes again: expected None or {_SAYS}",
+        f"the listener returned {shown(result)}, so its message comes again: expected None or one of "
+        f"Consume: {', '.join(known)}",
         help="return nothing for a message that is done, Consume.RECONSUME_LATER to get it again",
     )

@@ -44,6 +44,12 @@ def with_options(made: Signature) -> Signature:
     return made.replace(parameters=[*own[1:], *_parameters()])
 
 
+def arguments_text(docstring: str) -> str:
+    """Returns the sections of a docstring that say what is given and what is raised."""
+    _, _, found = inspect.cleandoc(docstring).partition("\nArgs:")
+    return f"Args:{found}".rstrip()
+
+
 def options_text() -> str:
     """Returns the section of a docstring that explains each setting: what it is, its default, its bounds."""
     texts = dict(_ATTRIBUTE.findall(inspect.cleandoc(ConsumerSettings.__doc__ or "")))

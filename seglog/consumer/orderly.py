@@ -13,11 +13,11 @@ Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerOrderly``.
 from __future__ import annotations
 
 from seglog.consumer.consumer import AsyncConsumer, Consumer
-from seglog.consumer.orderly_service import OrderlyService
+from seglog.consumer.services.orderly_service import OrderlyService
 
 
 class OrderlyConsumer(Consumer):
-    """A member of a group that consumes each queue in order; arguments are those of a ``Consumer``.
+    """A member of a group that consumes each queue in order, one message after another.
 
     A message that fails stays first in its queue, which waits ``suspend_ms``; other queues go on.
     """
@@ -26,6 +26,6 @@ class OrderlyConsumer(Consumer):
 
 
 class AsyncOrderlyConsumer(AsyncConsumer):
-    """An :class:`OrderlyConsumer` whose calls are awaited; arguments are those of an ``AsyncConsumer``."""
+    """An :class:`OrderlyConsumer` whose calls are awaited; it is made in the event loop where it is used."""
 
     _service = OrderlyService

@@ -9,18 +9,22 @@ Source: ``ProcessQueue.java``, ``PullRequest.java``.
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from seglog.client.home import Bell, Flow, Home
 from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.counts import Counts, Rates
-from seglog.consumer.handing import Handed
+from seglog.consumer.hands.handed import Handed
 from seglog.consumer.lease import Lease
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
+from seglog.storage.format.record import Message
 
 NOT_KNOWN: Final = -1
+MOST_IDLE_PULL_MS: Final = 120_000
+"""``rocketmq.client.pull.pullMaxIdleTime``."""
 
 
 class ProcessQueue:
@@ -34,8 +38,10 @@ class ProcessQueue:
         pull_offset: Where the next pull begins; ``NOT_KNOWN`` before the group's offset was read.
         is_dropped: Whether nothing more of it is to be pulled or given to the listener.
         is_lost: Whether another client may have it, so that nothing more is committed.
-        is_looked_at: Whether it was pulled at all.
-        is_at_end: Whether the last pull came to its end.
+        is_at_end: Whether its last pull came to its end; None where no answer says that yet. Then the next
+            pull is not held, so that it is soon known.
+        is_held: Whether its broker holds the pull that is on its way until there is something.
+        looks: How often it was asked whether more has come; answers to what was asked before do not say.
         is_resting: Whether it waits after a failure.
         trouble: What its last pull failed with; None where it did not.
         pulls: Rung where a pull may go on.
@@ -44,9 +50,14 @@ class ProcessQueue:
         progress: Rung where there may be more to commit.
         counts: What was done of it.
         flows: What runs for it.
+        in_hand: What the listener was given and has not come back yet.
         is_locked: Whether its broker gives it to one client at a time.
         pulled_ms: When it was pulled last, on the wall clock.
         consumed_ms: When a listener was given messages of it last, likewise.
+        looked_ms: On the monotonic clock: until when it was seen to that it is pulled.
+        continuous_ms: On the same: since when it is consumed in order without a pause.
+        open: Messages that were consumed in order, and that a ``COMMIT`` of the listener ends.
+        ask_for_lock: Asks its broker for its lock; returns whether it has got that.
     """
 
     def __init__(
@@ -57,9 +68,12 @@ class ProcessQueue:
         lease: Lease | None,
         progress: Bell,
         rates: Rates,
+        ask_for_lock: Callable[[ProcessQueue], Awaitable[bool]],
     ) -> None:
+        self.ask_for_lock = ask_for_lock
         self.progress = progress
         self._rates = rates
+        self._clock = home.clock
         self.queue = queue
         self.subscription = subscription
         self.cache = CachedQueue()
@@ -70,8 +84,9 @@ class ProcessQueue:
         self.suggested_broker_id = 0
         self.is_dropped = False
         self.is_lost = False
-        self.is_looked_at = False
-        self.is_at_end = False
+        self.is_at_end: bool | None = None
+        self.is_held = False
+        self.looks = 0
         self.is_resting = False
         self.trouble: str | None = None
         self.pulls = Bell(home)
@@ -79,12 +94,45 @@ class ProcessQueue:
         self.ending: Deferred[None] = Deferred()
         self.counts = Counts()
         self.flows: list[Flow[None]] = []
+        self.in_hand: list[Handed] = []
+        self.open: list[Message] = []
         self.pulled_ms = self.consumed_ms = home.clock.now_ms()
+        self.looked_ms = self.continuous_ms = home.clock.monotonic_ms()
 
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to do now: all that is stored was pulled, and is done."""
-        return self.is_dropped or self.is_resting or (self.is_at_end and not self.cache.counts().messages)
+        if self.is_dropped or self.is_resting:
+            return True
+        return self.is_at_end is True and not self.cache.counts().messages
+
+    @property
+    def is_lease_over(self) -> bool:
+        """Whether nothing of it may be consumed until its lock is renewed."""
+        return self._clock.monotonic_ms() > self.lease.work_until_ms
+
+    @property
+    def is_pull_lost(self) -> bool:
+        """Whether what pulls it has not been heard of for so long that there is none any more."""
+        return self._clock.monotonic_ms() > self.looked_ms + MOST_IDLE_PULL_MS
+
+    @property
+    def why_busy(self) -> str | None:
+        """Why it is not idle, for errors; None where it is, or only a listener is at work."""
+        if self.is_idle:
+            return None
+        if self.trouble is not None:
+            return self.trouble
+        if self.is_lease_over:
+            return "its lock is not renewed yet"
+        if self.open:
+            return f"{len(self.open)} messages wait for a COMMIT of the listener"
+        return "its broker has not said yet whether there is more" if self.is_at_end is None else None
+
+    def look(self) -> None:
+        """Has it not be idle before a pull that is asked from now on has come to the end."""
+        self.looks += 1
+        self.is_at_end = None
 
     def begin_at(self, queue_offset: int) -> None:
         """Goes on from what the group has committed, or where it begins, which is committed in any case.
@@ -96,13 +144,22 @@ class ProcessQueue:
         self.cache.pulled_to(queue_offset)
         self.pull_offset = queue_offset
         self.committed_offset = NOT_KNOWN
-        self.is_at_end = self.is_resting = False
+        self._begin_anew()
 
     def start_over(self) -> None:
         """Forgets what was pulled: another client may have consumed the queue."""
         self.cache = CachedQueue()
         self.pull_offset = self.committed_offset = NOT_KNOWN
-        self.is_at_end = self.is_resting = False
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.is_at_end = self.trouble = None
+        self.is_resting = False
+
+    def note_trouble(self, trouble: str) -> None:
+        """Notes what a pull failed with; the next one is not held, so that its end is soon known."""
+        self.trouble = trouble
+        self.is_at_end = None
 
     def to_commit(self, now_ms: float) -> int | None:
         """Returns the offset to commit, None where it is committed, or another client may have the queue."""
@@ -114,6 +171,20 @@ class ProcessQueue:
     def done_offset(self) -> int | None:
         """Returns up to where it is done, None before the group's offset was read."""
         return None if self.pull_offset == NOT_KNOWN else self.cache.floor()
+
+    def at_work(self) -> list[int]:
+        """Returns the offsets of the messages that listeners have now; any thread may ask."""
+        found = [handed.at_work for handed in tuple(self.in_hand)]
+        return sorted(message.queue_offset for messages in found for message in messages)
+
+    def settle(self) -> None:
+        """Counts as done what listeners are done with of what they were given; the queue is dropped.
+
+        So they begin nothing more, and what they have not begun is taken back.
+        """
+        for handed in self.in_hand:
+            self.cache.put_back(handed.take_waiting())
+            self.cache.remove(handed.done.copy())
 
     def note_pull(self, count: int, took_ms: float) -> None:
         """Counts a pull that has found messages."""

@@ -8,18 +8,18 @@ Source: ``DefaultMQPushConsumerImpl.java pullMessage``, ``PullAPIWrapper.java pr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from seglog.client.client import Client
-from seglog.client.home import VirtualHome
-from seglog.client.links import level_of
+from seglog.client.home import VirtualHome, start
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.message_bodies import of_its_topic, unwrap_all
-from seglog.consumer.offset_store import OffsetStore
+from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
 from seglog.errors import RemoteProtocolError, SeglogError
+from seglog.logs import logger
 from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body, expect_header
@@ -49,7 +49,7 @@ _ANSWERS: Final = (
 )
 _UNKNOWN_HERE: Final = (ResponseCode.SUBSCRIPTION_NOT_EXIST, ResponseCode.SUBSCRIPTION_NOT_LATEST)
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Pulling:
@@ -59,9 +59,12 @@ class Pulling:
         client: Whose link, routes and clock.
         settings: Of the consumer.
         offsets: Where the group's offsets are.
+        correct: Called with a queue whose offset is out of it, and where the broker has it go on.
         is_in_order: Whether the span of what is cached does not matter.
         version: Of the subscriptions, as heartbeats say it.
-        moved: Called with a queue whose pull offset the broker corrected.
+
+    Attributes:
+        is_suspended: Whether nothing is to be pulled for now.
     """
 
     def __init__(
@@ -69,25 +72,27 @@ class Pulling:
         client: Client,
         settings: ConsumerSettings,
         offsets: OffsetStore,
+        correct: Callable[[ProcessQueue, int], Awaitable[None]],
         *,
         is_in_order: bool,
         version: int,
-        moved: Callable[[ProcessQueue, int], None],
     ) -> None:
         self._client = client
         self._brokers = Brokers(client)
         self._settings = settings
         self._offsets = offsets
+        self._correct = correct
+        self.is_suspended = False
         self._is_in_order = is_in_order
         self._version = version
         self._hold_ms = VIRTUAL_HOLD_MS if isinstance(client.home, VirtualHome) else HOLD_MS
-        self._moved = moved
 
     async def keep_pulling(self, held: ProcessQueue) -> None:
         """Pulls a queue until it is dropped."""
         clock = self._client.clock
         while not held.is_dropped and not self._client.is_over:
-            if clock.monotonic_ms() > held.lease.work_until_ms:
+            held.looked_ms = clock.monotonic_ms()
+            if held.is_lease_over or self.is_suspended:
                 await held.pulls.wait(RETRY_MS)
             elif self._is_full(held):
                 if not await held.pulls.wait(PROBE_MS):
@@ -95,7 +100,14 @@ class Pulling:
             else:
                 wait_ms = await self._try_pull(held)
                 if wait_ms and not held.is_dropped:
-                    await held.pulls.wait(wait_ms)
+                    await self._rest(held, wait_ms)
+
+    async def _rest(self, held: ProcessQueue, wait_ms: float) -> None:
+        """Waits a time to its end: what rings because something is done does not cut it short."""
+        clock = self._client.clock
+        until_ms = clock.monotonic_ms() + wait_ms
+        while not held.is_dropped and (left_ms := until_ms - clock.monotonic_ms()) > 0:
+            await held.pulls.wait(left_ms)
 
     def _is_full(self, held: ProcessQueue) -> bool:
         cached, settings = held.cache.counts(), self._settings
@@ -103,17 +115,77 @@ class Pulling:
             return True
         return not self._is_in_order and cached.span > settings.max_span
 
+    def restart(self, held: ProcessQueue) -> None:
+        """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
+        pulls, messages = held.flows
+        pulls.stop()
+        pulls = start(self._client.home, self.keep_pulling(held), f"pulls of {held.queue}")
+        held.flows = [pulls, messages]
+
+    def move(self, held: ProcessQueue, queue_offset: int) -> None:
+        """Goes on elsewhere, and does not wait for the pull that is on its way."""
+        self.restart(held)
+        held.begin_at(queue_offset)
+        held.work.ring()
+
+    async def look(self, held: ProcessQueue) -> None:
+        """Finds out whether more has come, beside a pull that is held; what has is pulled at once.
+
+        The answer to a pull that was asked before may be on its way, and does not say. What is not held is
+        answered soon, and the pull after it is not held.
+        """
+        held.look()
+        if not held.is_held:
+            return
+        looks, cache, offset = held.looks, held.cache, held.pull_offset
+        try:
+            answer = await self._ask_beside(held)
+            found = expect_header(answer, PullMessageResponseHeader)
+            is_at_end = found.max_offset <= found.next_begin_offset == offset
+        except SeglogError:
+            is_at_end = False  # the pull in its place meets the same error, and is tried again
+        else:
+            if answer.code is ResponseCode.PULL_OFFSET_MOVED and not held.is_dropped:
+                self._warn_of_move(held, found)
+                self.restart(held)
+                await self._correct(held, found.next_begin_offset)
+        if held.is_dropped or held.looks != looks or held.cache is not cache or held.pull_offset != offset:
+            return
+        if is_at_end:
+            held.is_at_end = True
+        elif held.is_held:
+            self.restart(held)
+
     async def _probe(self, held: ProcessQueue) -> None:
         """Asks whether the offset was reset, where messages that fail keep the queue from being pulled."""
-        header = self._header(held, held.subscription.in_pull(self._version), PullFlag(0), None, 1)
         try:
-            answer = await self._brokers.ask(
-                held.queue.broker_name, Request(RequestCode.PULL_MESSAGE, header), GRACE_MS
-            )
+            answer = await self._ask_beside(held)
             if answer.code is ResponseCode.PULL_OFFSET_MOVED and not held.is_dropped:
-                self._moved(held, expect_header(answer, PullMessageResponseHeader).next_begin_offset)
+                found = expect_header(answer, PullMessageResponseHeader)
+                self._warn_of_move(held, found)
+                await self._correct(held, found.next_begin_offset)
         except SeglogError as error:
-            _log.log(level_of(error), "%s is asked again in %d ms: %s", held.queue, PROBE_MS, error)
+            level = self._client.troubles.level(f"probe of {held.queue}", error)
+            _log.log(level, "%s is asked again in %d ms: %s", held.queue, PROBE_MS, error)
+
+    def _warn_of_move(self, held: ProcessQueue, found: PullMessageResponseHeader) -> None:
+        """Logs that the broker sends the group elsewhere: messages are passed by that, or come again."""
+        _log.warning(
+            "group %s goes on in %s at offset %d, not %d: its broker has offsets %d to %d; the group was "
+            "reset, or the broker has lost messages or has another store",
+            self._settings.group,
+            held.queue,
+            found.next_begin_offset,
+            held.pull_offset,
+            found.min_offset,
+            found.max_offset,
+        )
+
+    async def _ask_beside(self, held: ProcessQueue) -> Response:
+        """Asks for one message that is not to be consumed, for what the broker says of the queue."""
+        header = self._header(held, held.subscription.in_pull(self._version), PullFlag(0), None, 1)
+        asked = Request(RequestCode.PULL_MESSAGE, header)
+        return await self._brokers.ask(held.queue.broker_name, asked, GRACE_MS)
 
     def _header(
         self, held: ProcessQueue, form: PullForm, flags: PullFlag, to_commit: int | None, count: int
@@ -140,36 +212,48 @@ class Pulling:
                 held.begin_at(await self._offsets.start_of(held.queue))
             wait_ms = await self._pull(held)
         except SeglogError as error:
-            held.trouble = str(error)
+            is_new = held.trouble != str(error)
+            held.note_trouble(str(error))
             code = error.code if isinstance(error, RemoteProtocolError) else None
             if code in _UNKNOWN_HERE:
                 self._client.beat_soon()
             elif code is ResponseCode.FLOW_CONTROL:
                 return BUSY_MS
-            _log.log(level_of(error), "%s is pulled again in %d ms: %s", held.queue, RETRY_MS, error)
+            if code in _UNKNOWN_HERE and is_new:  # it came back just now: the heartbeat is on its way
+                level = logging.DEBUG
+            else:
+                kind = f"pulls of {held.queue} for {self._settings.group}"
+                level = self._client.troubles.level(kind, error)
+            _log.log(level, "%s is pulled again in %d ms: %s", held.queue, RETRY_MS, error)
             return RETRY_MS
         held.trouble = None
         return wait_ms
 
     async def _pull(self, held: ProcessQueue) -> float:
         queue, settings = held.queue, self._settings
-        # The first one is not held: so it is soon known whether there is anything.
-        flags = PullFlag.SUSPEND if held.is_looked_at else PullFlag(0)
+        is_held = held.is_at_end is not None
+        flags = PullFlag.SUSPEND if is_held else PullFlag(0)
         to_commit = held.to_commit(self._client.clock.monotonic_ms())
-        if not to_commit:  # 0 is committed by itself, as in Java
+        if not to_commit or settings.is_broadcasting:  # 0 is committed by itself, as in Java
             to_commit = None
         else:
             flags |= PullFlag.COMMIT_OFFSET
         form = held.subscription.in_pull(self._version)
         header = self._header(held, form, flags, to_commit, settings.pull_count)
-        cache, asked_ms = held.cache, self._client.clock.monotonic_ms()
+        cache, looks, asked_ms = held.cache, held.looks, self._client.clock.monotonic_ms()
         held.pulled_ms = self._client.clock.now_ms()
-        answer = await self._brokers.ask(
-            queue.broker_name,
-            Request(RequestCode.PULL_MESSAGE, header),
-            self._hold_ms + GRACE_MS,
-            held.suggested_broker_id,
-        )
+        held.is_held = is_held
+        if is_held:
+            held.looked_ms = asked_ms + self._hold_ms
+        try:
+            answer = await self._brokers.ask(
+                queue.broker_name,
+                Request(RequestCode.PULL_MESSAGE, header),
+                self._hold_ms + GRACE_MS,
+                held.suggested_broker_id,
+            )
+        finally:
+            held.is_held = False
         if held.is_dropped or held.cache is not cache:
             return 0
         if answer.code not in _ANSWERS:
@@ -178,20 +262,23 @@ class Pulling:
         if to_commit is not None:
             held.committed_offset = to_commit
         held.suggested_broker_id = found.suggest_which_broker_id
-        held.is_looked_at = True
-        held.is_at_end = found.next_begin_offset >= found.max_offset
+        if held.looks == looks:
+            held.is_at_end = found.next_begin_offset >= found.max_offset
         if answer.code is ResponseCode.PULL_OFFSET_MOVED:
-            self._moved(held, found.next_begin_offset)
+            self._warn_of_move(held, found)
+            await self._correct(held, found.next_begin_offset)
             return 0
         held.pull_offset = found.next_begin_offset
+        wait_ms = 0.0
         if answer.code is ResponseCode.SUCCESS:
             wanted = self._wanted(held, answer)
             cache.put(wanted)
             held.note_pull(len(wanted), self._client.clock.monotonic_ms() - asked_ms)
             held.work.ring()
+            wait_ms = settings.pull_interval_ms if wanted else 0
         cache.pulled_to(found.next_begin_offset)
         held.progress.ring()
-        return settings.pull_interval_ms
+        return wait_ms
 
     def _wanted(self, held: ProcessQueue, answer: Response) -> list[Message]:
         """Returns the messages that were found, those of inner batches one by one; codes of tags collide."""

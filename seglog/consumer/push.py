@@ -11,18 +11,18 @@ Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerConcurrently``.
 
 from __future__ import annotations
 
-from seglog.consumer.concurrent_service import ConcurrentService
 from seglog.consumer.consumer import AsyncConsumer, Consumer
+from seglog.consumer.services.concurrent_service import ConcurrentService
 
 
 class PushConsumer(Consumer):
-    """A member of a group that consumes messages side by side; arguments are those of a ``Consumer``."""
+    """A member of a group that consumes messages side by side; one that fails comes again after a while."""
 
     _service = ConcurrentService
 
 
 class AsyncPushConsumer(AsyncConsumer):
-    """A :class:`PushConsumer` whose calls are awaited; arguments are those of an ``AsyncConsumer``.
+    """A :class:`PushConsumer` whose calls are awaited; it is made in the event loop where it is used.
 
     As many listeners that are ``async def`` are at work at a time as ``threads`` says.
     """

@@ -10,13 +10,13 @@ Source: ``DefaultMQPushConsumerImpl.java sendMessageBack, sendMessageBackAsNorma
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers, check
 from seglog.errors import SeglogError
+from seglog.logs import logger
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendBackHeader, SendMessageHeader
@@ -31,7 +31,7 @@ FIRST_LEVEL: Final = 3
 ENDLESS: Final = 0x7FFF_FFFF
 _TRANSACTION: Final = "TRAN_MSG"
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class SendBack:

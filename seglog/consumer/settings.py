@@ -5,19 +5,38 @@ Source: ``DefaultMQPushConsumer.java``, ``DefaultMQPushConsumerImpl.java checkCo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, TypedDict
+from datetime import datetime
+from os import PathLike
+from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
-from seglog.arguments import MAX_I32, as_doing, as_enum, as_int, as_number, as_text, refusal
+from seglog.arguments import (
+    MAX_I32,
+    as_choice,
+    as_doing,
+    as_enum,
+    as_int,
+    as_number,
+    as_text,
+    as_unicode,
+    refusal,
+)
 from seglog.client.allocation import AllocateAveragely, AllocationStrategy
 from seglog.consumer.listener import ConsumeFrom
+from seglog.remoting.heartbeat import MessageModel
 from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
 from seglog.storage.format.names import check_client_topic, check_group
 
 DEFAULT_CONSUMER_GROUP: Final = "DEFAULT_CONSUMER"
 FOR_EVER: Final = -1
 _MIB: Final = 1 << 20
+_OFFSET_RESET: Final = {"earliest": ConsumeFrom.FIRST, "latest": ConsumeFrom.LAST}
+"""``auto.offset.reset``."""
+OffsetIllegal: TypeAlias = Literal["drop", "freeze"]
+_TIMESTAMP: Final = re.compile(r"[0-9]{14}")
 MIN_SUSPEND_MS: Final = 10
 MAX_SUSPEND_MS: Final = 30_000
 BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -28,6 +47,8 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "pull_interval_ms": (0, 65_535),
     "pull_count": (1, 1_024),
     "pull_bytes": (1, MAX_I32),
+    "batch_size": (1, 1_024),
+    "consume_timeout_ms": (1, MAX_I32),
     "max_reconsume_times": (FOR_EVER, MAX_I32),
     "suspend_ms": (MIN_SUSPEND_MS, MAX_SUSPEND_MS),
 }
@@ -41,6 +62,11 @@ class ConsumerSettings:
         group: Who shares the queues and the offsets.
         subscriptions: What is wanted of each topic.
         consume_from: Where to begin without a committed offset.
+        consume_timestamp: The store time for ``ConsumeFrom.TIMESTAMP``: a datetime, or "yyyyMMddHHmmss" in
+            this machine's zone as Java takes it; None for half an hour before the consumer is made.
+        message_model: Whether members share the queues, or each consumes all of them (broadcasting): then a
+            client keeps its offsets itself, and what fails side by side is dropped.
+        offset_folder: Where clients that broadcast keep them; None for ``~/.rocketmq_offsets``, Java's.
         strategy: Which queues are whose.
         threads: Listeners that are at work at a time, at most.
         max_span: How far the messages of a queue may be apart that are cached; not looked at in order.
@@ -52,11 +78,20 @@ class ConsumerSettings:
         suspend_ms: How long a queue waits after a failure, where its messages are consumed in order.
         max_reconsume_times: After how many further attempts a message is given up: it goes to the group's
             dead letters. ``FOR_EVER`` is never in order, and the broker's number of the group else.
+        batch_size: Messages that the listener is given at a time, at most. Above 1 it is given a tuple of
+            them, even where that holds one.
+        consume_timeout_ms: A message that the listener is at for longer, and that its queue waits for, is
+            given back to its broker, and its queue goes on. That is looked at as often. Not in order.
+        offset_illegal: What is done where the group's offset is out of its queue. ``freeze``: the queue goes
+            on at once where its broker says, and commits that; ``drop``: after 10 s, as up to RocketMQ 5.1.
     """
 
     group: str
     subscriptions: Mapping[str, Subscription]
     consume_from: ConsumeFrom = ConsumeFrom.LAST
+    consume_timestamp: datetime | str | None = None
+    message_model: MessageModel = MessageModel.CLUSTERING
+    offset_folder: str | PathLike[str] | None = None
     strategy: AllocationStrategy = field(default_factory=AllocateAveragely)
     threads: int = 20
     max_span: int = 2_000
@@ -67,6 +102,9 @@ class ConsumerSettings:
     pull_bytes: int = 256 << 10
     suspend_ms: float = 1_000
     max_reconsume_times: int = FOR_EVER
+    batch_size: int = 1
+    consume_timeout_ms: int = 900_000
+    offset_illegal: OffsetIllegal = "freeze"
 
     def __post_init__(self) -> None:
         """Checks all of it.
@@ -79,19 +117,54 @@ class ConsumerSettings:
             raise refusal("group", self.group, "a name of the application's own", "RocketMQ refuses this one")
         if not self.subscriptions:
             raise refusal("subscription", self.subscriptions, "at least one topic")
+        if (near := _OFFSET_RESET.get(str(self.consume_from))) is not None:
+            expected = " or ".join(f"ConsumeFrom.{member.name}" for member in ConsumeFrom)
+            advice = f"what Kafka calls {self.consume_from} is ConsumeFrom.{near.name}"
+            raise refusal("consume_from", self.consume_from, expected, advice)
         object.__setattr__(self, "consume_from", as_enum("consume_from", ConsumeFrom, self.consume_from))
+        timestamp_ms_of(self.consume_timestamp)
+        object.__setattr__(self, "message_model", as_enum("message_model", MessageModel, self.message_model))
+        if not isinstance(self.offset_folder, str | PathLike | None):
+            raise refusal("offset_folder", self.offset_folder, "a path")
         as_doing("strategy", self.strategy, ("allocate",), "an allocation strategy")
+        as_choice("offset_illegal", get_args(OffsetIllegal), self.offset_illegal)
         for name, (low, high) in BOUNDS.items():
             if name != "suspend_ms":
                 as_int(name, getattr(self, name), low, high)
             elif as_number(name, self.suspend_ms, low) > high:
                 raise refusal(name, self.suspend_ms, f"a number in {low}..{high}")
 
+    @property
+    def is_broadcasting(self) -> bool:
+        """Whether each member consumes all queues, and keeps its offsets itself."""
+        return self.message_model is MessageModel.BROADCASTING
+
+
+def timestamp_ms_of(consume_timestamp: datetime | str | None) -> int | None:
+    """Returns the store time that a consumer begins at; None where none is given.
+
+    Raises:
+        InvalidArgumentError: It is no time.
+    """
+    if consume_timestamp is None:
+        return None
+    found = consume_timestamp
+    if isinstance(found, str) and _TIMESTAMP.fullmatch(found):
+        with suppress(ValueError):  # such as a 13th month
+            found = datetime.strptime(found, "%Y%m%d%H%M%S")  # noqa: DTZ007 - of this machine's zone, as Java's
+    if not isinstance(found, datetime):
+        expected = 'a datetime, or a text of 14 digits, "yyyyMMddHHmmss"'
+        raise refusal("consume_timestamp", consume_timestamp, expected)
+    return int(found.timestamp() * 1000)
+
 
 class ConsumerOptions(TypedDict, total=False):
     """What consumers can be set to, see :class:`ConsumerSettings`."""
 
     consume_from: ConsumeFrom
+    consume_timestamp: datetime | str | None
+    message_model: MessageModel
+    offset_folder: str | PathLike[str] | None
     strategy: AllocationStrategy
     threads: int
     max_span: int
@@ -102,7 +175,13 @@ class ConsumerOptions(TypedDict, total=False):
     pull_bytes: int
     suspend_ms: float
     max_reconsume_times: int
+    batch_size: int
+    consume_timeout_ms: int
+    offset_illegal: OffsetIllegal
 
+
+_SEPARATORS: Final = frozenset("\x01\x02")
+"""What is between the properties of a message, one of which is its tag."""
 
 Wanted: TypeAlias = str | Mapping[str, str] | Mapping[str, Subscription] | Mapping[str, str | Subscription]
 """What a consumer subscribes to: a topic, or topics and what is wanted of each."""
@@ -134,8 +213,10 @@ def subscriptions_of(subscription: Wanted) -> dict[str, Subscription]:
     found: dict[str, Subscription] = {}
     for topic, wanted in topics.items():
         check_client_topic(topic)
-        if isinstance(wanted, Subscription):
-            found[topic] = wanted
-        else:
-            found[topic] = parse_subscription(as_text(f"the subscription of {topic}", wanted))
+        name = f"the subscription of {topic}"
+        one = wanted if isinstance(wanted, Subscription) else parse_subscription(as_text(name, wanted))
+        as_unicode(name, one.expression)
+        if one.tags is not None and _SEPARATORS.intersection(one.expression):
+            raise refusal(name, one.expression, "tags, none of which can hold 0x01 or 0x02")
+        found[topic] = one
     return found

@@ -1,4 +1,4 @@
-"""What messages may be in one batch: the rules of Java's client, in its words.
+"""What delays messages may have, and what messages may be in one batch: the rules of Java's client.
 
 A broker does not look into a batch: a message with a delay would be consumed at once.
 
@@ -10,11 +10,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from seglog.arguments import MAX_I32, as_int, refusal
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import properties as props
 
+LEVELS: Final = (
+    "1s",
+    "5s",
+    "10s",
+    "30s",
+    *(f"{minutes}m" for minutes in (*range(1, 11), 20, 30)),
+    "1h",
+    "2h",
+)
+"""``messageDelayLevel`` of brokers that are not set otherwise, from level 1 on."""
 DELAYS: Final = (props.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+
+
+def as_delay_level(level: object) -> int:
+    """Returns a delay level.
+
+    Raises:
+        InvalidArgumentError: It is no integer from 0 on.
+    """
+    if isinstance(level, str) and level in LEVELS:
+        advice = f"{level} is level {LEVELS.index(level) + 1} where a broker has RocketMQ's levels"
+        raise refusal("delay_level", level, f"an integer in 0..{MAX_I32}", advice)
+    return as_int("delay_level", level, 0, MAX_I32)
 
 
 def check_batch_topic(topic: str) -> None:

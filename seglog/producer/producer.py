@@ -23,11 +23,13 @@ from typing_extensions import override
 
 from seglog.arguments import MAX_I32, as_doing, as_int, as_kind
 from seglog.client.connect import Target, client_for
-from seglog.client.home import run_at_once
+from seglog.client.dropped import watch
+from seglog.client.home import await_for, run_at_once, wait_here
 from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import CLOCK_CALLS, Clock
 from seglog.closing import AsyncClosing, Closing
 from seglog.errors import AskTimeoutError
+from seglog.producer.pauses import TaskPauses, ThreadPauses
 from seglog.producer.send_result import BatchSendResult, SendResult
 from seglog.producer.sender import Sender, check_timeout
 from seglog.remoting.message_queue import MessageQueue
@@ -84,12 +86,14 @@ class ProducerParts(ABC):
             self._client,
             self._group,
             link.ask if self._is_awaited else link.invoke,
+            TaskPauses(self._client.home) if self._is_awaited else ThreadPauses(self._client.home),
             clock,
             None if ids is None else as_kind("ids", UniqueIds, ids),
             new_topic_queue_nums,
             first_turn,
         )
         self._client.add_producer(self._group)
+        self._end_if_dropped = watch(self, self._client) if isinstance(target, str) else None
 
     @override
     def __repr__(self) -> str:
@@ -105,15 +109,20 @@ class ProducerParts(ABC):
         """
         if self._is_own:
             self._client.check_end(None, is_awaited=self._is_awaited)
-        was_closed, self._sender.is_closed = self._sender.is_closed, True
-        return not was_closed
+        if self._end_if_dropped is not None:
+            self._end_if_dropped.detach()
+        return self._sender.close()
 
 
 class Producer(ProducerParts, Closing):
     """Sends messages. Any thread may call it; close it, or use it in a ``with`` statement.
 
+    Where nothing refers to it any more and it is open, Python warns, and a client that it has made ends.
+
     A send that is not answered, or refused for a reason that may pass, is tried again, twice at most, and at
-    another broker where there are several; so a message may be stored twice, with one id.
+    another broker where there are several and no queue was chosen; so a message may be stored twice, with one
+    id. A broker that is not there, or has no time (SYSTEM_BUSY, GO_AWAY), has stored nothing, and is waited
+    for as long as the time of the send allows. On virtual time only a listener that is awaited waits.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
@@ -131,7 +140,7 @@ class Producer(ProducerParts, Closing):
         """Refuses further sends; a client that it has made ends with it. A second call does nothing."""
         if self._stop():
             if self._is_own:
-                self._client.close()
+                run_at_once(self._client.end(None, wait_here, is_awaited=False))
             else:
                 self._client.remove_producer(self._group)
 
@@ -164,16 +173,23 @@ class Producer(ProducerParts, Closing):
             sharding_key: Messages that share it keep their order. It is stored with the message.
             wait_for_disk: False lets a broker that syncs every message answer before it has.
             delay_level: From 1 on, keeps the message from consumers for 1s, 5s, 10s and so on up to 2h; a
-                broker takes a level beyond its last one (18) for the last one.
+                broker takes a level beyond its last one (18) for the last one. The offsets of the result are
+                those in SCHEDULE_TOPIC_XXXX, where the message waits.
             ttl_ms: After this time consumers pass the message; 0 for never.
-            timeout_ms: How long the whole call may take, from 1 ms on: the question for the route, and the
-                attempts. None for the time of the link (3,000 ms) for each of its requests.
+            timeout_ms: How long the whole call may take, from 1 ms on: the question for the route, the
+                attempts and the pauses between them. None for the time of the link (3,000 ms) for each of its
+                requests, and as much for a broker that is away or busy.
 
         Raises:
             AskTimeoutError: There is no answer in time; whether the message is stored is not known.
-            LocalProtocolError: The producer was closed.
+            ConnectionEndedError: The connection ended before the answer; likewise.
+            CannotConnectError: There is no connection, and none can be made; the message was not sent.
+            BrokerNotFoundError: No route says where the broker is; likewise.
+            AskLimitError: Too many sends wait for their answers; likewise.
+            ClientClosedError: The client was closed, or its process forked; likewise.
+            LocalProtocolError: The producer was closed; likewise.
             RemoteProtocolError: The broker refuses; the message is not stored.
-            ProtocolError: There is no answer; whether the message is stored is not known.
+            ProtocolError: The answer cannot be read; whether the message is stored is not known.
             InvalidNameError: No topic can be called so.
             MessageIllegalError: Properties that cannot be stored.
             InvalidArgumentError: The topic has no such queue.
@@ -236,7 +252,8 @@ class AsyncProducer(ProducerParts, AsyncClosing):
     """Sends messages; its calls are awaited. It has the methods and settings of a :class:`Producer`.
 
     It is made and used in one event loop, where its client lives if it has made it; close it, or use it in
-    ``async with``. What several tasks send to one queue is stored in the order in which their sends began.
+    ``async with``. What several tasks send to one queue is stored in the order in which their sends began,
+    but for a message that was sent again.
     So many wait for their answers as a connection takes (``MOST_SENT``); others wait for their turn.
     A send whose task is cancelled may have been stored.
 
@@ -282,7 +299,7 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         """Refuses further sends; a client that it has made ends with it. A second call does nothing."""
         if self._stop():
             if self._is_own:
-                await self._client.aclose()
+                await self._client.end(None, await_for, is_awaited=True)
             else:
                 self._client.remove_producer(self._group)
 

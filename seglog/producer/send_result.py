@@ -31,6 +31,20 @@ STATUS_OF: Final = {
 }
 
 
+_LATER: Final = "try again later; the log of the broker says what it is at"
+HELP_OF: Final = {
+    # What to do after a refusal.
+    ResponseCode.SYSTEM_BUSY: _LATER,
+    ResponseCode.SERVICE_NOT_AVAILABLE: _LATER,
+    ResponseCode.MESSAGE_ILLEGAL: (
+        "send less at once: a message or batch up to the broker's maxMessageSize (4 MiB by default), with"
+        " properties up to 32767 bytes"
+    ),
+    ResponseCode.NO_PERMISSION: "ask who runs the broker for the permission that the message names",
+    ResponseCode.TOPIC_NOT_EXIST: "check the topic's name, and whether the broker makes topics by itself",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SendResult:
     """Where one message went.

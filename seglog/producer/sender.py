@@ -8,8 +8,6 @@ Source: ``DefaultMQProducerImpl.java sendDefaultImpl, sendKernelImpl``, ``Messag
 
 from __future__ import annotations
 
-import logging
-import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -35,13 +33,16 @@ from seglog.errors import (
     SeglogError,
 )
 from seglog.producer.batch_rules import (
+    as_delay_level,
     check_batch_topic,
     check_not_delayed,
     check_waits_alike,
     waits,
 )
+from seglog.producer.pauses import Pauses
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
-from seglog.producer.send_result import STATUS_OF, BatchSendResult, SendResult, SendStatus
+from seglog.producer.retries import Tries
+from seglog.producer.send_result import HELP_OF, STATUS_OF, BatchSendResult, SendResult, SendStatus
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Body, Request, Response, expect_header
@@ -54,29 +55,11 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 from seglog.storage.writes import Durability, NewMessage
 
-SHARDING_KEY: Final = "__SHARDINGKEY"
-RETRIES: Final = 2
-"""``retryTimesWhenSendFailed``."""
-RETRIED: Final = frozenset(
-    (
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-        ResponseCode.GO_AWAY,
-    )
-)
-"""``retryResponseCodes``, and what a broker says that is about to stop."""
-
 # To look a member up costs more than it seems, and is done for every message.
 _SUCCESS: Final = ResponseCode.SUCCESS
 _SEND_OK: Final = SendStatus.SEND_OK
 _SEND: Final = RequestCode.SEND_MESSAGE_V2
 _SEND_BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
-_log = logging.getLogger(__name__)
 
 
 class Sender:
@@ -86,6 +69,7 @@ class Sender:
         client: Whose routes, and whose clock without ``clock``.
         group: Which application sends.
         ask: How it asks.
+        pauses: How it waits.
         clock: As for a ``Producer``, as the others.
         ids: Makes the message ids.
         new_topic_queue_nums: Of a topic that the first send creates.
@@ -100,6 +84,7 @@ class Sender:
         client: Client,
         group: str,
         ask: Ask,
+        pauses: Pauses,
         clock: Clock | None,
         ids: UniqueIds | None,
         new_topic_queue_nums: int,
@@ -107,13 +92,21 @@ class Sender:
     ) -> None:
         self._group = group
         self._ask = ask
+        self._pauses = pauses
         self._clock = client.clock if clock is None else clock
         self._ids = UniqueIds(self._clock) if ids is None else ids
         self._new_topic_queue_nums = new_topic_queue_nums
         self._routes = client.routes
+        self._troubles = client.troubles
         self._now_ms = client.clock.monotonic_ms
         self._turns = RoundRobin(secrets.randbelow(1 << 16) if first_turn is None else first_turn)
         self.is_closed = False
+
+    def close(self) -> bool:
+        """Refuses to send; returns whether it did not before."""
+        was_closed, self.is_closed = self.is_closed, True
+        self._pauses.end()
+        return not was_closed
 
     async def send(
         self,
@@ -133,7 +126,7 @@ class Sender:
         """Sends one message; see ``Producer.send``."""
         body = as_body("body", body)
         flag = as_int("flag", flag, MIN_I32, MAX_I32)
-        delay_level = as_int("delay_level", delay_level, 0, MAX_I32)
+        delay_level = as_delay_level(delay_level)
         ttl_ms = as_int("ttl_ms", ttl_ms, 0)
         as_flag("wait_for_disk", wait_for_disk)
         check_timeout(timeout_ms)
@@ -213,58 +206,59 @@ class Sender:
         body: Body,
         timeout_ms: float | None,
     ) -> tuple[MessageQueue, SendStatus, SendMessageResponseHeader]:
-        """Sends until a broker has stored it; to a queue that was chosen it is sent once, as in Java."""
+        """Sends until a broker has stored it, or it is not to be tried again; see ``Tries``."""
         routes = self._routes
         is_batch = isinstance(body, MessageBatch)
         is_free = queue_id is None and sharding_key is None
-        left = RETRIES if is_free else 0
-        failed: str | None = None
-        ask, end_ms = self._ask, math.inf
+        ask, end_ms = self._ask, None
         if timeout_ms is not None:
             end_ms = self._now_ms() + timeout_ms
-            ask = within(ask, self._now_ms, timeout_ms)
+            ask = within(ask, self._now_ms, end_ms)
+        tries: Tries | None = None
+        queue: MessageQueue | None = None
+        queues: tuple[MessageQueue, ...]
         while True:
-            if self.is_closed:
-                raise LocalProtocolError("the producer was closed", help="make a new one")
-            queues = routes.fresh_to_publish(as_text("topic", topic))
-            if not queues:
-                check_client_topic(topic)
-                queues = await routes.ask_to_publish(topic, self._new_topic_queue_nums, ask)
-            if failed is not None:
-                queues = tuple(queue for queue in queues if queue.broker_name != failed) or queues
-            queue = self._turns.next(queues) if is_free else _chosen(queues, queue_id, sharding_key)
-            header = SendMessageHeader(
-                self._group,
-                topic,
-                AUTO_CREATE_TOPIC,
-                self._new_topic_queue_nums,
-                queue.queue_id,
-                0,
-                self._clock.now_ms(),
-                flag,
-                raw,
-                is_batch=is_batch,
-                broker_name=queue.broker_name,
-            )
-            request = Request(_SEND_BATCH if is_batch else _SEND, header, body)
+            broker_name, queues = None, ()
             try:
-                address = routes.address_of(queue.broker_name)
+                if self.is_closed:
+                    raise LocalProtocolError("the producer was closed", help="make a new one")
+                queues = routes.fresh_to_publish(as_text("topic", topic))
+                if not queues:
+                    check_client_topic(topic)
+                    queues = await routes.ask_to_publish(topic, self._new_topic_queue_nums, ask)
+                if is_free:
+                    queue = self._turns.next(queues if tries is None else tries.elsewhere(queues))
+                elif queue is None or queue not in queues:
+                    queue = _chosen(queues, queue_id, sharding_key)
+                broker_name = queue.broker_name
+                header = SendMessageHeader(
+                    self._group,
+                    topic,
+                    AUTO_CREATE_TOPIC,
+                    self._new_topic_queue_nums,
+                    queue.queue_id,
+                    0,
+                    self._clock.now_ms(),
+                    flag,
+                    raw,
+                    is_batch=is_batch,
+                    broker_name=broker_name,
+                )
+                request = Request(_SEND_BATCH if is_batch else _SEND, header, body)
+                address = routes.address_of(broker_name)
                 if address is None:
-                    raise BrokerNotFoundError(f"no route says where broker {queue.broker_name} is")
+                    raise BrokerNotFoundError(f"no route says where broker {broker_name} is")
                 asked = ask(request, None, address)
                 answer = asked if isinstance(asked, Response) else await asked
                 code = answer.code
                 status = _SEND_OK if code is _SUCCESS else STATUS_OF.get(code)
                 if status is None:
                     routes.forget(topic)
-                    raise RemoteProtocolError(code, answer.remark or code.name)
+                    raise RemoteProtocolError(code, answer.remark or code.name, help=HELP_OF.get(code))
                 return queue, status, expect_header(answer, SendMessageResponseHeader)
             except SeglogError as error:
-                if not left or not _may_pass(error) or (end_ms < math.inf and self._now_ms() >= end_ms):
-                    raise
-                _log.warning("a message of topic %s is sent again: %s", topic, error)
-            left -= 1
-            failed = queue.broker_name
+                tries = tries or Tries(topic, raw, self._now_ms, end_ms, self._pauses, self._troubles)
+                await tries.wait_after(error, broker_name, queues if is_free else ())
 
     def _properties(
         self,
@@ -277,7 +271,7 @@ class Sender:
             as_text("sharding_key", sharding_key)
         found = all_properties(tags, keys, properties)
         if sharding_key is not None:
-            found[SHARDING_KEY] = sharding_key
+            found[props.SHARDING_KEY] = sharding_key
         if not found.get(props.UNIQ_KEY):
             found[props.UNIQ_KEY] = self._ids.next()
         return found
@@ -288,11 +282,6 @@ def _chosen(queues: tuple[MessageQueue, ...], queue_id: int | None, sharding_key
         return by_id(queues, as_int("queue_id", queue_id))
     assert sharding_key is not None  # it was looked at with the properties
     return by_key(queues, sharding_key)
-
-
-def _may_pass(error: SeglogError) -> bool:
-    """Returns whether a send that failed so is tried again."""
-    return error.code in RETRIED if isinstance(error, RemoteProtocolError) else error.is_retryable
 
 
 def check_timeout(timeout_ms: float | None) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seglog.remoting.bodies import BrokerData
 from seglog.remoting.command import TypedBody
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.config import ConfigValue
 
@@ -24,9 +26,34 @@ class ConfigBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class NamesBody(TypedBody):
-    """Names of topics or groups."""
+    """Names of topics or groups.
+
+    Attributes:
+        broker_address: Of a broker that has more of them, where a name server says so.
+    """
 
     names: frozenset[str]
+    broker_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValuesBody(TypedBody):
+    """Values by key."""
+
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBody(TypedBody):
+    """The brokers that a name server knows.
+
+    Attributes:
+        brokers: By name.
+        clusters: Names of their brokers, by their own.
+    """
+
+    brokers: Mapping[str, BrokerData]
+    clusters: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +78,7 @@ class TopicOffsets:
 
 @dataclass(frozen=True, slots=True)
 class TopicStatsBody(TypedBody):
-    """The queues of a topic; this broker counts no rates, so the rate is 0."""
+    """The queues of a topic, and how many messages a second were put to it in the last minute."""
 
     offsets: Mapping[MessageQueue, TopicOffsets]
     put_tps: float = 0.0
@@ -76,10 +103,26 @@ class GroupOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeStatsBody(TypedBody):
-    """Where a group is in the queues of its topics; this broker counts no rates, so the rate is 0."""
+    """Where a group is in the queues of its topics, and how many messages it pulled a second, of late."""
 
     offsets: Mapping[MessageQueue, GroupOffsets]
     consume_tps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConsumeStatsBody(TypedBody):
+    """Where all groups of a broker are, topic by topic.
+
+    Attributes:
+        groups: An entry for each group, by its name.
+        total_lag: Messages that groups have still to consume.
+        total_inflight: Of these, what they have pulled.
+    """
+
+    broker_address: str
+    groups: tuple[Mapping[str, tuple[ConsumeStatsBody, ...]], ...]
+    total_lag: int
+    total_inflight: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +154,60 @@ class CorrectionOffsetsBody(TypedBody):
     """The least offset of any group by queue; the greatest number where the compared group is no further."""
 
     offsets: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What was counted in a span.
+
+    Attributes:
+        total: How much.
+        per_s: The same a second.
+        per_call: The same a call.
+    """
+
+    total: int
+    per_s: float
+    per_call: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresBody(TypedBody):
+    """What was counted in the last minute, hour and day."""
+
+    minute: Figure
+    hour: Figure
+    day: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUnit:
+    """A unit of a queue.
+
+    Attributes:
+        tags_code: Hash of the tag; in the delay topic when the message is due, as milliseconds.
+        is_match: Whether a bit map says that the group wants it; this broker has none.
+    """
+
+    phy_offset: int
+    size_bytes: int
+    tags_code: int
+    is_match: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUnitsBody(TypedBody):
+    """Units of a queue.
+
+    Attributes:
+        units: In order; none where the first one that was asked for is not there.
+        max_offset: Of the message that is put next.
+        subscription: Of the group that was named, if it is online.
+        filter_text: What filter the group has, as JSON, or why none is known.
+    """
+
+    max_offset: int
+    min_offset: int
+    units: tuple[QueueUnit, ...] = ()
+    subscription: SubscriptionData | None = None
+    filter_text: str | None = None

@@ -121,3 +121,187 @@ class GroupCountResponseHeader(Header):
     """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
 
     total_group_num: Int32
+
+
+@wire_names(is_unique_key="_UNIQUE_KEY_QUERY", begin_ms="beginTimestamp", end_ms="endTimestamp")
+@dataclass(frozen=True, slots=True)
+class QueryMessageHeader(Header):
+    """QUERY_MESSAGE.
+
+    Attributes:
+        max_num: Messages at most, the newest; not looked at in a query by unique key.
+        begin_ms: Earliest store time.
+        end_ms: Latest store time.
+        is_unique_key: Whether ``key`` is a unique key, as clients before 5.4 say it too.
+        index_type: ``K`` for one of a message's KEYS, ``U`` for its unique key, ``T`` for its tag.
+        last_key: Where a page of an index in RocksDB begins; this broker has none.
+    """
+
+    topic: str
+    key: str
+    max_num: Int32
+    begin_ms: int
+    end_ms: int
+    is_unique_key: bool = False
+    index_type: str | None = None
+    last_key: str | None = None
+
+
+@wire_names(last_ms="indexLastUpdateTimestamp", last_phy_offset="indexLastUpdatePhyoffset")
+@dataclass(frozen=True, slots=True)
+class QueryMessageResponseHeader(Header):
+    """Answer to QUERY_MESSAGE, also where nothing was found.
+
+    Attributes:
+        last_ms: Store time of the last record in the newest file of the index; 0 without a file.
+        last_phy_offset: Where in the log that record is.
+    """
+
+    last_ms: int
+    last_phy_offset: int
+
+
+@wire_names(phy_offset="offset")
+@dataclass(frozen=True, slots=True)
+class ViewMessageHeader(Header):
+    """VIEW_MESSAGE_BY_ID.
+
+    Attributes:
+        phy_offset: Of the record; clients take it out of the offsetMsgId.
+        topic: Which the message has to be of, if the release looks at it.
+    """
+
+    phy_offset: int
+    topic: str | None = None
+
+
+@wire_names(first="index")
+@dataclass(frozen=True, slots=True)
+class QueryQueueHeader(Header):
+    """QUERY_CONSUME_QUEUE.
+
+    Attributes:
+        first: Queue offset of the first unit.
+        count: Units at most.
+        consumer_group: Whose subscription is returned as well; None for none.
+    """
+
+    topic: str = ""
+    queue_id: Int32 = 0
+    first: int = 0
+    count: Int32 = 0
+    consumer_group: str | None = None
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class KeyValueHeader(Header):
+    """PUT_KV_CONFIG."""
+
+    namespace: str
+    key: str
+    value: str
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class KeyHeader(Header):
+    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+
+    namespace: str
+    key: str
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class NamespaceHeader(Header):
+    """GET_KVLIST_BY_NAMESPACE."""
+
+    namespace: str
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class ValueResponseHeader(Header):
+    """Answer to GET_KV_CONFIG."""
+
+    value: str | None = None
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class NameServerTopicHeader(Header):
+    """DELETE_TOPIC_IN_NAMESRV.
+
+    Attributes:
+        cluster_name: Only there; None or empty for every cluster.
+    """
+
+    topic: str
+    cluster_name: str | None = None
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class ClusterHeader(Header):
+    """GET_TOPICS_BY_CLUSTER."""
+
+    cluster: str
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class BrokerNameHeader(Header):
+    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+
+    broker_name: str
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class WipedResponseHeader(Header):
+    """Answer to WIPE_WRITE_PERM_OF_BROKER: how many topics the broker has."""
+
+    wipe_topic_count: Int32
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class AddedResponseHeader(Header):
+    """Answer to ADD_WRITE_PERM_OF_BROKER: how many topics the broker has."""
+
+    add_topic_count: Int32
+
+
+@wire_names(is_order_only="isOrder")
+@dataclass(frozen=True, slots=True)
+class BrokerConsumeStatsHeader(Header):
+    """GET_BROKER_CONSUME_STATS.
+
+    Attributes:
+        is_order_only: Whether only topics of order are of interest.
+    """
+
+    is_order_only: bool
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class ConfigVersionResponseHeader(Header):
+    """Answer to GET_BROKER_CONFIG: which state of the settings it is, as JSON."""
+
+    version: str
+
+
+@wire_names(name="statsName", key="statsKey")
+@dataclass(frozen=True, slots=True)
+class FiguresHeader(Header):
+    """VIEW_BROKER_STATS_DATA.
+
+    Attributes:
+        name: What is counted, by RocketMQ's name.
+        key: Of what: a topic, or a topic, ``@`` and a group.
+    """
+
+    name: str
+    key: str

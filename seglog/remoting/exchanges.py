@@ -18,6 +18,7 @@ from seglog.remoting import headers as header
 from seglog.remoting.batch import decode_batch, encode_batch
 from seglog.remoting.bodies import MessageBatch, RecordsBody
 from seglog.remoting.body_json import client_bodies as of_clients
+from seglog.remoting.body_json import figure_bodies as of_figures
 from seglog.remoting.body_json import queue_bodies as of_queues
 from seglog.remoting.body_json import table_bodies as of_tables
 from seglog.remoting.body_json.body_codec import BodyCodec
@@ -64,12 +65,15 @@ _SEND: Final = Exchange(header.SendMessageHeader, header.SendMessageResponseHead
 _SEND_V2: Final = _SEND._replace(request_names=header.SendMessageHeader.WIRE_V2)
 _PULL: Final = Exchange(header.PullMessageHeader, header.PullMessageResponseHeader, response_body=_RECORDS)
 _CONSUMER_STATUS: Final = Exchange(client.ConsumerStatusHeader, response_body=of_queues.CONSUMER_STATUS)
+_NAME_SERVER: Final = Exchange(answerer=Answerer.NAME_SERVER)
 _TABLE: Final = Exchange(response_body=of_tables.CONFIG)
 
 EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.SEND_MESSAGE: _SEND,
     Code.SEND_MESSAGE_V2: _SEND_V2,
     Code.SEND_BATCH_MESSAGE: _SEND_V2._replace(request_body=_BATCH),
+    Code.SEND_REPLY_MESSAGE: _SEND,
+    Code.SEND_REPLY_MESSAGE_V2: _SEND_V2,
     Code.PULL_MESSAGE: _PULL,
     Code.LITE_PULL_MESSAGE: _PULL,
     Code.CONSUMER_SEND_MSG_BACK: Exchange(header.SendBackHeader),
@@ -79,6 +83,14 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.GET_MIN_OFFSET: Exchange(header.GetMinOffsetHeader, header.OffsetResponseHeader),
     Code.SEARCH_OFFSET_BY_TIMESTAMP: Exchange(header.SearchOffsetHeader, header.OffsetResponseHeader),
     Code.GET_EARLIEST_MSG_STORETIME: Exchange(admin.EarliestTimeHeader, admin.TimestampResponseHeader),
+    Code.QUERY_MESSAGE: Exchange(
+        admin.QueryMessageHeader, admin.QueryMessageResponseHeader, response_body=_RECORDS
+    ),
+    Code.VIEW_MESSAGE_BY_ID: Exchange(admin.ViewMessageHeader),
+    Code.QUERY_CONSUME_QUEUE: Exchange(admin.QueryQueueHeader, response_body=of_figures.QUEUE_UNITS),
+    Code.UPDATE_BROKER_CONFIG: Exchange(),
+    Code.GET_BROKER_RUNTIME_INFO: Exchange(response_body=of_figures.KEY_VALUES),
+    Code.GET_BROKER_CONFIG: Exchange(response=admin.ConfigVersionResponseHeader),
     Code.INVOKE_BROKER_TO_RESET_OFFSET: Exchange(
         header.ResetOffsetHeader, response_body=of_queues.RESET_OFFSETS
     ),
@@ -100,6 +112,7 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.GET_PRODUCER_CONNECTION_LIST: Exchange(
         client.ProducerGroupHeader, response_body=of_clients.PRODUCER_CONNECTIONS
     ),
+    Code.GET_ALL_PRODUCER_INFO: Exchange(response_body=of_clients.PRODUCERS),
     Code.GET_CONSUMER_RUNNING_INFO: Exchange(client.RunningInfoHeader),
     Code.CONSUME_MESSAGE_DIRECTLY: Exchange(client.ConsumeDirectlyHeader),
     Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: _CONSUMER_STATUS,
@@ -109,10 +122,32 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
         header.ResetOffsetHeader, request_body=of_queues.RESET_OFFSETS, answerer=Answerer.CLIENT
     ),
     Code.PUSH_REPLY_MESSAGE_TO_CLIENT: Exchange(client.ReplyMessageHeader, answerer=Answerer.CLIENT),
-    Code.GET_ROUTEINFO_BY_TOPIC: Exchange(
-        header.GetRouteInfoHeader, response_body=of_queues.TOPIC_ROUTE, answerer=Answerer.NAME_SERVER
+    Code.GET_ROUTEINFO_BY_TOPIC: _NAME_SERVER._replace(
+        request=header.GetRouteInfoHeader, response_body=of_queues.TOPIC_ROUTE
+    ),
+    Code.GET_BROKER_CLUSTER_INFO: _NAME_SERVER._replace(response_body=of_figures.CLUSTER),
+    Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: _NAME_SERVER._replace(response_body=of_tables.TOPIC_NAMES),
+    Code.GET_TOPICS_BY_CLUSTER: _NAME_SERVER._replace(
+        request=admin.ClusterHeader, response_body=of_tables.TOPIC_NAMES
+    ),
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_NS: _NAME_SERVER._replace(response_body=of_tables.TOPIC_NAMES),
+    Code.DELETE_TOPIC_IN_NAMESRV: _NAME_SERVER._replace(request=admin.NameServerTopicHeader),
+    Code.WIPE_WRITE_PERM_OF_BROKER: _NAME_SERVER._replace(
+        request=admin.BrokerNameHeader, response=admin.WipedResponseHeader
+    ),
+    Code.ADD_WRITE_PERM_OF_BROKER: _NAME_SERVER._replace(
+        request=admin.BrokerNameHeader, response=admin.AddedResponseHeader
+    ),
+    Code.UPDATE_NAMESRV_CONFIG: _NAME_SERVER,
+    Code.GET_NAMESRV_CONFIG: _NAME_SERVER,
+    Code.PUT_KV_CONFIG: _NAME_SERVER._replace(request=admin.KeyValueHeader),
+    Code.GET_KV_CONFIG: _NAME_SERVER._replace(request=admin.KeyHeader, response=admin.ValueResponseHeader),
+    Code.DELETE_KV_CONFIG: _NAME_SERVER._replace(request=admin.KeyHeader),
+    Code.GET_KVLIST_BY_NAMESPACE: _NAME_SERVER._replace(
+        request=admin.NamespaceHeader, response_body=of_figures.KEY_VALUES
     ),
     Code.UPDATE_AND_CREATE_TOPIC: Exchange(header.CreateTopicHeader),
+    Code.UPDATE_AND_CREATE_TOPIC_LIST: Exchange(request_body=of_tables.CONFIG),
     Code.DELETE_TOPIC_IN_BROKER: Exchange(admin.TopicHeader),
     Code.GET_ALL_TOPIC_CONFIG: _TABLE._replace(
         request=admin.PageHeader, response=admin.TopicCountResponseHeader
@@ -135,6 +170,10 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.GET_ALL_DELAY_OFFSET: _TABLE,
     Code.GET_TOPIC_STATS_INFO: Exchange(admin.TopicHeader, response_body=of_queues.TOPIC_STATS),
     Code.GET_CONSUME_STATS: Exchange(admin.ConsumeStatsHeader, response_body=of_queues.CONSUME_STATS),
+    Code.VIEW_BROKER_STATS_DATA: Exchange(admin.FiguresHeader, response_body=of_figures.FIGURES),
+    Code.GET_BROKER_CONSUME_STATS: Exchange(
+        admin.BrokerConsumeStatsHeader, response_body=of_figures.BROKER_CONSUME_STATS
+    ),
     Code.QUERY_CONSUME_TIME_SPAN: Exchange(admin.TimeSpanHeader, response_body=of_queues.TIME_SPANS),
     Code.QUERY_TOPIC_CONSUME_BY_WHO: Exchange(admin.TopicHeader, response_body=of_tables.GROUP_NAMES),
     Code.QUERY_TOPICS_BY_CONSUMER: Exchange(admin.GroupHeader, response_body=of_tables.TOPIC_NAMES),

@@ -52,6 +52,8 @@ def _camel_case(name: str) -> str:
 class SendMessageHeader(Header):
     """SEND_MESSAGE, and with the one-letter names of ``WIRE_V2`` SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE.
 
+    SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2 have the same.
+
     Attributes:
         queue_id: Below 0 lets the broker choose.
         properties: Stored form, ``name 0x01 value 0x02`` and so on.

@@ -18,7 +18,7 @@ from seglog.remoting.subscription import SubscriptionData
 
 
 class ConsumeType(enum.Enum):
-    """How a consumer gets its messages."""
+    """How a consumer gets its messages; in Java's order, since clients in C++ say the number."""
 
     ACTIVELY = "CONSUME_ACTIVELY"
     PASSIVELY = "CONSUME_PASSIVELY"
@@ -26,7 +26,7 @@ class ConsumeType(enum.Enum):
 
 
 class MessageModel(enum.Enum):
-    """Whether the clients of a group share its messages or each get all of them."""
+    """Whether the clients of a group share its messages or each get all of them; in Java's order."""
 
     BROADCASTING = "BROADCASTING"
     CLUSTERING = "CLUSTERING"
@@ -114,6 +114,31 @@ class ProducerConnectionsBody(TypedBody):
     """A producer group that is online."""
 
     connections: frozenset[Connection]
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """One client that produces, as tools see it.
+
+    Attributes:
+        address: A slash, host and port, as Java shows addresses.
+        language: Name of RocketMQ's ``LanguageCode``.
+        version: Ordinal of RocketMQ's ``MQVersion``.
+        heard_ms: Wall clock of its last heartbeat.
+    """
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+    heard_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducersBody(TypedBody):
+    """All producers that are online, by group."""
+
+    groups: Mapping[str, tuple[Producer, ...]]
 
 
 @dataclass(frozen=True, slots=True)

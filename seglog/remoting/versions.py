@@ -1,4 +1,4 @@
-"""Versions that clients say they are of, as numbers on the wire: the old ones, which cannot do everything.
+"""Versions that clients say they are of, as numbers on the wire.
 
 Source: ``MQVersion.java``.
 """
@@ -31,7 +31,20 @@ OLD_VERSIONS: Final = (
 )
 """Names by number."""
 
+_V4_9_0: Final = 393
+"""From here on each release has a snapshot before it, and the tenth of a minor number begins the next one."""
+
 
 def old_version_name(version: int) -> str:
     """Returns the name of a version as old as these, its number where it has none."""
     return OLD_VERSIONS[version] if 0 <= version < len(OLD_VERSIONS) else str(version)
+
+
+def version_name(version: int) -> str:
+    """Returns the name of a version, its number where it is of a time whose names are not here."""
+    if version < _V4_9_0 - 1:
+        return old_version_name(version)
+    steps, is_released = divmod(version + 1 - _V4_9_0, 2)
+    number = 490 + steps
+    release = f"V{number // 100}_{number // 10 % 10}_{number % 10}"
+    return release if is_released else f"{release}_SNAPSHOT"

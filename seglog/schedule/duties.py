@@ -8,7 +8,6 @@ give the same store, however long the virtual time is.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -18,13 +17,14 @@ from typing import ClassVar, Final
 from seglog.arguments import refusal
 from seglog.clock import Clock, VirtualClock
 from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.logs import logger
 
 RETRY_MS: Final = 1_000
 """How long a duty rests whose turn has failed."""
 _LATEST_MS: Final = 253_399_622_400_000 - 1
 """Last moment of November 9999: ids of messages state the time since the start of a month of a date."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Duty(ABC):

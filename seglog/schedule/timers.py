@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import threading
 from collections.abc import Callable
 from typing import ClassVar, Final, Protocol
@@ -16,13 +15,14 @@ from typing import ClassVar, Final, Protocol
 from typing_extensions import override
 
 from seglog.clock import Clock
+from seglog.logs import logger
 from seglog.schedule.duties import Duty
 
 MIN_CANCELLED: Final = 64
 """So many cancelled ones may be kept before they are cleared away."""
 
 _Call = Callable[[], object]
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Timer:

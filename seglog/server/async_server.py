@@ -6,7 +6,9 @@ import asyncio
 import errno
 import ipaddress
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import Any, Final, Self
 
 from typing_extensions import override
@@ -15,6 +17,7 @@ from seglog.arguments import as_kind, as_number
 from seglog.broker.broker import Broker
 from seglog.closing import AsyncClosing
 from seglog.errors import InvalidArgumentError
+from seglog.forked import abandon_in_children, forked_error
 from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
 from seglog.server.listening import Listener
 from seglog.server.served_connection import ServedConnection
@@ -51,9 +54,11 @@ class AsyncServer(AsyncClosing):
         self._connecting: set[asyncio.Task[Any]] = set()
         self._shared: Shared | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._is_over = False
+        self._takes_back: list[Callable[[], None]] = []
+        self._is_over = self._is_forked = False
         self._ended: asyncio.Task[None] | None = None
         self.accepted_count = 0
+        abandon_in_children(self, AsyncServer._abandon)
 
     @property
     def address(self) -> str:
@@ -69,13 +74,22 @@ class AsyncServer(AsyncClosing):
         """Serves clients from now on, in the running loop.
 
         Raises:
-            InvalidArgumentError: It was started before.
+            InvalidArgumentError: It was started before, or its listener was closed or is another server's.
+            ClosedError: This is a forked child.
         """
+        self._check_process()
         if self._shared is not None or self._is_over:
             raise InvalidArgumentError("the server was started before", help="make a new one")
-        self._shared = Shared(self._broker, asyncio.get_running_loop(), self._limits)
-        self._accept_from_now(self._shared)
-        self._sweep(self._shared)
+        self._listener.take()
+        shared = self._shared = Shared(self._broker, asyncio.get_running_loop(), self._limits)
+        gauges = {"connections": lambda: self.connection_count, "slowRequests": lambda: shared.slow_count}
+        for name, gauge in gauges.items():
+            self._takes_back.append(self._broker.figures.add_gauge(name, gauge))
+        self._takes_back.append(self._broker.figures.add_facts(shared.figures))
+        for name, wait in shared.processors.waits().items():
+            self._takes_back.append(self._broker.settings.lend(name, wait))
+        self._accept_from_now(shared)
+        self._sweep(shared)
 
     @override
     async def __aenter__(self) -> Self:
@@ -89,23 +103,50 @@ class AsyncServer(AsyncClosing):
 
         Clients that ask meanwhile are sent away (GO_AWAY), those that do not know that are refused their
         sends. Then connections are closed. Owners of queue locks stay recorded. A second call waits for the
-        first.
+        first. At the end of ``async with`` a forked child does nothing.
 
         Args:
             linger_ms: How long clients are sent away at least before their connections are closed.
+
+        Raises:
+            ClosedError: This is a forked child: loop and connections are its parent's.
         """
+        self._check_process()
         as_number("linger_ms", linger_ms)
         if self._ended is None:
             self._ended = asyncio.ensure_future(self._stop(linger_ms / 1_000))
         await asyncio.shield(self._ended)
 
     def hang_up(self) -> None:
-        """Closes the connections that there are at once; called in the loop."""
+        """Closes the connections that there are at once; called in the loop.
+
+        Raises:
+            ClosedError: This is a forked child.
+        """
+        self._check_process()
         for each in tuple(self._connections):
             each.end(None)
 
+    @override
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it; in a forked child, which ends in its own way, it does nothing."""
+        if not self._is_forked:
+            await self.close()
+
+    def _abandon(self) -> None:
+        """Does nothing any more, in a forked child: the selector of the loop is shared with the parent."""
+        self._is_forked = True
+
+    def _check_process(self) -> None:
+        if self._is_forked:
+            raise forked_error(f"the server at {self.address}")
+
     async def _stop(self, linger_s: float) -> None:
         self._is_over = True
+        for take_back in self._takes_back:
+            take_back()
         shared = self._shared
         for timer in self._timers.values():
             timer.cancel()
@@ -127,6 +168,7 @@ class AsyncServer(AsyncClosing):
             each.finish()
         await self._ends(_LAST_S)
         self.hang_up()
+        shared.processors.drop()
         await self._ends(None)
         if self._connecting:
             await asyncio.wait(self._connecting)

@@ -16,11 +16,23 @@ class ServerLimits:
 
     Attributes:
         connections: How many there may be; those beyond are closed at once.
-        requests: How many of one connection may be in work, parked pulls not counted.
+        requests: How many of one connection may wait or be in work, parked pulls not counted.
+        queued_bytes: How much of one connection may wait for its turn.
         parked_pulls: How many of one connection may be held; one beyond is answered as things are.
         answer_bytes: How much may wait to be read by one client.
+        all_answer_bytes: How much may wait to be read by all clients; beyond it nothing more is read from
+            those for whom something waits.
         begun_bytes: How much of frames whose end has not come there may be, of all connections together; the
             connection that brings more is closed.
+        queued_sends: How many sends of all connections may wait for their turn, as RocketMQ's
+            ``sendThreadPoolQueueCapacity``; one beyond is answered SYSTEM_BUSY.
+        queued_pulls: How many pulls, as ``pullThreadPoolQueueCapacity``.
+        queued_others: How many requests of other kinds, as ``adminBrokerThreadPoolQueueCapacity``.
+        all_queued_bytes: How much of all connections may wait for its turn.
+        send_wait_ms: How long a send may have waited when its turn comes; it is answered SYSTEM_BUSY then.
+            RocketMQ's ``waitTimeMillsInSendQueue`` is 200.
+        pull_wait_ms: How long a pull may, as ``waitTimeMillsInPullQueue``.
+        other_wait_ms: How long others may, as ``waitTimeMillsInAdminBrokerQueue``.
         frame_ms: How long a frame may take, and a second for each 64 KiB of it.
         stall_ms: How long a client may read nothing of what waits for it.
         idle_ms: How long a connection may be silent both ways, as RocketMQ's
@@ -32,9 +44,18 @@ class ServerLimits:
 
     connections: int = 8_192
     requests: int = 1_024
+    queued_bytes: int = 16 << 20
     parked_pulls: int = 8_192
     answer_bytes: int = 4 << 20
+    all_answer_bytes: int = 1 << 30
     begun_bytes: int = 256 << 20
+    queued_sends: int = 10_000
+    queued_pulls: int = 100_000
+    queued_others: int = 10_000
+    all_queued_bytes: int = 256 << 20
+    send_wait_ms: int = 1_000
+    pull_wait_ms: int = 5_000
+    other_wait_ms: int = 5_000
     frame_ms: int = 30_000
     stall_ms: int = 10_000
     idle_ms: int = 120_000

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from seglog.arguments import as_flag, as_int, as_text, refusal
 from seglog.closing import Closing
-from seglog.errors import CannotListenError
+from seglog.errors import CannotListenError, InvalidArgumentError
 from seglog.storage.format.record import Host
 
 LOOPBACK: Final = "127.0.0.1"
@@ -61,6 +61,21 @@ class Listener(Closing):
         bound = self.socket.getsockname()
         self.address = str(Host(ip.packed, bound[1]))
         self.is_everywhere = ip.is_unspecified
+        self._is_taken = False
+
+    def take(self) -> None:
+        """Takes it for a server.
+
+        Raises:
+            InvalidArgumentError: It was closed, or a server has it: clients would come to either of two.
+        """
+        if self.socket.fileno() < 0:
+            raise InvalidArgumentError(f"the listener of {self.address} was closed", help="make a new one")
+        if self._is_taken:
+            raise InvalidArgumentError(
+                f"a server has the listener of {self.address} already", help="make a listener for each server"
+            )
+        self._is_taken = True
 
     @override
     def close(self) -> None:
@@ -81,5 +96,9 @@ def _resolved(host: str) -> tuple[socket.AddressFamily, ipaddress.IPv4Address | 
     try:
         family, *_, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise CannotListenError(f"{host!r} is no host of this machine: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no name"
+        raise CannotListenError(
+            f"nothing can listen on {host!r}: {why}",
+            help="name an address of this machine, such as 127.0.0.1, or a name that stands for one",
+        ) from error
     return socket.AddressFamily(family), ipaddress.ip_address(str(where[0]))

@@ -1,8 +1,9 @@
 """One client of a server, from its connection to the end of that; it has one life.
 
-Requests are answered in the turn of the loop in which they came, those of other connections meanwhile, or
-later by what the broker returns. A client is not trusted: its frames have limits, nothing more is read where
-it has asked too much or reads too little, and one that is silent or sends half a frame is left in time.
+Requests are answered as they are read while there is little to do; else they wait for their turn, but for
+those that keep a client in its groups. Answers may come later, by what the broker returns. A client is not
+trusted: its frames have limits, nothing more is read where it has asked too much or reads too little, and
+one that is silent or sends half a frame is left in time.
 
 The broker notifies and asks it from any thread; what it says is written by the loop.
 
@@ -12,38 +13,29 @@ Source: ``NettyRemotingAbstract.java``, ``NettyRemotingServer.java``.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from typing_extensions import override
 
-from seglog.broker.answers import HeldAnswer
 from seglog.errors import FrameError, ProtocolError
+from seglog.logs import logger
 from seglog.remoting.codec import Answered, Asked, Codec, Event, Pieces, WronglyAsked
-from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import OUR_SENDER, Request, Response, refuse
 from seglog.remoting.later import AskTable, Deferred
 from seglog.remoting.peer import Peer
-from seglog.remoting.versions import V5_3_1
 from seglog.server.limits import FRAME_BYTES_PER_MS
 from seglog.server.outgoing import Outgoing
+from seglog.server.served_requests import Asking, ServedRequests
 from seglog.server.shared import Shared
 from seglog.storage.format.record import Host
 
-_SENDS: Final = frozenset(
-    (
-        RequestCode.SEND_MESSAGE,
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.CONSUMER_SEND_MSG_BACK,
-    )
-)
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Ending(NamedTuple):
@@ -58,7 +50,7 @@ class Ending(NamedTuple):
     why: str
 
 
-class ServedConnection(asyncio.Protocol):
+class ServedConnection(asyncio.Protocol, Asking):
     """The broker's end of a connection. The loop calls it; :meth:`notify` and :meth:`ask` any thread.
 
     Args:
@@ -79,12 +71,11 @@ class ServedConnection(asyncio.Protocol):
         self._asks: AskTable[Response] = AskTable(shared.broker.timers)
         self._out = Outgoing(end)
         self._transport: asyncio.Transport | None = None
-        self._peer = Peer(str(host), host, self, *OUR_SENDER, is_remote=True)
         self._events: Iterator[Event] | None = None
-        self._held: set[HeldAnswer] = set()
-        self._making: set[Deferred[Response]] = set()
+        peer = Peer(str(host), host, self, *OUR_SENDER, is_remote=True)
+        self._requests = ServedRequests(shared, self._codec, self, peer)
         self._is_going_on = self._is_finished = False
-        self._begun_bytes = self._kernel_bytes = 0
+        self._begun_bytes = self._kernel_bytes = self._counted_bytes = 0
         self._begun_s = self._heard_s = self._written_s = shared.loop.time()
         self.is_over = False
         self.gone: asyncio.Future[None] = shared.loop.create_future()
@@ -92,7 +83,13 @@ class ServedConnection(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether it has answers that its client does not have yet."""
-        return not self.is_over and bool(self._held or self._making or self._out.waiting_bytes)
+        return not self.is_over and bool(self._requests.is_busy or self._out.waiting_bytes)
+
+    @property
+    @override
+    def takes_answers(self) -> bool:
+        """Whether its client reads what it gets; one that has gone holds nothing up."""
+        return self.is_over or not self._is_stuffed()
 
     def notify(self, request: Request) -> None:
         """Sends what is not answered; dropped where the client reads too little."""
@@ -151,14 +148,14 @@ class ServedConnection(asyncio.Protocol):
         if not self.gone.done():
             self.gone.set_result(None)
 
+    def end_held(self) -> None:
+        """Answers pulls that are held as things are."""
+        self._requests.end_held()
+
+    @override
     def flush(self) -> None:
         """Writes what there is, and reads on where that was in the way."""
         self._write(self._out.flush)
-
-    def end_held(self) -> None:
-        """Answers pulls that are held as things are."""
-        for each in tuple(self._held):
-            each.end()
 
     def finish(self) -> None:
         """Says that nothing more comes, and drops what the client sends until it hangs up.
@@ -171,6 +168,14 @@ class ServedConnection(asyncio.Protocol):
             with suppress(OSError):  # the client was first
                 self._transport.write_eof()
             self._transport.resume_reading()
+
+    @override
+    def put(self, pieces: Pieces) -> None:
+        """Takes bytes for the client; :meth:`flush` writes them."""
+        if not self._out.waiting_bytes:
+            self._written_s = self._shared.loop.time()  # from now on the client has something to read
+        self._out.put(pieces)
+        self._count_waiting()
 
     def overdue(self, now_s: float) -> Ending | None:
         """Returns what has taken too long, if anything has.
@@ -207,13 +212,13 @@ class ServedConnection(asyncio.Protocol):
             self._shared.complaints.tell(ending.kind, f"connection of {self._host} closed: {ending.why}")
         self._shared.begun_bytes -= self._begun_bytes
         self._asks.end("the connection has ended" if ending is None else ending.why)
-        for each in (*self._held, *self._making):
-            each.cancel()
         self._out.drop()
+        self._count_waiting()
+        self._requests.end()
         self._events = None
         if self._transport is not None:
             self._transport.abort()
-        self._shared.broker.disconnect(self._peer)
+        self._shared.broker.disconnect(self._requests.peer)
 
     def _note_read(self, now_s: float) -> None:
         """Takes it for something written where the client reads, though the socket takes no more yet."""
@@ -229,12 +234,15 @@ class ServedConnection(asyncio.Protocol):
         """Serves requests that have come, as far as the limits let it, and for a turn at most."""
         self._is_going_on = False
         events, time = self._events, self._shared.loop.time
-        end_s = time() + self._limits.turn_ms / 1_000
+        begin_s, turn_s = time(), self._limits.turn_ms / 1_000
         is_read = False
         while events is not None and not self.is_over and not self._is_full():
-            if time() >= end_s:
+            passed_s = time() - begin_s
+            if passed_s >= turn_s:
                 self._go_on_soon()
                 break
+            # Half of its time it has for requests that are served as they are read, then it only reads.
+            is_inline = passed_s * 2 < turn_s and not self._shared.processors.count
             try:
                 event = next(events, None)
             except FrameError as error:
@@ -245,7 +253,7 @@ class ServedConnection(asyncio.Protocol):
                 events = self._events = None
             else:
                 is_read = True
-                self._hear(event)
+                self._hear(event, is_inline=is_inline)
         self.flush()
         if not self.is_over:
             self._note_begun(is_read=is_read)
@@ -269,8 +277,13 @@ class ServedConnection(asyncio.Protocol):
             transport.pause_reading()
 
     def _is_full(self) -> bool:
-        limits = self._limits
-        return len(self._making) >= limits.requests or self._out.waiting_bytes >= limits.answer_bytes
+        return self._requests.is_full or self._is_stuffed()
+
+    def _is_stuffed(self) -> bool:
+        limits, waiting_bytes = self._limits, self._out.waiting_bytes
+        return waiting_bytes >= limits.answer_bytes or (
+            waiting_bytes > 0 and self._shared.answer_bytes >= limits.all_answer_bytes
+        )
 
     def _note_begun(self, *, is_read: bool) -> None:
         """Counts what there is of a frame, and from when on it came."""
@@ -283,84 +296,28 @@ class ServedConnection(asyncio.Protocol):
             why = f"{self._shared.begun_bytes} bytes of frames have come whose end has not"
             self.end(Ending("begun", why))
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, event: Event, *, is_inline: bool) -> None:
         if isinstance(event, Asked):
-            self._serve(event)
+            self._requests.take(event, is_inline=is_inline)
         elif isinstance(event, WronglyAsked):
             self._shared.complaints.tell("asked", f"{self._host} asks what cannot be read: {event.error}")
-            self._respond(event, refuse(ResponseCode.SYSTEM_ERROR, str(event.error)))
+            self._requests.respond(event, refuse(ResponseCode.SYSTEM_ERROR, str(event.error)))
         elif isinstance(event, Answered):
             if isinstance(event.answer, ProtocolError):
                 self._asks.fail(event.opaque, event.answer)
             else:
                 self._asks.answer(event.opaque, event.answer)
 
-    def _serve(self, asked: Asked) -> None:
-        """Has a request answered, now or later."""
-        request = asked.request
-        refused = self._sent_away(request) if self._shared.is_stopping else None
-        answer = self._answer_of(request) if refused is None else refused
-        if isinstance(answer, Response):
-            self._respond(asked, answer)
-            return
-        if isinstance(answer, HeldAnswer):
-            self._held.add(answer)
-            if len(self._held) > self._limits.parked_pulls or request.is_oneway or self._shared.is_stopping:
-                answer.end()
-        else:
-            self._making.add(answer)
-        answer.then(lambda _: self._shared.inbox.post(partial(self._made, asked, answer)))
-
-    def _answer_of(self, request: Request) -> Response | Deferred[Response]:
-        sender = request.sender or OUR_SENDER
-        if (self._peer.language, self._peer.version) != sender:
-            self._peer = replace(self._peer, language=sender.language, version=sender.version)
-        try:
-            return self._shared.broker.answer(request, self._peer, self._shared.soon)
-        except Exception as error:  # noqa: BLE001 - the loop is of the other connections too
-            _log.exception("a request of code %s failed", request.code)
-            return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
-
-    def _sent_away(self, request: Request) -> Response | None:
-        """Returns what a client gets of a server that stops; None where it is still served."""
-        if (request.sender or OUR_SENDER).version > V5_3_1:
-            return refuse(ResponseCode.GO_AWAY, "please go away")
-        if request.code in _SENDS:
-            return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker stops")
-        return None
-
-    def _made(self, asked: Asked, answer: Deferred[Response]) -> None:
-        """Sends an answer that has come later."""
-        if isinstance(answer, HeldAnswer):
-            self._held.discard(answer)
-        else:
-            self._making.discard(answer)
-        if self.is_over:
-            return
-        try:
-            response = answer.result()
-        except Exception as error:  # noqa: BLE001 - it is the client's
-            response = refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
-        self._respond(asked, response)
-        self._shared.flush_soon(self)
-
-    def _respond(self, asked: Asked | WronglyAsked, response: Response) -> None:
-        try:
-            pieces = self._codec.answer(asked, response)
-        except ProtocolError as error:
-            _log.warning("the answer to a request of code %s cannot be sent: %s", asked.request.code, error)
-            pieces = self._codec.answer(asked, refuse(ResponseCode.SYSTEM_ERROR, str(error)))
-        self._put(pieces)
-
     def _send(self, pieces: Pieces) -> None:
         if not self.is_over:
-            self._put(pieces)
+            self.put(pieces)
             self._shared.flush_soon(self)
 
-    def _put(self, pieces: Pieces) -> None:
-        if not self._out.waiting_bytes:
-            self._written_s = self._shared.loop.time()  # from now on the client has something to read
-        self._out.put(pieces)
+    def _count_waiting(self) -> None:
+        """Counts what waits for its client into what waits for all."""
+        waiting_bytes = self._out.waiting_bytes
+        self._shared.answer_bytes += waiting_bytes - self._counted_bytes
+        self._counted_bytes = waiting_bytes
 
     def _write(self, write: Callable[[], int]) -> None:
         """Has something written, and notes how much was."""
@@ -372,8 +329,11 @@ class ServedConnection(asyncio.Protocol):
             self.end(Ending("broken", f"it broke: {error}"))
 
     def _wrote(self, written_bytes: int) -> None:
+        self._count_waiting()
         if written_bytes:
             self._written_s = self._shared.loop.time()
+        if not self._is_stuffed():
+            self._requests.go_on()
         if self._events is not None:
             if not self._is_full():
                 self._go_on_soon()

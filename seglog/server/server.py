@@ -6,12 +6,14 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from types import TracebackType
 from typing import Any
 
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.closing import Closing
+from seglog.forked import abandon_in_children, forked_error
 from seglog.server.async_server import AsyncServer
 from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
 from seglog.server.listening import Listener
@@ -20,19 +22,32 @@ from seglog.server.listening import Listener
 class Server(Closing):
     """Serves a broker from now on; close it, or use it in a ``with`` statement. Any thread may call it.
 
+    A forked child has no part in it: the thread and the connections are the parent's. It may ask where it
+    listens; at the end of a ``with`` statement it does nothing.
+
     Args:
         broker: As for :class:`~seglog.server.async_server.AsyncServer`.
         listener: Likewise.
         limits: Likewise.
+
+    Raises:
+        InvalidArgumentError: The listener was closed, or another server has it.
     """
 
     def __init__(self, broker: Broker, listener: Listener, *, limits: ServerLimits = DEFAULT_LIMITS) -> None:
         self._server = AsyncServer(broker, listener, limits=limits)
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
+        self._ending = threading.Lock()  # not that of close(), which hang_up() is to shorten
+        self._is_forked = False
+        abandon_in_children(self, Server._abandon)
         self._thread = threading.Thread(target=self._run, name="seglog-server", daemon=True)
         self._thread.start()
-        self._do(self._server.start()).result()
+        try:
+            self._do(self._server.start()).result()
+        except BaseException:
+            self._end()
+            raise
 
     @property
     def address(self) -> str:
@@ -55,22 +70,53 @@ class Server(Closing):
 
         Args:
             linger_ms: How long clients are sent away at least.
+
+        Raises:
+            ClosedError: This is a forked child.
         """
+        self._check_process()
         with self._closing:
             if self._loop.is_closed():
                 return
             self._do(self._server.close(linger_ms)).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._end()
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it; in a forked child, which ends in its own way, it does nothing."""
+        if not self._is_forked:
+            self.close()
 
     def hang_up(self) -> None:
-        """Closes the connections that there are at once."""
+        """Closes the connections that there are at once; none where it is closed.
+
+        Raises:
+            ClosedError: This is a forked child.
+        """
+        self._check_process()
 
         async def hang_up() -> None:
             self._server.hang_up()
 
-        self._do(hang_up()).result()
+        with self._ending:
+            if not self._loop.is_closed():
+                self._do(hang_up()).result()
+
+    def _end(self) -> None:
+        with self._ending:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _abandon(self) -> None:
+        """Does nothing any more, in a forked child; another thread of the parent may hold the locks."""
+        self._is_forked = True
+
+    def _check_process(self) -> None:
+        if self._is_forked:
+            raise forked_error(f"the server at {self.address}")
 
     def _do(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)

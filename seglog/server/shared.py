@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from seglog.broker.broker import Broker
+from seglog.complaints import Complaints
+from seglog.logs import logger
 from seglog.remoting.later import inbox_of
-from seglog.server.complaints import Complaints
+from seglog.server.call_times import CallTimes
 from seglog.server.limits import ServerLimits
+from seglog.server.processors import Processors
+
+SLOW_S: Final = 0.1
+_log = logger("seglog.server")
 
 
 class Flushed(Protocol):
@@ -33,8 +39,12 @@ class Shared:
         limits: As given.
         inbox: What other threads have for the loop: one wake-up for all that they resolve until it looks.
         complaints: What is logged of clients.
+        processors: Where requests wait that are not served as they are read.
         begun_bytes: How much there is of frames whose end has not come.
+        answer_bytes: How much waits to be read by all clients.
         is_stopping: Whether clients are sent away.
+        times: What sends and pulls took.
+        slow_count: How many requests kept the loop from others for :data:`SLOW_S` or longer.
     """
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop, limits: ServerLimits) -> None:
@@ -42,11 +52,18 @@ class Shared:
         self.loop = loop
         self.limits = limits
         self.inbox = inbox_of(loop)
-        self.complaints = Complaints(loop.time)
-        self.begun_bytes = 0
+        self.complaints = Complaints(_log, loop.time)
+        self.processors = Processors(loop, limits, self.complaints)
+        self.begun_bytes = self.answer_bytes = 0
         self.is_stopping = False
+        self.times = CallTimes(loop.time)
+        self.slow_count = 0
         self._begins: dict[Callable[[], None], None] = {}
         self._flushed: dict[Flushed, None] = {}
+
+    def figures(self) -> dict[str, str]:
+        """Returns what a tool is told of the server, by RocketMQ's names."""
+        return self.processors.figures() | self.times.figures()
 
     def soon(self, begin: Callable[[], None]) -> None:
         """Begins a sync once all sends of this turn are made; one is for all of them."""

@@ -96,7 +96,7 @@ def plain_errors() -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
-    loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]
+    loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]  # noqa: TID251 - PySpark's, not ours
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True  # they would print what is raised, with its Java stack, before it is

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from seglog.arguments import MAX_I64, as_choice, as_int, as_text
+from seglog.arguments import MAX_I64, as_choice, as_flag, as_int, as_text
 from seglog.errors import CorruptError, NotFoundError
+from seglog.storage.directory import list_index_files
 from seglog.storage.files import Files, explain_os_error, explained
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import MAX_QUEUE_ID
@@ -103,7 +104,14 @@ class Lookups(StoreBase):
         return bytes(record)
 
     def query(
-        self, topic: str, key: str, max_count: int = 64, *, begin_ms: int = 0, end_ms: int = MAX_TIMESTAMP_MS
+        self,
+        topic: str,
+        key: str,
+        max_count: int = 64,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = MAX_TIMESTAMP_MS,
+        by_tag: bool = False,
     ) -> list[Message]:
         """Returns messages of a topic that have a key, or were given it as unique key, in log order.
 
@@ -113,6 +121,8 @@ class Lookups(StoreBase):
             max_count: At most this many, the newest.
             begin_ms: Earliest store time.
             end_ms: Latest store time.
+            by_tag: Whether ``key`` is the tag of messages instead. An index that RocketMQ before 5.4 began
+                has no tags; nothing is found in it.
 
         Raises:
             InvalidArgumentError: ``max_count`` is below 1.
@@ -122,6 +132,7 @@ class Lookups(StoreBase):
         as_text("key", key)
         max_count = as_int("max_count", max_count, 1)
         begin_ms, end_ms = as_int("begin_ms", begin_ms), as_int("end_ms", end_ms)
+        as_flag("by_tag", by_tag)
         holes, size = self._core.holes, self.geometry.segment_size_bytes
         with explained():
             indexed = self._core.indexed()
@@ -129,7 +140,19 @@ class Lookups(StoreBase):
                 self.files, self.path, size, self._message_or_none, holes, indexed, self._key_memory
             )
             log = (max(0, self.min_phy_offset), self.max_phy_offset)
-            return lookup.find(topic, key, max_count, (begin_ms, end_ms), log)
+            return lookup.find(topic, key, max_count, (begin_ms, end_ms), log, by_tag=by_tag)
+
+    def index_end(self) -> tuple[int, int]:
+        """Returns the store time and the place of the last record in the newest file of the key index.
+
+        Both are 0 without a file. What is written meanwhile may be missing.
+        """
+        self._check_open()
+        with explained():
+            found, _damaged = list_index_files(self.files, self.path)
+        if not found:
+            return 0, 0
+        return found[-1].header.end_timestamp_ms, found[-1].header.end_phy_offset
 
     def message_by_id(self, message_id: str) -> Message:
         """Returns the message that an offsetMsgId names, as results of puts carry it.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from seglog.errors import ClosedError
+from seglog.forked import abandon_in_children, forked_error
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.files.files import Files
 from seglog.storage.reads.reader import Reader
@@ -28,7 +29,9 @@ class StoreBase:
         self.path = path
         self.files = files
         self._core = core
-        self._closed = False
+        self._closed = self._is_forked = False
+        if not core.read_only:
+            abandon_in_children(self, StoreBase._abandon)
 
     @property
     def read_only(self) -> bool:
@@ -50,6 +53,18 @@ class StoreBase:
         """Where the log ends."""
         return self._core.log.end_phy_offset
 
+    @property
+    def synced_phy_offset(self) -> int:
+        """How far the log is on the disk for sure; what is behind that a power failure may take."""
+        core = self._core
+        return core.commit.flushed if isinstance(core, Writer) else core.log.end_phy_offset
+
+    def _abandon(self) -> None:
+        """Serves nothing any more, in a forked child; that of the parent goes on."""
+        self._closed = self._is_forked = True
+
     def _check_open(self) -> None:
+        if self._is_forked:
+            raise forked_error(f"the store {self.path}")
         if self._closed:
             raise ClosedError(f"the store {self.path} was closed")

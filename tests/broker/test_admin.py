@@ -21,13 +21,12 @@ from seglog.remoting.admin_headers import (
     TopicHeader,
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import NO_HEADER, Request
 from seglog.remoting.headers import CreateTopicHeader, DeleteGroupHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.config.config_json import encode_config
 from seglog.testing import RoomyFiles
-from tests.support.brokers import open_broker, pull, send, send_header
+from tests.support.brokers import ask, open_broker, pull, send, send_header
 
 START_MS = 1_700_000_000_000
 
@@ -35,16 +34,6 @@ START_MS = 1_700_000_000_000
 @pytest.fixture
 def clock():
     return VirtualClock(START_MS)
-
-
-@pytest.fixture
-def broker(tmp_path, clock):
-    with open_broker(tmp_path / "store", clock) as opened:
-        yield opened
-
-
-def ask(broker, code, header=NO_HEADER, body=None):
-    return broker.dispatch(Request(code, header, body))
 
 
 def queue(queue_id, topic="T"):

@@ -28,12 +28,8 @@ from seglog.remoting.headers import (
     encode_header,
 )
 from seglog.remoting.message_queue import MessageQueue
-from tests.support.brokers import open_broker, pull, pull_header, send
+from tests.support.brokers import ask, open_broker, pull, pull_header, send
 from tests.support.narrow import not_none
-
-
-def ask(broker, code, header):
-    return broker.dispatch(Request(code, header))
 
 
 def query(broker, group="g", *, topic="T", queue_id=0, **options):

@@ -12,7 +12,7 @@ from seglog.errors import NoPermissionError
 from seglog.remoting import admin_headers as admin
 from seglog.remoting import client_headers as client
 from seglog.remoting import headers as header
-from seglog.remoting.admin_bodies import GroupListBody
+from seglog.remoting.admin_bodies import ConfigBody, GroupListBody
 from seglog.remoting.batch import encode_batch
 from seglog.remoting.bodies import BatchMessage, LockBatchBody, MessageBatch
 from seglog.remoting.codes import RequestCode as Code
@@ -176,6 +176,49 @@ ROWS = [
     ),
     (Code.GET_ROUTEINFO_BY_TOPIC, header.GetRouteInfoHeader("T"), None, "Topic T Pub/Sub/Get"),
     (Code.GET_ROUTEINFO_BY_TOPIC, header.GetRouteInfoHeader("%RETRY%g"), None, "Group g Sub/Get"),
+    (Code.QUERY_MESSAGE, admin.QueryMessageHeader("T", "k", 1, 0, 1), None, "Topic T Get"),
+    (Code.VIEW_MESSAGE_BY_ID, admin.ViewMessageHeader(1 << 40, "T"), None, "Topic T Get, Topic * Get"),
+    (Code.VIEW_MESSAGE_BY_ID, admin.ViewMessageHeader(1 << 40), None, "Topic * Get"),
+    (Code.QUERY_CONSUME_QUEUE, admin.QueryQueueHeader("T", 0, 0, 1), None, "Topic T Get"),
+    (Code.QUERY_CONSUME_QUEUE, admin.QueryQueueHeader("T", 0, 0, 1, "g"), None, "Topic T Get, Group g Get"),
+    (Code.GET_BROKER_CLUSTER_INFO, NO_HEADER, None, "Cluster * Get"),
+    (Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NO_HEADER, None, "Topic * List"),
+    (Code.GET_TOPICS_BY_CLUSTER, admin.ClusterHeader("DefaultCluster"), None, "Topic * List"),
+    (Code.GET_SYSTEM_TOPIC_LIST_FROM_NS, NO_HEADER, None, "Topic * List"),
+    (Code.DELETE_TOPIC_IN_NAMESRV, admin.NameServerTopicHeader("T"), None, "Topic T Delete"),
+    (Code.WIPE_WRITE_PERM_OF_BROKER, admin.BrokerNameHeader("broker-a"), None, "Cluster * Update"),
+    (Code.ADD_WRITE_PERM_OF_BROKER, admin.BrokerNameHeader("broker-a"), None, "Cluster * Update"),
+    (Code.PUT_KV_CONFIG, admin.KeyValueHeader("n", "k", "v"), None, "Cluster * Update"),
+    (Code.GET_KV_CONFIG, admin.KeyHeader("n", "k"), None, "Cluster * Get"),
+    (Code.DELETE_KV_CONFIG, admin.KeyHeader("n", "k"), None, "Cluster * Update"),
+    (Code.GET_KVLIST_BY_NAMESPACE, admin.NamespaceHeader("n"), None, "Cluster * Get"),
+    (Code.VIEW_BROKER_STATS_DATA, admin.FiguresHeader("TOPIC_PUT_NUMS", "T"), None, "Topic T Get"),
+    (
+        Code.VIEW_BROKER_STATS_DATA,
+        admin.FiguresHeader("GROUP_GET_NUMS", "T@g"),
+        None,
+        "Topic T Get, Group g Get",
+    ),
+    (
+        Code.GET_BROKER_CONSUME_STATS,
+        admin.BrokerConsumeStatsHeader(is_order_only=False),
+        None,
+        "Group * Get, Topic * Get",
+    ),
+    (Code.GET_ALL_PRODUCER_INFO, NO_HEADER, None, "ProducerGroup * List"),
+    (Code.UPDATE_BROKER_CONFIG, NO_HEADER, b"a=b", "Cluster * Update"),
+    (Code.GET_BROKER_CONFIG, NO_HEADER, None, "Cluster * Get"),
+    (Code.UPDATE_NAMESRV_CONFIG, NO_HEADER, b"a=b", "Cluster * Update"),
+    (Code.GET_NAMESRV_CONFIG, NO_HEADER, None, "Cluster * Get"),
+    (Code.SEND_REPLY_MESSAGE, send_to("T"), b"x", "Topic T Pub"),
+    (Code.SEND_REPLY_MESSAGE_V2, send_to("%RETRY%g"), b"x", "Group g Sub"),
+    (Code.GET_BROKER_RUNTIME_INFO, NO_HEADER, None, "Cluster * Get"),
+    (
+        Code.UPDATE_AND_CREATE_TOPIC_LIST,
+        NO_HEADER,
+        ConfigBody({"topicConfigList": [{"topicName": "T"}, {"topicName": "%RETRY%g"}]}),
+        "Topic T Create, Group g Create",
+    ),
     (Code.UPDATE_AND_CREATE_TOPIC, header.CreateTopicHeader("T", "TBW102", 1, 1, 6), None, "Topic T Create"),
     (Code.DELETE_TOPIC_IN_BROKER, admin.TopicHeader("T"), None, "Topic T Delete"),
     (Code.DELETE_TOPIC_IN_BROKER, admin.TopicHeader("%RETRY%g"), None, "Group g Delete"),

@@ -92,18 +92,27 @@ RUNS = {
 }
 """Arguments with which each command is run here, in this order; what one does, a later one may need."""
 
+OF_SERVERS = {"clients": [], "top": ["--once"]}
+"""Commands that ask a server, and what they are given besides its address."""
+
 SERVE = """
-import os, signal, sys, threading
+import json, os, signal, subprocess, sys, threading
 from seglog.cli.main import main
 ready, say_ready = os.pipe()
 def end_it():
-    os.read(ready, 1)
+    address = os.read(ready, 100).decode().strip()
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from seglog.cli.main import main; main()"
+    for line in lines:
+        command = [sys.executable, "-S", "-c", code, *line, address]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        print(json.dumps([line, ran.returncode, ran.stderr]), flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
+lines = json.loads(sys.argv.pop())
 threading.Thread(target=end_it, daemon=True).start()
 sys.argv[1:] = ["serve", sys.argv[1], "--port", "0", "--ready-fd", str(say_ready)]
 main()
 """
-"""Runs the one command that goes on until it is told to end, and tells it so once it is ready."""
+"""Runs the one command that goes on until it is told to end, has others ask it, and tells it to end."""
 
 SWEEP = """
 import json, sys
@@ -155,14 +164,14 @@ def filled(table, places):
 
 
 def test_each_command_is_here():
-    assert {*RUNS, *NEEDS_SPARK, "serve"} == set(names_of_commands(commands)), (
+    assert {*RUNS, *NEEDS_SPARK, *OF_SERVERS, "serve"} == set(names_of_commands(commands)), (
         "a new command needs a line above"
     )
 
 
 def test_every_command_has_help(plain):
     for line, exit_code, stdout, _ in sweep(
-        plain, [[*name.split(), "--help"] for name in [*RUNS, *NEEDS_SPARK, "serve"]]
+        plain, [[*name.split(), "--help"] for name in [*RUNS, *NEEDS_SPARK, *OF_SERVERS, "serve"]]
     ):
         assert (exit_code, stdout[:7]) == (0, "Usage: "), line
 
@@ -174,9 +183,12 @@ def test_every_command_runs(plain, places):
         assert "Traceback" not in stderr
 
 
-def test_a_store_is_served(plain, places):
-    done = plain.run(SERVE, places["store"])
+def test_a_store_is_served_and_its_server_asked(plain, places):
+    lines = [[name, *words] for name, words in OF_SERVERS.items()]
+    done = plain.run(SERVE, places["store"], json.dumps(lines))
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert told == [[line, 0, ""] for line in lines]
 
 
 def test_what_needs_more_says_in_one_line_how_to_get_it(plain, places):

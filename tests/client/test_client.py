@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from seglog.remoting.command import Request, expect_body
 from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.later import Deferred
 from seglog.storage.format.record.message import Message
+from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
 from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
@@ -195,3 +197,62 @@ def test_a_close_in_time_says_what_listeners_are_at(tmp_path: Path, is_awaited: 
             asyncio.run(awaited(broker)) if is_awaited else plain(broker)
         leave.set()
         assert late.value.__cause__ is not None
+
+
+def threads_of(group: str) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith(f"seglog-{group}-")]
+
+
+@pytest.mark.parametrize("is_in_time", [True, False])
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_finding_w2_no_thread_of_its_consumers_outlives_a_client_and_their_listeners(
+    tmp_path: Path, is_awaited: bool, is_in_time: bool
+):
+    group = f"w2-{is_awaited}-{is_in_time}"
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_message: Message) -> None:
+        entered.set()
+        assert is_in_time or leave.wait(patience_s(30))
+
+    async def awaited(broker: Broker) -> None:
+        client = make_client(broker, in_loop=True)
+        consumer = AsyncPushConsumer(client, group, "T", listener)
+        await consumer.start()
+        await asyncio.to_thread(entered.wait, patience_s(30))
+        await client.aclose(None if is_in_time else 0)
+
+    def plain(broker: Broker) -> None:
+        client = make_client(broker)
+        PushConsumer(client, group, "T", listener).start()
+        assert entered.wait(patience_s(30))
+        client.close(None if is_in_time else 0)
+
+    with Broker.open(tmp_path / "s") as broker:
+        Producer(broker).send("T", b"x", queue_id=0)
+        with nullcontext() if is_in_time else pytest.raises(TimeoutError):
+            asyncio.run(awaited(broker)) if is_awaited else plain(broker)
+        leave.set()
+        wait_until(lambda: not threads_of(group), 30)
+
+
+def test_a_client_that_was_closed_is_kept_for_a_listener_in_order_that_comes_back_late(tmp_path: Path):
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_message: Message) -> None:
+        entered.set()
+        assert leave.wait(patience_s(30))
+
+    with Broker.open(tmp_path / "s") as broker:
+        Producer(broker).send("T", b"x", queue_id=0)
+        client = make_client(broker)
+        OrderlyConsumer(client, "late", "T", listener).start()
+        assert entered.wait(patience_s(30))
+        with pytest.raises(TimeoutError, match="at work still"):
+            client.close(0)
+        wait_until(lambda: [lock.queue.topic for lock in broker.locks.all()] == ["T"], 30)
+        leave.set()
+        wait_until(lambda: not broker.locks.all(), 30)
+        assert broker.offsets.query("late", "T", 0) == 1
+        wait_until(lambda: client.is_over, 30)
+        wait_until(lambda: not threads_of("late"), 30)

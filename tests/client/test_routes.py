@@ -10,9 +10,16 @@ from seglog.client.home.at_once import run_at_once
 from seglog.client.links.local_link import LocalLink
 from seglog.client.routes import REFRESH_MS, Routes
 from seglog.clock import VirtualClock
-from seglog.errors import RemoteProtocolError
+from seglog.errors import ProtocolError, RemoteProtocolError
+from seglog.producer.producer import Producer
+from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.topics import MAX_QUEUES
 from tests.support.brokers import open_broker, send
+from tests.support.listening import LOOPBACK, Server
+from tests.support.peers import answering
 
 
 @pytest.fixture
@@ -89,3 +96,17 @@ def test_a_closed_broker_has_no_routes(tmp_path, clock):
     broker.close()
     with pytest.raises(RemoteProtocolError, match="closed"):
         Routes(LocalLink(broker), clock).to_read("T")
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(4, 1_000_000_000), (MAX_QUEUES + 1, 4)])
+def test_a_route_with_more_queues_than_a_topic_has_is_refused_at_once(reads, writes):
+    queues = (QueueData("broker-a", reads, writes, 6, 0),)
+    route = TopicRouteBody(queues, (BrokerData("cluster", "broker-a", {0: f"{LOOPBACK}:1"}),))
+    with (
+        Server(answering(lambda _request: Response(ResponseCode.SUCCESS, body=route))) as server,
+        Producer(server.address) as producer,
+        pytest.raises(
+            ProtocolError, match=f"{reads} queues to read and {writes} to write at broker broker-a"
+        ),
+    ):
+        producer.send("T", b"x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from pathlib import Path
@@ -212,11 +213,12 @@ def test_a_close_names_the_listener_that_waits_for_time(broker: Broker, send: Se
         finally:
             ends.append("over")
 
+    at_work = "0 to 0" if kind is OrderlyConsumer else "0 to 2"
     send(3)
     consumer = kind(broker, "g", "T", listener)
     consumer.start()
     broker.advance(0)
-    with pytest.raises(TimeoutError, match=r"advance.*g: T, queue 0 of broker-a, offsets 0 to 2"):
+    with pytest.raises(TimeoutError, match=rf"advance.*g: T, queue 0 of broker-a, offsets {at_work}"):
         consumer.close()
     assert "over" in ends
     seen: list[int] = []
@@ -321,6 +323,32 @@ def test_an_exception_that_would_end_a_loop_is_a_failure(real_broker: Broker, ki
         assert consumer.counts.failed == 1
         if kind is OrderlyConsumer:
             assert seen == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [AsyncOrderlyConsumer, AsyncPushConsumer])
+def test_a_listener_that_is_cancelled_with_its_loop_is_no_alarm(
+    real_broker: Broker, kind: Any, caplog: pytest.LogCaptureFixture
+):
+    async def scene() -> None:
+        has_one = asyncio.Event()
+
+        async def listener(_message: Message) -> None:
+            has_one.set()
+            await asyncio.sleep(3_600)
+
+        consumer = kind(real_broker, "g", "T", listener, suspend_ms=30_000)
+        await consumer.start()
+        async with asyncio.timeout(patience_s(30)):
+            await has_one.wait()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()  # as asyncio.run() does at its end
+            while not consumer.counts.failed:
+                await asyncio.sleep(0.005)
+        await consumer.close(patience_s(30))
+
+    send_to(real_broker, 1, queue_id=0)
+    asyncio.run(scene())
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 @BOTH

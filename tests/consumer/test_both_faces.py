@@ -38,7 +38,7 @@ def calls_of(kind: type) -> dict[str, Any]:
 def test_a_setting_of_one_face_is_one_of_the_other(plain: type, awaited: type):
     assert calls_of(plain) == calls_of(awaited)
     calls = {name for name, value in inspect.getmembers(plain, inspect.isfunction) if name[0] != "_"}
-    assert calls == {"start", "run_until_idle", "commit", "close"}
+    assert calls == {"start", "run_until_idle", "commit", "suspend", "resume", "close"}
     for name in calls:
         assert not inspect.iscoroutinefunction(getattr(plain, name)), name
         assert inspect.iscoroutinefunction(getattr(awaited, name)), name

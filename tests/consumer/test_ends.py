@@ -15,6 +15,10 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.client.connect import make_client
+from seglog.client.home.flows import sleep, start
+from seglog.client.home.home import Home
+from seglog.client.home.thread_home import thread_home
+from seglog.client.home.waiting import wait_for
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.errors import ConsumerError, InvalidArgumentError
@@ -41,11 +45,21 @@ def send_to(broker: Broker, count: int) -> None:
             producer.send("T", b"%d" % number, queue_id=0)
 
 
+def threads_of(group: str) -> set[threading.Thread]:
+    """Returns the threads for listeners of a group; those of other tests may live on."""
+    return {each for each in threading.enumerate() if each.name.startswith(f"seglog-{group}-")}
+
+
 def wait_until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + patience_s(30)
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.002)
+
+
+async def a_moment(home: Home) -> None:
+    """Lets a home do what it has to."""
+    await sleep(home, 50)
 
 
 class Closing:
@@ -194,7 +208,7 @@ def test_a_listener_has_another_task_close_its_consumer(real_broker: Broker, kin
 
 
 @BOTH
-def test_a_plain_listener_that_gives_a_time_ends_its_consumer_and_its_message_comes_again(
+def test_a_plain_listener_that_gives_a_time_ends_its_consumer_and_its_message_comes_again_but_in_order(
     real_broker: Broker, kind: Any
 ):
     listening = Closing()
@@ -207,9 +221,11 @@ def test_a_plain_listener_that_gives_a_time_ends_its_consumer_and_its_message_co
     assert isinstance(error, TimeoutError)
     assert "at work still: g: T, queue 0 of broker-a, offsets 0 to 0" in str(error)
     wait_until(lambda: real_broker.clients.consumers("g") is None)
+    if kind is OrderlyConsumer:  # it is at work no more by now, or is so soon, and its message is committed
+        wait_until(lambda: not real_broker.locks.all())
+        assert real_broker.offsets.query("g", "T", 0) == 1
+        return
     again: list[int] = []
-    if kind is OrderlyConsumer:
-        return  # its listener may be at work still: the broker keeps its lock for a minute
     with kind(real_broker, "g", "T", lambda message: again.append(message.queue_offset)) as heir:
         heir.run_until_idle(patience_s(30))
         wait_until(lambda: again == [0])
@@ -289,9 +305,7 @@ def test_a_close_in_time_alarms_with_nothing_but_its_error(
         entered.set()
         assert leave.wait(patience_s(30))
 
-    def has_ended() -> bool:
-        return any("does not hear of client" in each.getMessage() for each in caplog.records)
-
+    before = threads_of("g")
     caplog.set_level(logging.DEBUG, "seglog")
     with ExitStack() as stack:
         if place == "in process":
@@ -309,7 +323,110 @@ def test_a_close_in_time_alarms_with_nothing_but_its_error(
         with pytest.raises(TimeoutError, match="listeners are at work still"):
             consumer.close(0.05)
         leave.set()
-        wait_until(has_ended)
-        said = [each.getMessage() for each in caplog.records]
-        assert sum("is not committed" in each for each in said) <= 5, "once for each queue"
+        wait_until(lambda: threads_of("g") <= before)
+        home = thread_home()
+        wait_for(home, start(home, a_moment(home), "what the end of the listener has to say"))
         assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+# What becomes of messages that a close does not wait for
+
+
+class Stuck:
+    """A listener that hangs at one message until it is let go.
+
+    Args:
+        at: Queue offset of that message.
+    """
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._before = threads_of("g")
+        self._leave = threading.Event()
+        self.begun: list[int] = []
+
+    def __call__(self, message: Message) -> None:
+        """Notes the message, and hangs where it is to."""
+        self.begun.append(message.queue_offset)
+        if message.queue_offset == self._at:
+            assert self._leave.wait(patience_s(60))
+
+    def let_go(self) -> None:
+        """Lets it end, and waits for its thread."""
+        self._leave.set()
+        wait_until(lambda: threads_of("g") <= self._before)
+
+
+@BOTH
+@pytest.mark.parametrize("timeout_s", [0, 0.05])
+def test_a_close_that_took_too_long_commits_what_was_done_and_begins_nothing_more(
+    real_broker: Broker, kind: Any, timeout_s: float
+):
+    send_to(real_broker, 20)
+    listener = Stuck(at=4)
+    consumer = kind(real_broker, "g", "T", listener, threads=1)
+    consumer.start()
+    wait_until(lambda: 4 in listener.begun)
+    with pytest.raises(TimeoutError, match="at work still: g: T, queue 0 of broker-a, offsets 4 to 4"):
+        consumer.close(timeout_s)
+    assert real_broker.offsets.query("g", "T", 0) == 4
+    assert real_broker.clients.consumers("g") is None, "others of the group take over"
+    listener.let_go()
+    assert listener.begun == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("owner", ["its own client", "a shared client"])
+def test_an_ordered_listener_that_ends_after_the_close_is_committed_and_its_lock_given_back(
+    real_broker: Broker, owner: str
+):
+    send_to(real_broker, 3)
+    listener = Stuck(at=1)
+    with ExitStack() as stack:
+        shared = owner == "a shared client"
+        target: Any = stack.enter_context(make_client(real_broker)) if shared else real_broker
+        consumer = OrderlyConsumer(target, "g", "T", listener)
+        consumer.start()
+        wait_until(lambda: 1 in listener.begun)
+        with pytest.raises(TimeoutError, match="offsets 1 to 1"):
+            consumer.close(0.05)
+        wait_until(lambda: [lock.queue.queue_id for lock in real_broker.locks.all()] == [0])
+        if shared:
+            with pytest.raises(ConsumerError, match="has a consumer of group g already"):
+                OrderlyConsumer(target, "g", "T", listener)
+        listener.let_go()
+        wait_until(lambda: not real_broker.locks.all())
+        assert real_broker.offsets.query("g", "T", 0) == 2
+    seen: list[int] = []
+    with OrderlyConsumer(real_broker, "g", "T", lambda message: seen.append(message.queue_offset)) as heir:
+        heir.run_until_idle(patience_s(30))
+    assert seen == [2]
+
+
+def test_what_comes_back_side_by_side_after_the_close_commits_nothing(real_broker: Broker):
+    send_to(real_broker, 2)
+    listener = Stuck(at=1)
+    with make_client(real_broker) as client:
+        consumer = PushConsumer(client, "g", "T", listener)
+        consumer.start()
+        wait_until(lambda: 1 in listener.begun)
+        with pytest.raises(TimeoutError, match="offsets 1 to 1"):
+            consumer.close(0.05)
+        real_broker.offsets.commit("g", "T", 0, 7)  # as another member that has taken over
+        listener.let_go()
+    assert real_broker.offsets.query("g", "T", 0) == 7
+
+
+@BOTH
+def test_a_plain_consumer_is_not_started_in_an_event_loop_and_the_error_names_the_other_face(
+    real_broker: Broker, kind: Any
+):
+    async def scene() -> None:
+        consumer = kind(real_broker, "g", "T", lambda _message: None)
+        for call in (consumer.start, consumer.run_until_idle):
+            with pytest.raises(InvalidArgumentError, match="would wait for itself") as refused:
+                call()
+            assert "AsyncPushConsumer or AsyncOrderlyConsumer" in (refused.value.help or "")
+        await asyncio.to_thread(consumer.close)
+
+    asyncio.run(scene())
+    assert real_broker.clients.consumers("g") is None

@@ -16,10 +16,11 @@ from seglog.client.connect import make_client
 from seglog.client.home import run_at_once, start
 from seglog.clock import VirtualClock
 from seglog.consumer.brokers import Brokers
-from seglog.consumer.concurrent_service import ConcurrentService
 from seglog.consumer.group_member import GroupMember
 from seglog.consumer.listener import Consume, ConsumeFrom
-from seglog.consumer.offset_store import BrokerOffsetStore
+from seglog.consumer.offsets.first_offsets import FirstOffsets
+from seglog.consumer.offsets.offset_store import BrokerOffsetStore
+from seglog.consumer.services.concurrent_service import ConcurrentService
 from seglog.consumer.settings import ConsumerSettings, subscriptions_of
 from seglog.producer.producer import Producer
 from seglog.remoting.later import Deferred
@@ -121,8 +122,10 @@ class FloorMachine(RuleBasedStateMachine):
             threads=threads,
         )
         service = ConcurrentService(client, chosen, self.listener, pool)
-        offsets = BrokerOffsetStore(Brokers(client), "g", chosen.consume_from)
-        member = GroupMember(client, chosen, offsets, service, locks=False, retries=True)
+        offsets = BrokerOffsetStore(
+            Brokers(client), "g", FirstOffsets(Brokers(client), chosen.consume_from, 0)
+        )
+        member = GroupMember(client, chosen, offsets, service)
         start(client.home, member.begin(), f"start of {name}")
         self.members[name] = member, pool, link, client
 
@@ -182,6 +185,9 @@ class FloorMachine(RuleBasedStateMachine):
             committed = self.broker.offsets.query("g", "T", queue_id) or 0
             assert committed <= min(offsets, default=committed), f"queue {queue_id}: {committed}, {offsets}"
 
+    def committed(self):
+        return [self.broker.offsets.query("g", "T", queue_id) or 0 for queue_id in range(QUEUES)]
+
     @override
     def teardown(self):
         try:
@@ -190,19 +196,17 @@ class FloorMachine(RuleBasedStateMachine):
             self.outcomes = []
             for _, _, link, _ in self.members.values():
                 link.cut, link.refused = set(), set()
+            self.broker.advance(0)
             for _ in range(60):
-                if self.succeeded == set(range(self.sent)):
-                    break
+                if self.succeeded == set(range(self.sent)) and self.committed() == self.sent_to:
+                    break  # a reset is heard of with the next pull, which may be held for ten minutes
                 self.broker.advance(20_000)
                 for _, pool, _, _ in self.members.values():
                     while pool.calls:
                         pool.end(0)
                         self.broker.advance(0)
-            self.broker.advance(20_000)
             assert self.succeeded == set(range(self.sent)), "all that was sent has succeeded in the end"
-            for queue_id in range(QUEUES):
-                end = self.sent_to[queue_id]
-                assert (self.broker.offsets.query("g", "T", queue_id) or 0) == end
+            assert self.committed() == self.sent_to
         finally:
             for _, pool, link, _ in self.members.values():
                 link.close()

@@ -102,7 +102,18 @@ def test_s2_25_after_the_last_attempt_a_message_is_a_dead_letter_and_the_queue_g
     assert (dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (3, "T")
     assert broker.offsets.query("g", "T", 0) == 3
     counts = consumer.counts
-    assert (counts.delivered, counts.failed, counts.given_up) == (3, 4, 1)
+    assert (counts.delivered, counts.failed, counts.given_up) == (2, 4, 1)
+
+
+@pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
+def test_a_dead_letter_is_given_up_and_not_delivered_in_either_kind(broker: Broker, send: Send, kind: Any):
+    send(2)
+    attempts: list[int] = []
+    with kind(broker, "g", "T", fails_at(1, attempts), max_reconsume_times=0) as consumer:
+        consumer.run_until_idle()
+        broker.advance("10s")
+        assert len(stored(broker, "%DLQ%g")) == 1
+        assert (consumer.counts.delivered, consumer.counts.given_up) == (1, 1)
 
 
 def test_s2_25_without_a_limit_a_queue_waits_for_ever(broker: Broker, send: Send, consume: NewConsumer):

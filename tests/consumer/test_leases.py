@@ -8,8 +8,8 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
-from seglog.consumer.group_member import MIN_SHARE_INTERVAL_MS
 from seglog.consumer.lease import BROKER_LIVE_MS, WORK_MS
+from seglog.consumer.shares.sharing import MIN_SHARE_INTERVAL_MS
 from seglog.remoting.codes import RequestCode
 from tests.support.consumers import NewConsumer, Send
 from tests.support.recording import RecordingLink, recording

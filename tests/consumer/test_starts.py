@@ -166,3 +166,37 @@ def test_a_consumer_waits_for_its_share_until_it_is_told_of_queues(tmp_path: Pat
 def test_a_topic_that_does_not_exist_is_not_waited_for(tmp_path: Path):
     with Broker.open(tmp_path / "s") as broker, PushConsumer(broker, "g", "none", listener) as consumer:
         assert consumer.run_until_idle(patience_s(30)) == 0
+
+
+@BOTH
+def test_a_member_whose_first_heartbeats_were_lost_has_its_share_as_soon_as_its_broker_hears(
+    broker: Broker, kind: Any
+):
+    Producer(broker).send("T", b"x")
+    with kind(broker, "g", "T", listener) as first, recording(broker, "late") as link:
+        first.start()
+        broker.advance("3s")  # the group is known by then
+        with kind(link, "g", "T", listener) as late:
+            link.cut.add(RequestCode.HEART_BEAT)
+            late.start()
+            broker.advance("5s")
+            assert not late.queues
+            link.cut.clear()
+            broker.advance("3s")
+            assert len(late.queues) == 2
+
+
+@BOTH
+def test_a_broker_that_has_less_than_the_group_has_consumed_is_said(
+    broker: Broker, caplog: pytest.LogCaptureFixture, kind: Any
+):
+    producer = Producer(broker)
+    for _ in range(3):
+        producer.send("T", b"x", queue_id=0)
+    broker.offsets.commit("g", "T", 0, 50)  # as after the loss of its store
+    with kind(broker, "g", "T", listener) as consumer:
+        consumer.start()
+        broker.advance("1m")
+    (said,) = (line for line in caplog.messages if "goes on" in line)
+    assert said.startswith("group g goes on in ")
+    assert "at offset 3, not 50: its broker has offsets 0 to 3" in said

@@ -114,8 +114,8 @@ def test_a_failing_listener_blocks_its_queue_until_it_succeeds(broker):
 
 @BOTH
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, BaseException])
-def test_an_exception_that_would_end_a_thread_is_a_failure(broker, kind, error):
-    """Finding 4 of consumers and producer: consumption ended, its locks stayed, and close() said nothing."""
+def test_finding_4_an_exception_that_would_end_a_thread_is_a_failure(broker, kind, error):
+    """Of consumers and producer: consumption ended, its locks stayed, and close() said nothing."""
     seen = []
 
     def listener(message):
@@ -132,8 +132,8 @@ def test_an_exception_that_would_end_a_thread_is_a_failure(broker, kind, error):
         wait_until(lambda: consumer.counts.failed == 1)
 
 
-def test_a_listener_busy_in_one_queue_delays_no_other(broker):
-    """Finding 5 of consumers and producer: one thread served all queues."""
+def test_finding_5_a_listener_busy_in_one_queue_delays_no_other(broker):
+    """Of consumers and producer: one thread served all queues."""
     entered, leave, seen = threading.Event(), threading.Event(), []
 
     def listener(message):
@@ -248,3 +248,40 @@ def test_a_started_consumer_cannot_be_started_again(broker):
         consumer.start()
         with pytest.raises(ConsumerError):
             consumer.start()
+
+
+def test_listeners_that_wait_for_each_other_meet_though_messages_are_handed_many_at_a_time(broker):
+    send(broker, 40, sharding_key="k")  # of one queue
+    quick, meeting, met = [], threading.Barrier(20), []
+
+    def listen(message):
+        if message.queue_offset < 20:
+            quick.append(message.queue_offset)  # so that those behind are handed many at a time
+        else:
+            meeting.wait(patience_s(30))
+            met.append(message.queue_offset)
+
+    with PushConsumer(broker, "g", "T", listen, threads=20) as consumer:
+        consumer.start()
+        wait_until(lambda: len(met) == 20)
+        assert (sorted(quick), sorted(met)) == (list(range(20)), list(range(20, 40)))
+    assert sum(broker.offsets.of_group("g").values()) == 40
+
+
+def test_what_a_slow_listener_was_handed_and_has_not_begun_is_done_by_others_meanwhile(broker):
+    send(broker, 10, sharding_key="k")
+    seen, gate = [], threading.Event()
+
+    def listen(message):
+        if message.queue_offset == 0:
+            gate.wait(patience_s(60))
+        seen.append(message.queue_offset)
+
+    with PushConsumer(broker, "g", "T", listen, threads=2) as consumer:
+        consumer.start()
+        wait_until(lambda: sorted(seen) == list(range(1, 10)))
+        consumer.commit()
+        assert sum(broker.offsets.of_group("g").values()) == 0  # its message is not done
+        gate.set()
+        wait_until(lambda: len(seen) == 10)
+    assert sum(broker.offsets.of_group("g").values()) == 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
-from seglog.errors import AskTimeoutError, LocalProtocolError, RemoteProtocolError
+from seglog.errors import AskTimeoutError, InvalidArgumentError, LocalProtocolError, RemoteProtocolError
 from seglog.producer.producer import AsyncProducer, Producer
+from seglog.producer.retries import RETRIED, RETRIES
 from seglog.producer.send_result import SendStatus
-from seglog.producer.sender import RETRIED, RETRIES
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.storage.writes import NewMessage
 from tests.support.brokers import open_broker
@@ -69,6 +70,45 @@ def test_results_lead_to_the_messages(place: tuple[Broker, Any], kind: Callable[
     assert (sent.status, sent.queue_offset, batch.queue_offset) == (SendStatus.SEND_OK, 0, 1)
 
 
+@BOTH
+def test_finding_11_a_body_is_what_its_buffer_holds(place: tuple[Broker, Any], kind: Callable[..., Any]):
+    broker, target = place
+    parts = memoryview(b"a-b-c-")[::2]
+    numbers = memoryview(array("H", [1, 2]))
+    with driven(kind, target) as producer:
+        for body in (parts, numbers, bytearray(b"x"), memoryview(b"")[::2]):
+            producer.send("T", body, queue_id=0)
+        producer.send_batch("T", [parts, NewMessage(numbers)], queue_id=0)
+    bodies = [bytes(message.body) for message in broker.store.get("T", 0, 0).messages]
+    assert bodies == [b"abc", numbers.tobytes(), b"x", b"", b"abc", numbers.tobytes()]
+
+
+@BOTH
+def test_finding_11_what_is_too_large_is_refused_with_what_helps(
+    place: tuple[Broker, Any], kind: Callable[..., Any]
+):
+    with driven(kind, place[1]) as producer:
+        for send in (
+            lambda: producer.send("T", bytes(5 << 20)),
+            lambda: producer.send_batch("T", [bytes(3 << 20)] * 2),
+        ):
+            with pytest.raises(RemoteProtocolError) as refused:
+                send()
+            assert refused.value.code == ResponseCode.MESSAGE_ILLEGAL
+            assert "4 MiB by default" in refused.value.help
+
+
+@BOTH
+def test_finding_15_a_delay_in_words_is_answered_with_its_level(
+    place: tuple[Broker, Any], kind: Callable[..., Any]
+):
+    with driven(kind, place[1]) as producer:
+        for words, level in (("10s", 3), ("2h", 18)):
+            with pytest.raises(InvalidArgumentError, match="expected an integer") as wrong:
+                producer.send("T", b"x", delay_level=words)
+            assert f"{words} is level {level}" in wrong.value.help
+
+
 @pytest.fixture
 def link(tmp_path: Path):
     with open_broker(tmp_path / "s", VirtualClock()) as broker, recording(broker) as made:
@@ -80,27 +120,49 @@ def sends(link: RecordingLink) -> int:
 
 
 @BOTH
-@pytest.mark.parametrize("code", sorted(RETRIED))
+@pytest.mark.parametrize("code", sorted(RETRIED - {ResponseCode.NO_PERMISSION}))
+@pytest.mark.parametrize("chosen", [{}, {"queue_id": 1}, {"sharding_key": "k"}])
 def test_s1_01_a_refusal_that_may_pass_is_tried_twice_more(
-    link: RecordingLink, kind: Callable[..., Any], code: ResponseCode
+    link: RecordingLink, kind: Callable[..., Any], code: ResponseCode, chosen: dict[str, Any]
 ):
     link.refused, link.refusal = set(SENDS), code
     with driven(kind, link) as producer:
         with pytest.raises(RemoteProtocolError) as refused:
-            producer.send("T", b"x")
+            producer.send("T", b"x", **chosen)
         assert (refused.value.code, sends(link)) == (code, 1 + RETRIES)
         with pytest.raises(RemoteProtocolError):
-            producer.send_batch("T", [b"x"])
+            producer.send_batch("T", [b"x"], **chosen)
         assert sends(link) == 2 * (1 + RETRIES)
         link.refused = set()
-        assert producer.send("T", b"x").status is SendStatus.SEND_OK
+        assert producer.send("T", b"x", **chosen).status is SendStatus.SEND_OK
 
 
 @BOTH
-def test_s1_01_a_refusal_that_will_not_pass_is_believed(link: RecordingLink, kind: Callable[..., Any]):
-    link.refused, link.refusal = set(SENDS), ResponseCode.MESSAGE_ILLEGAL
+@pytest.mark.parametrize("code", [ResponseCode.MESSAGE_ILLEGAL, ResponseCode.NO_PERMISSION])
+def test_s1_01_a_refusal_that_will_not_pass_is_believed(
+    link: RecordingLink, kind: Callable[..., Any], code: ResponseCode
+):
+    link.refused, link.refusal = set(SENDS), code
     with driven(kind, link) as producer, pytest.raises(RemoteProtocolError):
         producer.send("T", b"x")
+    assert sends(link) == 1
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("topic", "properties"),
+    [
+        ("SCHEDULE_TOPIC_XXXX", {}),
+        ("T", {"DELAY": "soon"}),
+        ("T", {"TRAN_MSG": "true"}),
+        ("T", {"TIMER_DELAY_SEC": "5"}),
+    ],
+)
+def test_what_a_broker_refuses_each_time_is_sent_once(
+    link: RecordingLink, kind: Callable[..., Any], topic: str, properties: dict[str, str]
+):
+    with driven(kind, link) as producer, pytest.raises(RemoteProtocolError):
+        producer.send(topic, b"x", properties=properties)
     assert sends(link) == 1
 
 
@@ -110,17 +172,6 @@ def test_s1_01_what_gets_no_answer_is_sent_again(link: RecordingLink, kind: Call
     with driven(kind, link) as producer, pytest.raises(AskTimeoutError):
         producer.send("T", b"x")
     assert sends(link) == 1 + RETRIES
-
-
-@BOTH
-@pytest.mark.parametrize("chosen", [{"queue_id": 1}, {"sharding_key": "k"}])
-def test_what_has_its_queue_is_sent_once(
-    link: RecordingLink, kind: Callable[..., Any], chosen: dict[str, Any]
-):
-    link.refused = set(SENDS)
-    with driven(kind, link) as producer, pytest.raises(RemoteProtocolError):
-        producer.send("T", b"x", **chosen)
-    assert sends(link) == 1
 
 
 @BOTH

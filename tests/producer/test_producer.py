@@ -67,7 +67,10 @@ def test_a_sharding_key_has_the_queue_that_java_would_choose(broker, producer):
         assert producer.send("T", b"x", sharding_key=key).queue.queue_id == queue_id
     sent = producer.send("T", b"x", sharding_key="customer-7")
     (message,) = broker.store.get("T", sent.queue.queue_id, sent.queue_offset, 1).messages
-    assert message.properties["__SHARDINGKEY"] == "customer-7"
+    assert message.sharding_key == message.properties["__SHARDINGKEY"] == "customer-7"
+    unkeyed = producer.send("T", b"x")
+    (other,) = broker.store.get("T", unkeyed.queue.queue_id, unkeyed.queue_offset, 1).messages
+    assert other.sharding_key is None
 
 
 def test_a_queue_that_is_not_there_is_refused_before_anything_is_sent(broker, producer):

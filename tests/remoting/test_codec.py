@@ -98,6 +98,7 @@ SETS = {
     RequestCode.UNLOCK_BATCH_MQ,
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
 }
 """Their bodies hold sets, which Java writes in the order of a hash table."""
 
@@ -134,6 +135,17 @@ def test_every_code_that_official_clients_used_of_those_with_a_table_was_capture
         "GET_CONSUMER_STATUS_FROM_CLIENT",
         "RESET_CONSUMER_CLIENT_OFFSET",
         "PUSH_REPLY_MESSAGE_TO_CLIENT",
+        "GET_TOPICS_BY_CLUSTER",
+        "UPDATE_NAMESRV_CONFIG",
+        "UPDATE_AND_CREATE_TOPIC_LIST",
+        "GET_BROKER_RUNTIME_INFO",
+        "SEND_REPLY_MESSAGE",
+        "GET_NAMESRV_CONFIG",
+        "GET_BROKER_CONFIG",
+        "GET_ALL_PRODUCER_INFO",
+        "GET_SYSTEM_TOPIC_LIST_FROM_NS",
+        "GET_KV_CONFIG",
+        "GET_KVLIST_BY_NAMESPACE",
     }
 
 

@@ -36,7 +36,13 @@ VALUES = {
 
 
 SPELLINGS = {
+    "AddedResponseHeader": "addTopicCount",
+    "BrokerConsumeStatsHeader": "isOrder",
+    "FiguresHeader": "statsName statsKey",
+    "BrokerNameHeader": "brokerName",
     "CloneGroupOffsetHeader": "srcGroup destGroup topic offline",
+    "ClusterHeader": "cluster",
+    "ConfigVersionResponseHeader": "version",
     "ConsumeDirectlyHeader": "consumerGroup clientId msgId brokerName topic topicSysFlag groupSysFlag",
     "ConsumeStatsHeader": "consumerGroup topic topicList",
     "ConsumerGroupHeader": "consumerGroup",
@@ -53,6 +59,10 @@ SPELLINGS = {
     "GroupCountResponseHeader": "totalGroupNum",
     "GroupForbiddenHeader": "group topic readable",
     "GroupHeader": "group",
+    "KeyHeader": "namespace key",
+    "KeyValueHeader": "namespace key value",
+    "NameServerTopicHeader": "topic clusterName",
+    "NamespaceHeader": "namespace",
     "OffsetResponseHeader": "offset",
     "PageHeader": "topicSeq dataVersion maxTopicNum",
     "ProducerGroupHeader": "producerGroup",
@@ -65,6 +75,11 @@ SPELLINGS = {
         "suggestWhichBrokerId nextBeginOffset minOffset maxOffset topicSysFlag groupSysFlag"
     ),
     "QueryConsumerOffsetHeader": "consumerGroup topic queueId setZeroIfNotFound",
+    "QueryMessageHeader": (
+        "topic key maxNum beginTimestamp endTimestamp _UNIQUE_KEY_QUERY indexType lastKey"
+    ),
+    "QueryMessageResponseHeader": "indexLastUpdateTimestamp indexLastUpdatePhyoffset",
+    "QueryQueueHeader": "topic queueId index count consumerGroup",
     "ReplyMessageHeader": (
         "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag bornHost"
         " storeHost storeTimestamp properties reconsumeTimes unitMode"
@@ -84,6 +99,9 @@ SPELLINGS = {
     "TopicHeader": "topic",
     "UnregisterClientHeader": "clientID producerGroup consumerGroup",
     "UpdateConsumerOffsetHeader": "consumerGroup topic queueId commitOffset",
+    "ValueResponseHeader": "value",
+    "ViewMessageHeader": "offset topic",
+    "WipedResponseHeader": "wipeTopicCount",
 }
 """Names on the wire, in the order of the fields, as RocketMQ's classes spell them."""
 

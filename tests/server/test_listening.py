@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 
 import pytest
 
+from seglog.complaints import Complaints
 from seglog.errors import CannotListenError, InvalidArgumentError
-from seglog.server.complaints import Complaints
 from seglog.server.limits import ServerLimits
 from seglog.server.listening import Listener
 
@@ -42,8 +43,16 @@ def test_all_interfaces_are_had_where_that_is_wanted():
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
 def test_a_host_that_is_none_of_this_machine_is_an_error(host):
-    with pytest.raises(CannotListenError):
+    with pytest.raises(CannotListenError) as refused:
         Listener(host, 0, insecure=True)
+    assert host in str(refused.value)
+
+
+def test_the_advice_to_an_unknown_host_is_to_name_another_one_and_not_another_port():
+    with pytest.raises(CannotListenError) as refused:
+        Listener("no-such-host.invalid", 0)
+    assert "127.0.0.1" in refused.value.help
+    assert "port" not in refused.value.help
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
@@ -66,7 +75,7 @@ def test_limits_are_whole_numbers_from_one_on(name, value):
 
 def test_a_complaint_of_a_kind_is_logged_once_a_minute_with_how_many_there_were(caplog):
     now_s = [0.0]
-    complaints = Complaints(lambda: now_s[0])
+    complaints = Complaints(logging.getLogger(__name__), lambda: now_s[0])
     for second in range(150):
         now_s[0] = float(second)
         complaints.tell("frame", f"frame {second}")

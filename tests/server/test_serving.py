@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,15 +12,17 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.errors import ConnectionEndedError
+from seglog.remoting.admin_bodies import KeyValuesBody
 from seglog.remoting.client_headers import ConsumerGroupHeader, RunningInfoHeader
 from seglog.remoting.codec import Codec
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, Response, Sender, expect_header
+from seglog.remoting.command import Request, Response, Sender, expect_body, expect_header
 from seglog.remoting.frames.frame import Serialization
-from seglog.remoting.headers import SendMessageResponseHeader
+from seglog.remoting.headers import GetMinOffsetHeader, SendMessageResponseHeader
 from seglog.remoting.heartbeat import ConsumerConnectionsBody, ConsumerListBody
 from seglog.server.async_server import AsyncServer
 from seglog.server.listening import Listener
+from seglog.server.shared import SLOW_S
 from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of
 from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to, wait_until
@@ -126,13 +128,11 @@ def test_the_end_of_a_connection_takes_its_client_out_and_ends_its_pulls(serve, 
 
 def test_a_client_is_asked_over_its_connection_and_fails_with_it(serve, join):
     server = serve()
-    asked, client = threading.Event(), join(server)
+    asked, client = [], join(server)
 
     def answer(request: Request) -> Response | None:
-        if not asked.is_set():
-            asked.set()
-            return Response(ResponseCode.SUCCESS, body=RUNNING_INFO)
-        return None
+        asked.append(request)
+        return Response(ResponseCode.SUCCESS, body=RUNNING_INFO) if len(asked) == 1 else None
 
     consumer = join(server, answer)
     ask(consumer, beat_of("c1", "T"))
@@ -141,6 +141,7 @@ def test_a_client_is_asked_over_its_connection_and_fails_with_it(serve, join):
     waiting = client.ask(how, 60_000)
     (peer,) = (one.peer for one in server.broker.clients.consumers(GROUP).clients.values())
     mine = peer.channel.ask(how, 60_000)
+    wait_until(lambda: len(asked) == 3)
     consumer.hang_up()
     assert waiting.wait(patience_s(30)).code is not ResponseCode.SUCCESS
     with pytest.raises(ConnectionEndedError, match="the connection has ended"):
@@ -185,3 +186,22 @@ def test_a_loop_that_exists_serves_beside_other_tasks_and_the_broker_stays_open(
             b"over a connection",
             b"in process",
         ]
+
+
+def test_a_request_that_keeps_the_loop_is_counted(serve, join, monkeypatch):
+    server = serve()
+    client = join(server)
+    find, said = server.broker.store.min_offset, Request(RequestCode.GET_BROKER_RUNTIME_INFO)
+
+    def slow_count():
+        return expect_body(ask(client, said), KeyValuesBody).values["seglog.slowRequests"]
+
+    def slowly(*where):
+        time.sleep(SLOW_S)
+        return find(*where)
+
+    ask(client, send_to("T"))
+    before = int(slow_count())
+    monkeypatch.setattr(server.broker.store, "min_offset", slowly)
+    ask(client, Request(RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader("T", 0)))
+    assert int(slow_count()) >= before + 1

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +61,8 @@ def test_clients_are_sent_away_while_what_was_asked_before_is_answered(serve, di
     assert ask(new, route_of("T")).code is ResponseCode.GO_AWAY
     assert ask(old, route_of("T")).code is ResponseCode.SUCCESS
     assert ask(old, send_to("T")).code is ResponseCode.SERVICE_NOT_AVAILABLE
+    reply = replace(send_to("T"), code=RequestCode.SEND_REPLY_MESSAGE_V2)
+    assert ask(old, reply).code is ResponseCode.SERVICE_NOT_AVAILABLE
     assert ask(old, pull_from("T", 1, 60_000)).code is ResponseCode.PULL_NOT_FOUND
     assert stop.is_alive()
     server.server.hang_up()
@@ -133,3 +138,79 @@ def test_a_server_is_started_once_and_one_that_never_was_gives_its_port_back(tmp
 
     with Broker.open(tmp_path / "s") as broker:
         asyncio.run(scene(broker))
+
+
+FORKING = """
+import asyncio, os, signal, sys
+from seglog import AsyncServer, Broker, Listener, Producer, Server
+from seglog.broker.settings import BrokerConfig
+from seglog.errors import ClosedError
+
+def refused(use):
+    try:
+        use()
+    except ClosedError as error:
+        of_parent = "is open in the process that this one was forked from"
+        return str(error) == f"the server at {server.address} {of_parent}"
+    return False
+
+def outcome(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def serves():
+    with Producer(server.address) as producer:
+        return producer.send("T", b"x", queue_id=0).queue_offset
+
+def close_async():
+    server.close().send(None)  # its first step; there is no second one
+
+found = []
+listener = Listener(port=0)
+with Broker.open(sys.argv[1], config=BrokerConfig(address=listener.address)) as broker:
+    with Server(broker, listener) as server:
+        child = os.fork()
+        if not child:
+            signal.alarm(int(sys.argv[2]))
+            os._exit(7 if refused(server.hang_up) and refused(server.close) else 1)
+        found += [outcome(child), serves()]
+        child = os.fork()
+        if not child:
+            signal.alarm(int(sys.argv[2]))
+            sys.exit(8)  # out of the with statements, whose ends do nothing
+        found += [outcome(child), serves()]
+
+    async def serve():
+        global server
+        async with AsyncServer(broker, Listener(port=0)) as server:
+            child = os.fork()
+            if not child:
+                signal.alarm(int(sys.argv[2]))
+                os._exit(9 if refused(server.hang_up) and refused(close_async) else 1)
+            found.append(outcome(child))
+            child = os.fork()
+            if not child:
+                signal.alarm(int(sys.argv[2]))
+                await server.__aexit__(None, None, None)
+                os._exit(10)
+            found.append(outcome(child))
+            _, writer = await asyncio.open_connection(*server.address.split(":"))
+            while not server.connection_count:  # no child took its socket out
+                await asyncio.sleep(0.001)
+            found.append(server.connection_count)
+            writer.close()
+
+    asyncio.run(serve())
+print(*found)
+"""
+
+
+def test_a_forked_child_gets_one_error_closes_nothing_and_waits_for_nothing(tmp_path):
+    limit_s = int(patience_s(30))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, tmp_path / "s", str(limit_s)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3 * limit_s,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["7", "0", "8", "1", "9", "10", "1"]), done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from seglog.broker.access import Before
 from seglog.broker.broker import Broker
@@ -11,7 +12,7 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.bodies import MessageBatch, RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode
-from seglog.remoting.command import Request, Response, expect_body, expect_header
+from seglog.remoting.command import NO_HEADER, Body, Header, Request, Response, expect_body, expect_header
 from seglog.remoting.headers import (
     PullMessageHeader,
     PullMessageResponseHeader,
@@ -48,6 +49,11 @@ def open_broker(
 def on_a_roomy_disk(config: BrokerConfig) -> BrokerConfig:
     """Returns settings under which it does not matter how full this machine's disk is."""
     return replace(config, disk_clean_percent=100, disk_force_percent=100, disk_refuse_percent=100)
+
+
+def ask(broker: Broker, code: int, header: Header = NO_HEADER, body: Body = None) -> Any:
+    """Returns a broker's answer; of what type its header and body are, the code says."""
+    return broker.dispatch(Request(code, header, body))
 
 
 def send(

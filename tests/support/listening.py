@@ -96,6 +96,7 @@ class BrokerServer:
         config: Its settings; the address is that of the port.
         advertised: The address that routes name instead.
         limits: What clients may take.
+        record_crc: Whether messages get ``__CRC32#``, which RocketMQ does not give them by default.
 
     Attributes:
         broker: The broker.
@@ -111,6 +112,8 @@ class BrokerServer:
         config: BrokerConfig | None = None,
         advertised: str | None = None,
         limits: ServerLimits = DEFAULT_LIMITS,
+        *,
+        record_crc: bool = True,
     ) -> None:
         listener = Listener(LOOPBACK, port)
         self.address = listener.address
@@ -122,6 +125,7 @@ class BrokerServer:
             segment_size_bytes=SEGMENT_BYTES,
             queue_file_size_bytes=QUEUE_FILE_BYTES,
             files=RoomyFiles(path),
+            record_crc=record_crc,
         )
         self.server = OurServer(self.broker, listener, limits=limits)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from seglog.client.home.thread_home import thread_home
@@ -50,6 +51,16 @@ def read_for_ever(one: socket.socket, _number: int = 0) -> None:
     """Reads, and says nothing."""
     while one.recv(1 << 16):
         pass
+
+
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """Lends a port that no other program gets; a server with SO_REUSEADDR may listen on it meanwhile."""
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        yield port
 
 
 def closed_port() -> int:

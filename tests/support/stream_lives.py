@@ -73,7 +73,7 @@ class Life:
         is_harmless: Whether nothing happens that a stream may call a loss.
     """
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int | str) -> None:
         self.rng = random.Random(seed)
         self.is_harmless = self.rng.random() < 0.3
         self.root = root

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
+from itertools import accumulate
 
 import pytest
 
@@ -88,6 +89,23 @@ def test_a_scene_is_exact_quick_and_leaves_the_same_bytes_each_time(tmp_path, sc
         assert 1_000 < calls[0] < MOST_CALLS[scene.__name__]
         digests.append(tree_digest(path))
     assert digests[0] == digests[1]
+
+
+def test_one_advance_walks_the_whole_ladder_of_a_consumer_in_the_process(tmp_path):
+    tries = []
+    with VirtualBroker.at(tmp_path) as broker:
+
+        def fail(message):
+            tries.append((message.reconsume_times, (broker.clock.now_ms() - START_MS) // 1_000))
+            raise ValueError("poison")
+
+        broker.producer().send("orders", b"poison")
+        broker.consumer("billing", "orders", fail, in_order=False).start()
+        broker.advance("5h")
+        assert [dead.body for dead in broker.messages("%DLQ%billing")] == [b"poison"]
+    assert [number for number, _ in tries] == [*range(17)]
+    since_s = [at_s - tries[0][1] for _, at_s in tries]
+    assert since_s == [0, *accumulate(LADDER_S)]
 
 
 def test_ids_of_a_broker_that_opens_again_are_new_ones(tmp_path):

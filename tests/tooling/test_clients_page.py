@@ -1,7 +1,8 @@
-"""Pages of docs/ that show Python: it works; that for people of other clients shows ten things."""
+"""Pages of docs/ that show Python: it works; that for people of other clients shows eleven things."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,13 @@ from tests.tooling.test_readme import fenced_blocks
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients.md"
 
 
-def test_ten_things_are_shown_and_each_for_this_client():
+def test_eleven_things_are_shown_and_each_for_this_client():
     sections = PAGE.read_text().split("\n## ")[1:-1]
-    assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 11))
+    assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 12))
     for section in sections:
         languages = [block.language for block in fenced_blocks(section)]
         assert languages.count("python") == 1
-        assert languages[-1] == "python"
+        assert languages[-1] in ("python", "python service")  # run by tests/consumer/test_service_ends.py
         assert {"python kafka-python", "python aiokafka", "java"} & set(languages)
 
 
@@ -39,3 +40,21 @@ def test_what_a_page_shows_of_this_package_runs(tmp_path, page):
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("page", ["server.md", "pytest.md"])
+def test_tests_of_a_page_pass(tmp_path, page):
+    blocks = [b for b in fenced_blocks((PAGE.parent / page).read_text()) if b.language == "python test"]
+    assert blocks
+    (tmp_path / "test_page.py").write_text("\n".join(block.text for block in blocks))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "seglog.pytest_plugin", "test_page.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=patience_s(120),
+        check=False,
+        # An installed seglog would bring the plugin once more.
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(PAGE.parents[1])},
+    )
+    assert done.returncode == 0, done.stdout

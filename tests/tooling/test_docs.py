@@ -39,6 +39,9 @@ def copy(tmp_path):
     """Returns the tool in a folder of its own, with the rows of behaviours and without tests."""
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "behaviours.md", tmp_path / "tests")
+    states = 'works = ""\n[part]\nS2-05 = "no c"\n[open]\n'
+    reasons = "".join(f'S{number} = "none of {number}"\n' for number in range(5))
+    (tmp_path / "tests" / "behaviour_states.toml").write_text(states + reasons)
     (tmp_path / "tools").mkdir()
     return Path(shutil.copy(ROOT / "tools" / "render-docs", tmp_path / "tools"))
 
@@ -57,23 +60,44 @@ def test_a_stale_page_is_named(copy):
     assert "layout.h is out of date" in done.stderr
 
 
-def test_every_behaviour_is_listed_with_the_tests_that_name_it(copy):
-    test = copy.parents[1] / "tests" / "test_x.py"
-    test.write_text("def test_s2_05_a(): ...\n\nclass X:\n    async def test_S2_05_b(self): ...\n")
+TESTS = "def test_s2_05_a(): ...\n\nclass X:\n    async def test_S2_05_b(self): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "state", "counts"),
+    [
+        (("", ""), "**part**: no c", "0 work, 1 are there in part, and 209"),
+        (('works = ""\n[part]\nS2-05 = "no c"', 'works = "S2-05"\n[part]'), "works", "1 work, 0 are"),
+    ],
+)
+def test_every_behaviour_is_listed_with_its_state_and_the_tests_that_name_it(copy, edit, state, counts):
+    tests = copy.parents[1] / "tests"
+    (tests / "test_x.py").write_text(TESTS)
+    states = tests / "behaviour_states.toml"
+    states.write_text(states.read_text().replace(*edit))
     page = render(copy)
     rows = {line[2:7]: line for line in page.splitlines() if line.startswith("| S")}
-    assert len(rows) == 198
-    assert {row_id for row_id, line in rows.items() if "| tested |" in line} == {"S2-05"}
-    tests = "`tests/test_x.py::test_s2_05_a`<br>`tests/test_x.py::test_S2_05_b`"
-    assert rows["S2-05"].endswith(f"| broker | tested | {tests} |")
+    assert len(rows) == 210
+    named = "`tests/test_x.py::test_s2_05_a`<br>`tests/test_x.py::test_S2_05_b`"
+    assert rows["S2-05"].endswith(f"| broker | {state} | {named} |")
     assert rows["S2-04"].endswith("| broker | open |  |")
-    assert "\n1 of 198 rows are tested.\n" in page
+    assert "\n- S2: none of 2\n" in page
+    assert f"\nOf 210 rows {counts}" in page
 
 
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
-        ("test_x.py", "def test_s9_99_a(): ...\n", "does not have: S9-99"),
+        ("test_x.py", "def test_s9_99_a(): ...\n", "not in tests/behaviours.md: S9-99"),
+        ("test_x.py", "def test_s2_04_a(): ...\n", "S2-04 is open in tests/behaviour_states.toml"),
+        ("behaviour_states.toml", 'works = "S2-05"\npart = {}\nopen = {S2 = "no"}\n', "S0-01 is in no list"),
+        (
+            "behaviour_states.toml",
+            'works = "S0-01"\npart = {}\nopen = {S0 = "no"}\n',
+            "S0-01 is works in tests/behaviour_states.toml: []",
+        ),
+        ("behaviour_states.toml", 'works = "S2-05 S2-05"\npart = {}\nopen = {}\n', "has a row twice"),
+        ("behaviour_states.toml", 'works = ""\npart = {S2-05 = ""}\nopen = {}\n', "without a reason"),
         ("behaviours.md", "| S2-05 | a | b | broker | c |\n" * 2, "S2-05 is in tests/behaviours.md twice"),
     ],
 )

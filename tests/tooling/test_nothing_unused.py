@@ -60,6 +60,7 @@ ALLOWED = {
     "COMPRESSION_ZLIB": "with its like, the values of COMPRESSION_MASK",
     "EXT_END": "a table of docs/FORMAT.md",
     "seglog_broker": "a fixture of the pytest plugin",
+    "seglog_server": "a fixture of the pytest plugin",
     "convert": "click calls it",
     "list_commands": "click calls it",
     "get_command": "click calls it",

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from seglog.broker.answers.aside import Aside, AsideRequest
 from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.handlers.handler import Answer
 from seglog.broker.pulls.pull import HeldPull
+from seglog.broker.state.refusals import Refusals
 from seglog.broker.state.state import AnyAppends
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.errors import SeglogError, StoreFailedError
-from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, Response, refuse
+from seglog.remoting.codes import SENDS, ResponseCode
+from seglog.remoting.command import Request, Response
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import Peer
 from seglog.storage.store import MessageStore
@@ -32,15 +32,6 @@ from seglog.storage.threads import WouldWaitError, without_waiting
 
 Soon = Callable[[Callable[[], None]], object]
 """Has a function called after everything else that is to be done now."""
-_IN_ORDER: Final = frozenset(
-    (
-        RequestCode.SEND_MESSAGE,
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.CONSUMER_SEND_MSG_BACK,
-    )
-)
-"""Those of one client never pass each other."""
 
 
 class Answering:
@@ -53,6 +44,7 @@ class Answering:
         deadlines: When sends wait no longer.
         handle: Runs the handler of a request, given what it appends with.
         hold: Parks a pull.
+        refusals: Makes answers of errors.
     """
 
     def __init__(
@@ -63,6 +55,7 @@ class Answering:
         deadlines: SendDeadlines,
         handle: Callable[[Request, Peer, AnyAppends], Answer],
         hold: Callable[[HeldPull], HeldAnswer],
+        refusals: Refusals,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -70,6 +63,7 @@ class Answering:
         self._deadlines = deadlines
         self._handle = handle
         self._hold = hold
+        self._refusals = refusals
         self._aside = Aside(self._do)
 
     def answer(self, request: Request, peer: Peer, soon: Soon) -> Response | Deferred[Response]:
@@ -80,7 +74,7 @@ class Answering:
             peer: Who asks.
             soon: Begins the sync that sends wait for; called for each, the sync is one for all before.
         """
-        if request.code in _IN_ORDER and self._aside.has(peer):
+        if request.code in SENDS and self._aside.has(peer):
             return self._aside.put(request, peer)
         appends = self._store.unsynced()
         try:
@@ -117,7 +111,7 @@ class Answering:
             failed = error
         for each, answer, until, is_saved in made:
             if failed is not None and is_saved:
-                each.answer.resolve(_refusal(failed, answer))
+                each.answer.resolve(self._refusal(failed, answer))
             else:
                 self._settle(each.answer, answer, until)
         if made:
@@ -138,7 +132,7 @@ class Answering:
             return
 
         def told(error: StoreFailedError | None) -> None:
-            answer.resolve(made if error is None else _refusal(error, made))
+            answer.resolve(made if error is None else self._refusal(error, made))
 
         try:
             if self._store.when_durable(until, told):
@@ -146,9 +140,8 @@ class Answering:
             else:
                 answer.resolve(made)
         except SeglogError as error:
-            answer.resolve(_refusal(error, made))
+            answer.resolve(self._refusal(error, made))
 
-
-def _refusal(error: SeglogError, of: Answer) -> Response:
-    refused = refuse(ResponseCode(error.response_code), str(error))
-    return replace(refused, ext=of.ext) if isinstance(of, Response) and of.ext is not None else refused
+    def _refusal(self, error: SeglogError, of: Answer) -> Response:
+        refused = self._refusals.of_error(error)
+        return replace(refused, ext=of.ext) if isinstance(of, Response) and of.ext is not None else refused

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
+from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import Peer
 from seglog.storage.threads import OnDemand
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class AsideRequest(NamedTuple):

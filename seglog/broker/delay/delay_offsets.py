@@ -13,13 +13,13 @@ Source: ``ScheduleMessageService.java load, correctDelayOffset``, ``DelayOffsetS
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping
 from typing import Final
 
 from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
 from seglog.clock import Clock
+from seglog.logs import logger
 from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.small_files import ConfigFile
@@ -27,7 +27,7 @@ from seglog.storage.small_files import ConfigFile
 _TABLE: Final = "offsetTable"
 _LOG_END: Final = "seglogLogEnd"
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class DelayOffsets:

@@ -19,7 +19,6 @@ Source: ``ScheduleMessageService.java DeliverDelayedMessageTimerTask, messageTim
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
@@ -32,6 +31,7 @@ from seglog.broker.delay.delivery_recovery import Deliveries, target_of
 from seglog.broker.tables.topics import TopicTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
+from seglog.logs import logger
 from seglog.schedule import Duty
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import HALF_TOPIC, SCHEDULE_TOPIC
@@ -47,7 +47,7 @@ LONGEST_SLEEP_MS: Final = 1_000
 _NEVER: Final = frozenset((SCHEDULE_TOPIC, HALF_TOPIC))
 """Where nothing is delivered to: it would come round for ever, or be a transaction that no producer began."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Delivery(Duty):

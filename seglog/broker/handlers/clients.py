@@ -1,7 +1,8 @@
 """HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG, and who the clients of a group are.
 
 Source: ``ClientManageProcessor.java``, ``ConsumerManageProcessor.java getConsumerListByGroup``,
-``AdminBrokerProcessor.java getConsumerConnectionList, getProducerConnectionList``.
+``AdminBrokerProcessor.java getConsumerConnectionList, getProducerConnectionList,
+getAllProducerInfo``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from seglog.broker.access import Action, Resource
 from seglog.broker.filters.subscription_filter import expression_filter
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.handlers.touching import named, of_consumer_group
+from seglog.broker.handlers.touching import named, of_consumer_group, of_every
 from seglog.broker.pulls.pull_checks import no_such_language
 from seglog.broker.sends.group_topics import find_group, retry_topic
 from seglog.broker.state.state import BrokerState
@@ -28,7 +29,9 @@ from seglog.remoting.heartbeat import (
     ConsumerListBody,
     ConsumeType,
     HeartbeatBody,
+    Producer,
     ProducerConnectionsBody,
+    ProducersBody,
 )
 from seglog.remoting.subscription import is_tag_type
 
@@ -124,6 +127,25 @@ def producer_connections(state: BrokerState, call: Call[ProducerGroupHeader]) ->
     return Response(ResponseCode.SUCCESS, body=ProducerConnectionsBody(_connections(clients)))
 
 
+def all_producers(state: BrokerState, _call: Call[Header]) -> Response:
+    """Shows all producer groups that are online."""
+    now_ms = state.now_ms()
+    groups = {
+        name: tuple(
+            Producer(
+                client.client_id,
+                f"/{client.peer.host}",
+                client.peer.language,
+                client.peer.version,
+                now_ms - int(state.clients.silent_ms(client)),
+            )
+            for client in clients
+        )
+        for name, clients in state.clients.all_producers().items()
+    }
+    return Response(ResponseCode.SUCCESS, body=ProducersBody(groups))
+
+
 def _connections(clients: Iterable[Client]) -> frozenset[Connection]:
     return frozenset(
         Connection(client.client_id, str(client.peer.host), client.peer.language, client.peer.version)
@@ -201,5 +223,11 @@ HANDLERS: Final = (
         ProducerGroupHeader,
         producer_connections,
         (named(Resource.PRODUCER_GROUP, _producer_group, Action.GET),),
+    ),
+    Handler(
+        RequestCode.GET_ALL_PRODUCER_INFO,
+        Header,
+        all_producers,
+        (of_every(Resource.PRODUCER_GROUP, Action.LIST),),
     ),
 )

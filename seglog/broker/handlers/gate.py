@@ -7,22 +7,22 @@ A held pull is not asked about again when it wakes, nor a send that has waited f
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from seglog.broker.access import Access, Before
-from seglog.broker.handlers import send
+from seglog.broker.handlers import replies, send
 from seglog.broker.handlers.table import HANDLERS
 from seglog.broker.state.state import BrokerState
 from seglog.errors import SeglogError
+from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.peer import Peer
 
-_log = logging.getLogger(__name__)
-_SENDS: Final = frozenset(handler.code for handler in send.HANDLERS)
+_log = logger(__name__)
+_SENDS: Final = frozenset(handler.code for handler in (*send.HANDLERS, *replies.HANDLERS))
 
 
 class Gate:
@@ -51,7 +51,8 @@ class Gate:
         except SeglogError as error:
             refused = refuse(ResponseCode(error.response_code), str(error))
         except Exception as error:  # noqa: BLE001 - what cannot be decided is refused, and a loop goes on
-            _log.exception("what is called before a request of code %s failed", request.code)
+            _log.error("what is called before a request of code %s failed: %r", request.code, error)
+            _log.debug("the same", exc_info=error)
             refused = refuse(
                 ResponseCode.SYSTEM_ERROR, f"the broker could not decide on it: {type(error).__name__}"
             )

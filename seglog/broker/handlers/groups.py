@@ -14,7 +14,7 @@ from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.handlers.touching import named, of_group, of_topic
 from seglog.broker.state.state import BrokerState
-from seglog.broker.tables.attributes import alter_group_attributes
+from seglog.broker.tables.attributes import GROUP_ATTRIBUTES, alter_named_attributes
 from seglog.broker.tables.groups import group_name_problem
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.admin_bodies import GroupListBody
@@ -70,7 +70,8 @@ def _create(state: BrokerState, groups: Iterable[SubscriptionGroup]) -> Response
             return refuse(ResponseCode.INVALID_PARAMETER, problem)
         known = state.groups.get(group.name)
         try:
-            attributes = alter_group_attributes(None if known is None else known.attributes, group.attributes)
+            before = None if known is None else known.attributes
+            attributes = alter_named_attributes(before, group.attributes, GROUP_ATTRIBUTES)
         except InvalidArgumentError as error:
             return refuse(ResponseCode.SYSTEM_ERROR, str(error))
         altered.append(replace(group, attributes=attributes))

@@ -5,6 +5,7 @@ Source: ``ConsumerManageProcessor.java``, ``AdminBrokerProcessor.java``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from seglog.broker.access import Action, Resource
@@ -27,6 +28,7 @@ from seglog.remoting.headers import (
 )
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.store import MessageStore
+from seglog.storage.threads import check_may_wait
 
 
 def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHeader]) -> Response:
@@ -107,7 +109,11 @@ def reset_offset(state: BrokerState, call: Call[ResetOffsetHeader]) -> Response:
             )
         targets[header.queue_id] = min(header.offset, high)
     else:
-        queue_ids = range(topic.read_queue_nums) if header.queue_id < 0 else (header.queue_id,)
+        queue_ids: Iterable[int] = (header.queue_id,)
+        if header.queue_id < 0:
+            topic.check_listed()
+            check_may_wait()  # it reads messages of each queue
+            queue_ids = range(topic.read_queue_nums)
         targets = {
             queue_id: offset_of_time(state.store, header.topic, queue_id, header.timestamp_ms)
             for queue_id in queue_ids

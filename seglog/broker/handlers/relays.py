@@ -12,7 +12,6 @@ getConsumerStatus``, ``Broker2Client.java callClient, getConsumeStatus``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -23,6 +22,7 @@ from seglog.broker.handlers.touching import named, of_consumer_group, of_group, 
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.clients import Client
 from seglog.errors import AskTimeoutError, InvalidArgumentError, NotFoundError, SeglogError
+from seglog.logs import logger
 from seglog.remoting.bodies import ConsumerStatusBody
 from seglog.remoting.client_headers import ConsumeDirectlyHeader, ConsumerStatusHeader, RunningInfoHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -38,7 +38,7 @@ CALL_MS: Final = 10_000
 STATUS_MS: Final = 5_000
 """How long each may take that says how far it is."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def get_running_info(state: BrokerState, call: Call[RunningInfoHeader]) -> Response | Deferred[Response]:
@@ -90,7 +90,7 @@ def get_consumer_status(
     request = Request(
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, ConsumerStatusHeader(header.topic, header.group)
     )
-    asks = [(client.client_id, _ask(client, request, STATUS_MS)) for client in clients]
+    asks = [(client.client_id, ask_client(client, request, STATUS_MS)) for client in clients]
 
     def answer() -> Response:
         found = {name: status for name, ask in asks if (status := _status(name, ask)) is not None}
@@ -115,7 +115,7 @@ def _call(
             f"The Consumer <{client_id}> Version <{old_version_name(client.peer.version)}> too low to finish,"
             " please upgrade it to V3_1_8_SNAPSHOT",
         )
-    ask = _ask(client, request, CALL_MS)
+    ask = ask_client(client, request, CALL_MS)
 
     def answer() -> Response:
         try:
@@ -132,7 +132,8 @@ def _call(
     return state.relays.relay([ask], CALL_MS, answer)
 
 
-def _ask(client: Client, request: Request, timeout_ms: int) -> Deferred[Response]:
+def ask_client(client: Client, request: Request, timeout_ms: int) -> Deferred[Response]:
+    """Asks a client, and returns what its answer comes by; it fails if there is no way to the client."""
     if client.peer.channel is not None:
         return client.peer.channel.ask(request, timeout_ms)
     failed: Deferred[Response] = Deferred()

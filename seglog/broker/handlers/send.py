@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Final
+from typing import Final, TypeAlias
 
 from seglog.broker.access import Action, Resource
 from seglog.broker.delay.delay_levels import hold
-from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.handler import Answer, Call, Handler
 from seglog.broker.handlers.touching import named, of_topic
 from seglog.broker.sends.dead_letters import dead_letter_topic, without_delay
 from seglog.broker.sends.send import choose_queue, complete_properties, find_batch_topic, find_topic
@@ -55,7 +55,7 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     put = append(
         place,
         place_id,
-        _bytes_of(call.request.body),
+        bytes_of(call.request.body),
         raw,
         properties.tags_code,
         sys_flag=header.sys_flag | MULTI_TAGS if topic.filter_type == MULTI_TAG else header.sys_flag,
@@ -111,22 +111,25 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
             ",".join(put.message_ids),
             put.queue_id,
             put.queue_offset,
+            _unique_id_of_batch(header.properties),
             durability=_SYNC if put.durability is Durability.SYNC else _ASYNC,
         ),
         ext=state.send_ext,
     )
 
 
-def _completed(send: _Send) -> _Send:
+def completed(send: Send) -> Send:
     """Makes a function that answers refusals with the fields of every answer to a send, as RocketMQ does."""
 
     @wraps(send)
-    def answer(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
+    def answer(state: BrokerState, call: Call[SendMessageHeader]) -> Answer:
         try:
-            response = send(state, call)
+            made = send(state, call)
         except SeglogError as error:
-            response = refuse(ResponseCode(error.response_code), str(error))
-        return replace(response, ext=state.send_ext) if response.ext is None else response
+            made = state.refusals.of_error(error)
+        if isinstance(made, Response) and made.ext is None:
+            return replace(made, ext=state.send_ext)
+        return made
 
     return answer
 
@@ -137,15 +140,26 @@ def _raw_message(message: BatchMessage) -> RawMessage:
 
 
 def _batch_of(body: Body) -> MessageBatch:
-    return body if isinstance(body, MessageBatch) else decode_batch(_bytes_of(body))
+    return body if isinstance(body, MessageBatch) else decode_batch(bytes_of(body))
 
 
-def _bytes_of(body: Body) -> bytes | memoryview:
+def bytes_of(body: Body) -> bytes | memoryview:
+    """Returns the body of a message.
+
+    Raises:
+        ProtocolError: It is another value.
+    """
     if body is None:
         return b""
     if isinstance(body, bytes | memoryview):
         return body
     raise ProtocolError(f"a message came with {type(body).__name__}, not with bytes")
+
+
+def _unique_id_of_batch(properties: bytes) -> str | None:
+    """Returns the UNIQ_KEY that newer clients give a batch itself; its messages have their own."""
+    found = props.find_property(properties, b"UNIQ_KEY")
+    return None if found is None else found.decode(errors="replace")
 
 
 def _batch_durability(properties: bytes) -> Durability | None:
@@ -165,7 +179,8 @@ def _further_queues_of_batch(
             yield from lmq_names(message.properties)
 
 
-_Send = Callable[[BrokerState, Call[SendMessageHeader]], Response]
+Send: TypeAlias = Callable[[BrokerState, Call[SendMessageHeader]], Answer]
+"""What answers a send."""
 MULTI_TAG: Final = "MULTI_TAG"
 """Filter type of a topic whose messages may have several tags; no client makes such topics any more."""
 _SYNC: Final = Durability.SYNC.value
@@ -173,7 +188,7 @@ _ASYNC: Final = Durability.ASYNC.value
 _OF_ONE: Final = (of_topic(Action.PUB), named(Resource.TOPIC, _further_queues, Action.PUB))
 _OF_BATCH: Final = (of_topic(Action.PUB), named(Resource.TOPIC, _further_queues_of_batch, Action.PUB))
 HANDLERS: Final = (
-    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, _completed(send_message), _OF_ONE),
-    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, _completed(send_message), _OF_ONE),
-    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, _completed(send_batch), _OF_BATCH),
+    Handler(RequestCode.SEND_MESSAGE, SendMessageHeader, completed(send_message), _OF_ONE),
+    Handler(RequestCode.SEND_MESSAGE_V2, SendMessageHeader, completed(send_message), _OF_ONE),
+    Handler(RequestCode.SEND_BATCH_MESSAGE, SendMessageHeader, completed(send_batch), _OF_BATCH),
 )

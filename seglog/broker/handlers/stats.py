@@ -1,7 +1,8 @@
 """What topics hold, where groups are in them, and since when.
 
 Source: ``AdminBrokerProcessor.java getTopicStatsInfo, getConsumeStats, queryConsumeTimeSpan,
-getEarliestMsgStoretime, queryCorrectionOffset, queryTopicConsumeByWho, queryTopicsByConsumer``.
+getEarliestMsgStoretime, queryCorrectionOffset, queryTopicConsumeByWho, queryTopicsByConsumer,
+fetchAllConsumeStatsInBroker``. Difference: the last says what groups have pulled, of which RocketMQ says 0.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from seglog.broker.access import Action, Resource
+from seglog.broker.figures.samples import Span
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.handlers.touching import named, of_consumer_group, of_every, of_group, of_topic
 from seglog.broker.state.state import BrokerState
+from seglog.broker.tables import TopicConfig
+from seglog.errors import InvalidArgumentError
 from seglog.remoting.admin_bodies import (
+    BrokerConsumeStatsBody,
     ConsumeStatsBody,
     CorrectionOffsetsBody,
     GroupOffsets,
@@ -24,6 +29,7 @@ from seglog.remoting.admin_bodies import (
     TopicStatsBody,
 )
 from seglog.remoting.admin_headers import (
+    BrokerConsumeStatsHeader,
     ConsumeStatsHeader,
     CorrectionOffsetHeader,
     EarliestTimeHeader,
@@ -36,9 +42,33 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.store import MessageStore
+from seglog.storage.threads import check_may_wait
 
 _NOTHING_LEFT: Final = (1 << 63) - 1
 _UNKNOWN: Final = -1
+MOST_LISTED: Final = 65_536
+"""Queues of several topics or groups in one answer; more of them would not fit into a frame."""
+
+
+class _Left:
+    """How many queues one answer may still list."""
+
+    def __init__(self) -> None:
+        self._count = MOST_LISTED
+
+    def take(self, topic: TopicConfig) -> None:
+        """Has it list those of a topic.
+
+        Raises:
+            InvalidArgumentError: These are too many, or they are with those before.
+        """
+        topic.check_listed()
+        self._count -= topic.queue_nums
+        if self._count < 0:
+            raise InvalidArgumentError(
+                f"the answer would list more than {MOST_LISTED} queues",
+                help="ask for one group and one topic at a time",
+            )
 
 
 def get_topic_stats(state: BrokerState, call: Call[TopicHeader]) -> Response:
@@ -47,33 +77,57 @@ def get_topic_stats(state: BrokerState, call: Call[TopicHeader]) -> Response:
     topic = state.topics.get(name)
     if topic is None:
         return _no_topic(name)
+    topic.check_listed()
+    check_may_wait()  # it reads a message a queue, and there may be many
     found: dict[MessageQueue, TopicOffsets] = {}
-    for queue_id in range(max(topic.write_queue_nums, topic.read_queue_nums)):
+    for queue_id in range(topic.queue_nums):
         end = store.max_offset(name, queue_id)
         last_ms = stored_ms(store, name, queue_id, end - 1) if end else 0
         queue = MessageQueue(name, state.config.broker_name, queue_id)
         found[queue] = TopicOffsets(store.min_offset(name, queue_id), end, last_ms)
-    return Response(ResponseCode.SUCCESS, body=TopicStatsBody(found))
+    rate = state.figures.put_rate(name, Span.MINUTE).per_s
+    return Response(ResponseCode.SUCCESS, body=TopicStatsBody(found, rate))
 
 
 def get_consume_stats(state: BrokerState, call: Call[ConsumeStatsHeader]) -> Response:
     """Returns where a group is in the queues of its topics, with what it has pulled and not committed."""
-    header, store = call.header, state.store
+    check_may_wait()  # as above
+    header = call.header
     found: dict[MessageQueue, GroupOffsets] = {}
+    rate = 0.0
+    left = _Left()
     for name in sorted(_topics_of(state, header)):
         topic = state.topics.get(name)
-        for queue_id in range(topic.read_queue_nums if topic is not None else 0):
-            known = state.offsets.query(header.consumer_group, name, queue_id)
-            committed = 0 if known is None else known
-            pulled = state.offsets.pulled(header.consumer_group, name, queue_id)
-            last_ms = stored_ms(store, name, queue_id, committed - 1) if committed else 0
-            found[MessageQueue(name, state.config.broker_name, queue_id)] = GroupOffsets(
-                store.max_offset(name, queue_id),
-                committed,
-                max(committed, pulled or 0),
-                max(0, last_ms),
-            )
-    return Response(ResponseCode.SUCCESS, body=ConsumeStatsBody(found))
+        if topic is not None:
+            left.take(topic)
+            found |= _offsets_in(state, header.consumer_group, name, topic.read_queue_nums)
+            rate += state.figures.pulled_rate(header.consumer_group, name, Span.MINUTE).per_s
+    return Response(ResponseCode.SUCCESS, body=ConsumeStatsBody(found, rate))
+
+
+def get_broker_consume_stats(state: BrokerState, call: Call[BrokerConsumeStatsHeader]) -> Response:
+    """Returns where every group is in the topics that it has offsets in, and how much that is together."""
+    check_may_wait()  # as above
+    groups: list[dict[str, tuple[ConsumeStatsBody, ...]]] = []
+    lag = inflight = 0
+    left = _Left()
+    for group in sorted(one.name for one in state.groups.all()):
+        of_topics: list[ConsumeStatsBody] = []
+        for name in sorted(state.offsets.topics_of(group)):
+            topic = state.topics.get(name)
+            if topic is None or (call.header.is_order_only and not topic.is_order):
+                continue
+            if not state.takes_part(group, name):
+                continue
+            left.take(topic)
+            found = _offsets_in(state, group, name, topic.write_queue_nums)
+            rate = state.figures.pulled_rate(group, name, Span.MINUTE).per_s
+            of_topics.append(ConsumeStatsBody(found, rate))
+            lag += sum(one.broker_offset - one.consumer_offset for one in found.values())
+            inflight += sum(one.pull_offset - one.consumer_offset for one in found.values())
+        groups.append({group: tuple(of_topics)})
+    body = BrokerConsumeStatsBody(state.config.address, tuple(groups), lag, inflight)
+    return Response(ResponseCode.SUCCESS, body=body)
 
 
 def get_time_span(state: BrokerState, call: Call[TimeSpanHeader]) -> Response:
@@ -82,6 +136,8 @@ def get_time_span(state: BrokerState, call: Call[TimeSpanHeader]) -> Response:
     topic = state.topics.get(name)
     if topic is None:
         return _no_topic(name)
+    topic.check_listed()
+    check_may_wait()  # as above
     found: dict[MessageQueue, QueueTimeSpan] = {}
     for queue_id in range(topic.write_queue_nums):
         first_ms = stored_ms(store, name, queue_id, store.min_offset(name, queue_id))
@@ -157,6 +213,26 @@ def stored_ms(store: MessageStore, topic: str, queue_id: int, queue_offset: int)
     return found.messages[0].store_timestamp_ms
 
 
+def _offsets_in(
+    state: BrokerState, group: str, topic: str, queue_nums: int
+) -> dict[MessageQueue, GroupOffsets]:
+    """Returns where a group is in the queues of a topic."""
+    store = state.store
+    found: dict[MessageQueue, GroupOffsets] = {}
+    for queue_id in range(queue_nums):
+        known = state.offsets.query(group, topic, queue_id)
+        committed = 0 if known is None else known
+        pulled = state.offsets.pulled(group, topic, queue_id)
+        last_ms = stored_ms(store, topic, queue_id, committed - 1) if committed else 0
+        found[MessageQueue(topic, state.config.broker_name, queue_id)] = GroupOffsets(
+            store.max_offset(topic, queue_id),
+            committed,
+            max(committed, pulled or 0),
+            max(0, last_ms),
+        )
+    return found
+
+
 def _topics_of(state: BrokerState, header: ConsumeStatsHeader) -> set[str]:
     if header.topic_list:
         return set(_listed(header.topic_list))
@@ -201,6 +277,12 @@ HANDLERS: Final = (
         ConsumeStatsHeader,
         get_consume_stats,
         (of_consumer_group(Action.GET), named(Resource.TOPIC, _counted, Action.GET)),
+    ),
+    Handler(
+        RequestCode.GET_BROKER_CONSUME_STATS,
+        BrokerConsumeStatsHeader,
+        get_broker_consume_stats,
+        (of_every(Resource.GROUP, Action.GET), of_every(Resource.TOPIC, Action.GET)),
     ),
     Handler(
         RequestCode.QUERY_CONSUME_TIME_SPAN,

@@ -8,12 +8,18 @@ from typing import Final, Never, Protocol
 from seglog.broker.access import Touch
 from seglog.broker.handlers import (
     clients,
+    configs,
     groups,
     locks,
+    name_server,
     offsets,
     pull,
+    queries,
+    rates,
     relays,
+    replies,
     retention,
+    runtime,
     send,
     send_back,
     stats,
@@ -77,5 +83,11 @@ HANDLERS: Final = _by_code(
     stats.HANDLERS,
     retention.HANDLERS,
     relays.HANDLERS,
+    queries.HANDLERS,
+    name_server.HANDLERS,
+    configs.HANDLERS,
+    replies.HANDLERS,
+    runtime.HANDLERS,
+    rates.HANDLERS,
 )
 """By request code."""

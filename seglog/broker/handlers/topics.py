@@ -1,26 +1,32 @@
-"""GET_ROUTEINFO_BY_TOPIC and UPDATE_AND_CREATE_TOPIC.
+"""GET_ROUTEINFO_BY_TOPIC, UPDATE_AND_CREATE_TOPIC, the same for a list, and DELETE_TOPIC_IN_BROKER.
 
 Routes are a name server's business in a cluster. The codes of name server and broker do not overlap, so
 one broker answers both.
 
-Source: ``RouteInfoManager.java pickupTopicRouteData``, ``AdminBrokerProcessor.java updateAndCreateTopic``.
+Source: ``RouteInfoManager.java pickupTopicRouteData``, ``AdminBrokerProcessor.java updateAndCreateTopic,
+updateAndCreateTopicList``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from seglog.broker.access import Action
+from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.handlers.touching import of_topic
+from seglog.broker.handlers.touching import named, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
-from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.broker.tables.attributes import TOPIC_ATTRIBUTES, alter_named_attributes
+from seglog.errors import CorruptError, InvalidArgumentError, ProtocolError, SeglogError
+from seglog.remoting.admin_bodies import ConfigBody
 from seglog.remoting.admin_headers import TopicHeader
 from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody
 from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
-from seglog.remoting.command import Response, refuse
+from seglog.remoting.command import Header, Request, Response, expect_body, refuse
 from seglog.remoting.headers import CreateTopicHeader, GetRouteInfoHeader
+from seglog.remoting.topics import PERM_READ_WRITE
 from seglog.storage.format.names import RETRY_PREFIX
 
 
@@ -32,9 +38,16 @@ def get_route(state: BrokerState, call: Call[GetRouteInfoHeader]) -> Response:
             ResponseCode.TOPIC_NOT_EXIST,
             f"No topic route info in name server for the topic: {call.header.topic}",
         )
+    topic.check_listed()  # clients make an object of each queue
     config = state.config
+    is_open = config.broker_permission & PERM_READ_WRITE == PERM_READ_WRITE
+    perm = topic.perm if is_open else config.broker_permission
     queues = QueueData(
-        config.broker_name, topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag
+        config.broker_name,
+        topic.read_queue_nums,
+        topic.write_queue_nums,
+        state.write_permission.shown(topic.perm & perm),
+        topic.sys_flag,
     )
     broker = BrokerData(config.cluster_name, config.broker_name, {MASTER_ID: config.address})
     return Response(ResponseCode.SUCCESS, body=TopicRouteBody((queues,), (broker,)))
@@ -43,11 +56,7 @@ def get_route(state: BrokerState, call: Call[GetRouteInfoHeader]) -> Response:
 def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
     """Creates a topic or replaces its settings."""
     header = call.header
-    problem = topic_name_problem(header.topic)
-    if problem is None and is_system_topic(header.topic, state.config):
-        problem = f"The topic[{header.topic}] is conflict with system topic."
-    if problem is None and (header.read_queue_nums < 0 or header.write_queue_nums < 0):
-        problem = f"The topic[{header.topic}] cannot have fewer than 0 queues."
+    problem = _problem(state, header.topic, header.read_queue_nums, header.write_queue_nums)
     if problem is not None:
         return refuse(ResponseCode.INVALID_PARAMETER, problem)
     known = state.topics.get(header.topic)
@@ -69,6 +78,54 @@ def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
         )
     )
     return Response(ResponseCode.SUCCESS)
+
+
+def create_topics(state: BrokerState, call: Call[Header]) -> Response:
+    """Creates topics or replaces their settings: all, or none if one cannot be."""
+    made: list[TopicConfig] = []
+    for topic in _listed(call.request):
+        problem = _problem(state, topic.name, topic.read_queue_nums, topic.write_queue_nums)
+        if problem is not None:
+            return refuse(ResponseCode.INVALID_PARAMETER, problem)
+        known = state.topics.get(topic.name)
+        before = None if known is None else known.attributes
+        try:
+            attributes = alter_named_attributes(before, topic.attributes, TOPIC_ATTRIBUTES)
+        except InvalidArgumentError as error:
+            return refuse(ResponseCode.SYSTEM_ERROR, str(error))
+        made.append(replace(topic, attributes=attributes))
+    state.topics.put_all(made)
+    return Response(ResponseCode.SUCCESS)
+
+
+def _problem(state: BrokerState, name: str, read_queue_nums: int, write_queue_nums: int) -> str | None:
+    """Returns why there can be no such topic, in RocketMQ's words where it has some; None if there can."""
+    problem = topic_name_problem(name)
+    if problem is None and is_system_topic(name, state.config):
+        problem = f"The topic[{name}] is conflict with system topic."
+    if problem is None and (read_queue_nums < 0 or write_queue_nums < 0):
+        problem = f"The topic[{name}] cannot have fewer than 0 queues."
+    return problem
+
+
+def _listed(request: Request) -> list[TopicConfig]:
+    """Returns the topics of a body.
+
+    Raises:
+        ProtocolError: It is none.
+    """
+    entries = expect_body(request, ConfigBody).value
+    entries = entries.get("topicConfigList") if isinstance(entries, Mapping) else None
+    if not isinstance(entries, list):
+        raise ProtocolError("a body has no topicConfigList")
+    try:
+        return [TopicConfig.parse("", entry) for entry in entries]
+    except CorruptError as error:
+        raise ProtocolError(f"topicConfigList of a body: {error}") from error
+
+
+def _names_of_listed(_header: Header, request: Request, _state: BrokerState) -> list[str]:
+    return [topic.name for topic in _listed(request)]
 
 
 def delete_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
@@ -107,5 +164,11 @@ HANDLERS: Final = (
         (of_topic(Action.PUB, Action.SUB, Action.GET),),
     ),
     Handler(RequestCode.UPDATE_AND_CREATE_TOPIC, CreateTopicHeader, create_topic, (of_topic(Action.CREATE),)),
+    Handler(
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+        Header,
+        create_topics,
+        (named(Resource.TOPIC, _names_of_listed, Action.CREATE),),
+    ),
     Handler(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader, delete_topic, (of_topic(Action.DELETE),)),
 )

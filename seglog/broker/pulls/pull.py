@@ -131,12 +131,23 @@ def _look(state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite:
         if start is not None:
             return _Look(_reset(state, header, start, permitted))
     found = _read(state, header, permitted.wanted)
+    count = _count(found, header, permitted.wanted)
+    state.figures.note_pull(header.consumer_group, header.topic, count)
     answer = _answer(header, permitted, found)
     if broadcast is not None:
         is_moved = answer.code is ResponseCode.PULL_OFFSET_MOVED
         note_broadcast(state, header, broadcast, found.next_offset if is_moved else header.queue_offset)
     state.offsets.note_pull(*queue, found.next_offset)
     return _Look(answer, permitted, found.status)
+
+
+def _count(found: GetResult, header: PullMessageHeader, wanted: MessageFilter | None) -> int:
+    """Returns how many messages a read has found; where nothing is ruled out, without a look at them."""
+    if found.status is not GetStatus.FOUND:
+        return 0
+    if wanted is not None:
+        return len(found)
+    return found.next_offset - header.queue_offset - sum(map(len, found.stepped_over))
 
 
 def _reset(state: BrokerState, header: PullMessageHeader, offset: int, permitted: Permitted) -> Response:

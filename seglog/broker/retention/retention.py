@@ -16,7 +16,6 @@ Source: ``DefaultMessageStore.java CleanCommitLogService``.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from seglog.broker.retention.retention_impact import Doomed, Standing, plan, vic
 from seglog.broker.retention.retention_side_files import park_victims, parked_file
 from seglog.broker.settings.config import BrokerConfig, GuardPolicy
 from seglog.clock import Clock
+from seglog.logs import logger
 from seglog.schedule import Duty
 from seglog.storage.retention import LogSegment
 from seglog.storage.store import MessageStore
@@ -43,7 +43,7 @@ HELD_MS: Final = 60_000
 REQUESTED_PASSES: Final = 20
 """So many passes follow a request (DELETE_EXPIRED_COMMITLOG)."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class LogRetention(Duty):
@@ -84,6 +84,12 @@ class LogRetention(Duty):
         self._seen_end = -1
         self._in_pass = 0
         self._requested = 0
+
+    def use(self, config: BrokerConfig) -> None:
+        """Goes by other ages, hours and marks of the disk from now on, and looks at once."""
+        self._config = config
+        self._next_ms = self._clock.monotonic_ms()
+        self.wake()
 
     def request(self) -> None:
         """Has expired files deleted at any hour."""

@@ -9,19 +9,19 @@ Source: ``SendMessageProcessor.java handleRetryAndDLQ``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from seglog.broker.sends.group_topics import dlq_topic, find_group
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import TopicConfig
+from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import properties as props
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response | None:

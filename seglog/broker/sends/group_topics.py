@@ -12,6 +12,7 @@ from typing import Final
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.topics import MAX_QUEUES
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 
 UNIT_SUB: Final = 2
@@ -47,7 +48,7 @@ def retry_topic(
     Raises:
         FullError: There is no space for it.
     """
-    count = group.retry_queue_nums
+    count = min(group.retry_queue_nums, MAX_QUEUES)  # a file may say more
     topic = state.topics.ensure(
         TopicConfig(
             f"{RETRY_PREFIX}{group.name}",

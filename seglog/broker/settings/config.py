@@ -9,7 +9,7 @@ from typing import Final
 
 from seglog.arguments import as_choice, as_enum, as_flag, as_int, as_text, refusal
 from seglog.broker.settings.releases import NEWEST_RELEASE, RELEASES, ReleaseRules
-from seglog.remoting.topics import PERM_READ_WRITE
+from seglog.remoting.topics import MAX_QUEUES, PERM_READ_WRITE
 
 _LAST_HOUR: Final = 23
 
@@ -39,7 +39,7 @@ class BrokerConfig:
             back from consumers and sends to topics of order.
         auto_create_topics: Whether a send to an unknown topic creates it after the model of TBW102.
         auto_create_groups: Whether a group that does not exist is created by its first use.
-        default_topic_queue_nums: Queues of TBW102, the most that a send can create.
+        default_topic_queue_nums: Queues of TBW102, the most that a send can create; at most 16,384.
         max_message_size_bytes: Longest body, and longest batch with its properties.
         persist_interval_ms: How often changed offsets are saved.
         queue_lock_live_ms: How long a queue lock lives without renewal.
@@ -131,6 +131,7 @@ class BrokerConfig:
             raise refusal("retention_delete_hours", hours, "several hours")
         for hour in self.retention_delete_hours:
             as_int("retention_delete_hours", hour, 0, _LAST_HOUR)
+        as_int("default_topic_queue_nums", self.default_topic_queue_nums, 0, MAX_QUEUES)
         as_enum("retention_policy", GuardPolicy, self.retention_policy)
         as_choice("compatible_with", RELEASES, self.compatible_with)
 

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from seglog.broker.delay.delivery import Delivery
+from seglog.broker.figures.figures import Figures
 from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
 from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.settings.live_config import LiveConfig
+from seglog.broker.state.refusals import Refusals
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.broker.tables.clients import ClientTable
 from seglog.broker.tables.lock_snapshot import LockPicture
+from seglog.broker.tables.name_server import KeyValues, WritePermission
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.broker.tables.relays import Relays
@@ -44,6 +48,7 @@ class BrokerState:
     """The parts of one broker, which ``assembly.py`` makes.
 
     Attributes:
+        settings: What it is called, and how it is set.
         lock_record: Whose locks hold over a restart.
         ids: Ids for messages that come without one.
         stamp: Encoded properties that every message gets.
@@ -58,10 +63,15 @@ class BrokerState:
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
         relays: What waits for answers of clients.
+        key_values: What the name server keeps for clients.
+        write_permission: What routes say of it.
+        figures: What was counted.
+        refusals: Makes answers of errors.
         now_ms: The broker's clock.
+        opened_ms: When it was opened, by that clock.
     """
 
-    config: BrokerConfig
+    settings: LiveConfig
     store: MessageStore
     topics: TopicTable
     groups: GroupTable
@@ -81,7 +91,17 @@ class BrokerState:
     disk: DiskGate
     retention: LogRetention
     relays: Relays
+    key_values: KeyValues
+    write_permission: WritePermission
+    figures: Figures
+    refusals: Refusals
     now_ms: Callable[[], int]
+    opened_ms: int
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The settings as they are now."""
+        return self.settings.now
 
     def takes_part(self, group: str, topic: str) -> bool:
         """Returns whether a question about a group's topics includes one; if it is offline, it has no say."""

@@ -75,12 +75,15 @@ def alter_attributes(
     return _alter(attributes, _parse(changes or ""), known)
 
 
-def alter_group_attributes(attributes: Attributes | None, changes: Attributes) -> Attributes:
-    """Returns attributes of a group after the changes that a request for it carries.
+def alter_named_attributes(
+    attributes: Attributes | None, changes: Attributes, known: Mapping[str, Attribute]
+) -> Attributes:
+    """Returns attributes of a group or topic after the changes that the body of a request carries.
 
     Args:
-        attributes: As they are; None for a group that is being made.
+        attributes: As they are; None for something that is being made.
         changes: Named ``+name`` with the new value, or ``-name``; what is not named stays.
+        known: Which can be set.
 
     Raises:
         InvalidArgumentError: As :func:`alter_attributes`.
@@ -93,7 +96,7 @@ def alter_group_attributes(attributes: Attributes | None, changes: Attributes) -
         if name in found:
             raise InvalidArgumentError(f"key duplication: {name}")
         found[name] = str(value) if sign == "+" else None
-    return _alter(attributes, found, GROUP_ATTRIBUTES)
+    return _alter(attributes, found, known)
 
 
 def _alter(

@@ -16,7 +16,6 @@ well; RocketMQ leaves that to their next look, up to 20 s later.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from typing import Final
 
 from seglog.broker.tables.notices import Notices
 from seglog.clock import Clock
+from seglog.logs import logger
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
@@ -34,7 +34,10 @@ from seglog.remoting.subscription import SubscriptionData
 EXPIRY_MS: Final = 120_000
 """``channelExpiredTimeout``."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
+_WARN_AGAIN_MS: Final = 600_000
+_MOST_WARNED: Final = 1_000
+"""Groups of ten minutes whose clients disagree and are logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ class ClientTable:
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Hashable, Client]] = {}
         self._fingerprints: dict[str, int] = {}
+        self._warned_ms: dict[str, float] = {}
         self._groups_of: dict[Hashable, set[tuple[bool, str]]] = {}  # of a client: consumer or not, and name
         self.notices = Notices(clock, self._notify)
 
@@ -138,6 +142,26 @@ class ClientTable:
     def producers(self, group: str) -> tuple[Client, ...]:
         """Returns the clients of a producer group."""
         return tuple(self._producers.get(group, {}).copy().values())
+
+    def all_producers(self) -> dict[str, tuple[Client, ...]]:
+        """Returns the clients of every producer group that is online, by name."""
+        with self._lock:
+            return {name: tuple(self._producers[name].values()) for name in sorted(self._producers)}
+
+    def producer(self, client_id: str) -> Client | None:
+        """Returns the client of an id in any producer group, the one that was heard of last."""
+        with self._lock:
+            named = [
+                client
+                for clients in self._producers.values()
+                for client in clients.values()
+                if client.client_id == client_id
+            ]
+        return max(named, key=lambda client: client.heard_ms, default=None)
+
+    def silent_ms(self, client: Client) -> float:
+        """Returns since when a client has not been heard of."""
+        return self._clock.monotonic_ms() - client.heard_ms
 
     def member(self, group: str, peer: Peer) -> Client | None:
         """Returns the client that sent a request as it is in a consumer group, None if it is not in it."""
@@ -196,8 +220,8 @@ class ClientTable:
             )
             self._consumers[data.group] = after
             self._groups_of.setdefault(key, set()).add((True, data.group))
-        if known is None or known.choices != choices:
-            _warn_of_disagreement(before, after)
+        if (known is None or known.choices != choices) and not before.disagreements():
+            self._warn_of_disagreements(after)
         has_changed = known is None or after.subscriptions.keys() != before.subscriptions.keys()
         if has_changed:
             self._tell(after)
@@ -279,6 +303,29 @@ class ClientTable:
         if not group.is_broadcast and self._is_told(group.name):
             self.notices.tell(group.name)
 
+    def _warn_of_disagreements(self, group: ConsumerGroup) -> None:
+        """Logs what clients of a group subscribe to differently; seldom, for clients come and go."""
+        found = group.disagreements()
+        if not found:
+            return
+        now_ms = self._clock.monotonic_ms()
+        with self._lock:
+            for name in [name for name, at_ms in self._warned_ms.items() if now_ms - at_ms >= _WARN_AGAIN_MS]:
+                del self._warned_ms[name]
+            if group.name in self._warned_ms or len(self._warned_ms) >= _MOST_WARNED:
+                return
+            self._warned_ms[group.name] = now_ms
+        for one in found:
+            _log.warning(
+                "the clients of group %s subscribe to different things of topic %s, and lose messages: %s",
+                group.name,
+                one.topic,
+                "; ".join(
+                    f"{'nothing' if choice is None else ' '.join(choice)}: {', '.join(ids)}"
+                    for choice, ids in one.clients.items()
+                ),
+            )
+
     def _notify(self, name: str) -> None:
         """Notifies every client that a group has now."""
         group = self._consumers.get(name)
@@ -308,18 +355,3 @@ def _merged(
         is_newer = old is None or subscription.version > old.version
         merged[subscription.topic] = subscription if is_newer or old is None else old
     return merged
-
-
-def _warn_of_disagreement(before: ConsumerGroup, after: ConsumerGroup) -> None:
-    if before.disagreements():
-        return
-    for one in after.disagreements():
-        _log.warning(
-            "the clients of group %s subscribe to different things of topic %s, and lose messages: %s",
-            after.name,
-            one.topic,
-            "; ".join(
-                f"{'nothing' if choice is None else ' '.join(choice)}: {', '.join(ids)}"
-                for choice, ids in one.clients.items()
-            ),
-        )

@@ -27,7 +27,7 @@ from seglog.remoting.subscription_group import (
     GroupFieldKind,
     SubscriptionGroup,
 )
-from seglog.remoting.topics import PERM_READ
+from seglog.remoting.topics import MAX_QUEUES, PERM_READ
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
 from seglog.storage.small_files import ConfigFile
@@ -76,6 +76,10 @@ class GroupTable(NamedTable[SubscriptionGroup]):
             self._version, groups, self._forbidden, self._unknown = stored
             self._values |= groups
 
+    def use(self, config: BrokerConfig) -> None:
+        """Goes by other settings from now on."""
+        self._config = config
+
     def get(self, name: str) -> SubscriptionGroup | None:
         """Returns a group's settings, None if there is no such group."""
         return self._values.get(name)
@@ -117,13 +121,21 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         """Creates groups or replaces their settings, and saves the table once.
 
         Raises:
-            InvalidArgumentError: A number does not fit; a Java broker would drop the whole file.
+            InvalidArgumentError: A number does not fit, and a Java broker would drop the whole file; or a
+                retry topic is to have more than :data:`MAX_QUEUES` queues.
             FullError: There is no space; nothing has changed.
         """
         groups = tuple(groups)
         for group in groups:
             for attribute in _NUMBERS:
                 check_int32(getattr(group, attribute), group.name)
+            known = self._values.get(group.name)
+            if group.retry_queue_nums > max(MAX_QUEUES, 0 if known is None else known.retry_queue_nums):
+                raise InvalidArgumentError(
+                    f"the retry topic of {group.name} would have {group.retry_queue_nums} queues, and at most"
+                    f" {MAX_QUEUES} are served",
+                    help="one is enough for all but the largest groups",
+                )
         with self._changing():
             changed = {**self._values, **{group.name: group for group in groups}}
             if changed != self._values:

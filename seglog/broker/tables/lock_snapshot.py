@@ -2,13 +2,14 @@
 
 Truth: for the owners at the end of connections, which have their queues again when the broker opens after a
 stop or a kill. Before a client gets the answer to a lock that changes such an owner, the record says so, on
-the disk if the store is SYNC. Renewals, and locks of clients in the broker's process, are written with the
-offset table; these are marked, and no next life has them. Ages are of the moment of the record.
+the disk if the store is SYNC. Where the disk is full, locks hold for this life only, as all do in RocketMQ,
+and that is logged: consumers that stood still would free nothing. Renewals, and locks of clients in the
+broker's process, are written with the offset table; these are marked, and no next life has them. Ages are of
+the moment of the record.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,14 +17,16 @@ from typing import Final
 
 from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text
 from seglog.broker.tables.queue_locks import QueueLock, QueueLocks
-from seglog.errors import CorruptError
+from seglog.complaints import Complaints
+from seglog.errors import CorruptError, FullError
+from seglog.logs import logger
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import Files, explained
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.names import OURS
 from seglog.storage.threads import check_may_wait
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 LOCKS_FILE: Final = f"{OURS}/locks.json"
 
 
@@ -43,17 +46,19 @@ class LockPicture:
         self._locks = locks
         self._is_synced = is_synced
         self._drawing = threading.Lock()
+        self._complaints = Complaints(_log)
         self._drawn_changes = 0
         self._recorded_changes = 0
 
     def record(self, now_ms: int) -> None:
         """Returns once the lasting owners of now are recorded; several that change at once are one write.
 
+        Without space it returns as well: the record before stays, and the next change tries again.
+
         Args:
             now_ms: Of the wall clock.
 
         Raises:
-            FullError: There is no space; the record before stays.
             WouldWaitError: The calling thread may not wait for the disk.
         """
         due = self._locks.lasting_changes
@@ -62,7 +67,12 @@ class LockPicture:
         check_may_wait()
         with self._drawing:
             if self._recorded_changes < due:
-                self._draw(now_ms, sync=self._is_synced)
+                try:
+                    self._draw(now_ms, sync=self._is_synced)
+                except FullError as error:
+                    self._complaints.tell(
+                        "full", f"a restart of the broker frees queues that are locked: {error}"
+                    )
 
     @property
     def is_stale(self) -> bool:

@@ -9,7 +9,7 @@ Source: ``TopicConfigManager.java``, ``TopicConfig.java``, ``TopicValidator.java
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,7 +21,8 @@ from seglog.broker.tables.data_version import DataVersion
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
-from seglog.remoting.topics import PERM_INHERIT, PERM_READ_WRITE, perm_text
+from seglog.logs import logger
+from seglog.remoting.topics import MAX_QUEUES, PERM_INHERIT, PERM_READ_WRITE, perm_text
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import (
     DLQ_PREFIX,
@@ -42,9 +43,11 @@ from seglog.storage.format.system_names import (
 )
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.threads import may_wait
+from seglog.text import printable
 
 MAX_TOPIC_CHARACTERS: Final = 127
 TOPIC_TABLE: Final = "topicConfigTable"
+_log = logger(__name__)
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
@@ -67,6 +70,20 @@ class TopicConfig:
     sys_flag: int = 0
     attributes: Mapping[str | int, ConfigValue] = field(default_factory=dict)
     unknown: Mapping[str | int, ConfigValue] = field(default_factory=dict)
+
+    @property
+    def queue_nums(self) -> int:
+        """How many queues it has: one may be there to be read only, or to be written only."""
+        return max(self.read_queue_nums, self.write_queue_nums)
+
+    def check_listed(self) -> None:
+        """Refuses to list the queues of a topic that has too many, as a file may say.
+
+        Raises:
+            InvalidArgumentError: It has more than :data:`MAX_QUEUES`.
+        """
+        if self.queue_nums > MAX_QUEUES:
+            raise _too_many(self.name, self.queue_nums)
 
     def java_text(self) -> str:
         """Returns it in RocketMQ's words, as remarks name it."""
@@ -144,6 +161,11 @@ class TopicTable(NamedTable[TopicConfig]):
         if stored is not None:
             self._version, topics, self._unknown = stored
             self._values |= topics
+            _tell_of_too_many(topics.values())
+
+    def use(self, config: BrokerConfig) -> None:
+        """Goes by other settings from now on; names of the broker and of its cluster stay."""
+        self._config = config
 
     def get(self, name: str) -> TopicConfig | None:
         """Returns a topic's settings, None if there is no such topic."""
@@ -164,25 +186,43 @@ class TopicTable(NamedTable[TopicConfig]):
             for name, queue_id in queues:
                 if name not in self._values:
                     counts[name] = max(counts.get(name, 0), queue_id + 1)
-            self._values |= {name: TopicConfig(name, count, count) for name, count in counts.items()}
+            taken = {name: TopicConfig(name, count, count) for name, count in counts.items()}
+            self._values |= taken
             self._is_dirty = self._is_dirty or bool(counts)
+        _tell_of_too_many(taken.values())
 
     def put(self, topic: TopicConfig) -> None:
         """Creates a topic or replaces its settings, and saves the table.
 
         Raises:
-            InvalidArgumentError: A number does not fit; a Java broker would drop the whole file.
+            InvalidArgumentError: A number does not fit, and a Java broker would drop the whole file; or it is
+                to have more than :data:`MAX_QUEUES` queues, and more than it has.
             FullError: There is no space; nothing has changed.
         """
-        for number in (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag):
-            check_int32(number, topic.name)
-        if self._values.get(topic.name) == topic:
+        self.put_all((topic,))
+
+    def put_all(self, topics: Sequence[TopicConfig]) -> None:
+        """Creates topics or replaces their settings, and saves the table once.
+
+        Raises:
+            InvalidArgumentError: As :meth:`put`, of any; nothing has changed.
+            FullError: There is no space; nothing has changed.
+        """
+        for topic in topics:
+            for number in (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.sys_flag):
+                check_int32(number, topic.name)
+            known = self._values.get(topic.name)
+            if topic.queue_nums > max(MAX_QUEUES, 0 if known is None else known.queue_nums):
+                raise _too_many(topic.name, topic.queue_nums)
+        if all(self._values.get(topic.name) == topic for topic in topics):
             return
         with self._changing():
-            if self._values.get(topic.name) != topic:
+            changed = {topic.name: topic for topic in topics if self._values.get(topic.name) != topic}
+            if changed:
                 # The store reads the file to learn of attributes.
-                self._save({**self._values, topic.name: topic}, together=not topic.attributes)
-                if topic.attributes:
+                has_attributes = any(topic.attributes for topic in changed.values())
+                self._save({**self._values, **changed}, together=not has_attributes)
+                if has_attributes:
                     self._tell_store()
 
     def ensure(self, topic: TopicConfig, *, lazily: bool = False) -> TopicConfig:
@@ -227,7 +267,7 @@ class TopicTable(NamedTable[TopicConfig]):
         Args:
             name: A valid topic name.
             default_topic: The client's model; its queues bound ``queue_nums`` and it must be inheritable.
-            queue_nums: How many queues the client wants.
+            queue_nums: How many queues the client wants; it never gets more than :data:`MAX_QUEUES`.
 
         Returns:
             None if the model does not allow it; a retry topic is always created, with one queue.
@@ -244,7 +284,7 @@ class TopicTable(NamedTable[TopicConfig]):
             if default_topic == AUTO_CREATE_TOPIC and not self._config.auto_create_topics:
                 may_inherit = 0
             if model is not None and may_inherit:
-                count = max(0, min(queue_nums, model.write_queue_nums))
+                count = max(0, min(queue_nums, model.write_queue_nums, MAX_QUEUES))
                 perm = model.perm & ~PERM_INHERIT
                 topic = TopicConfig(name, count, count, perm, filter_type=model.filter_type)
             elif name.startswith(RETRY_PREFIX):
@@ -309,6 +349,25 @@ def topic_name_problem(name: str) -> str | None:
     elif len(name) > MAX_TOPIC_CHARACTERS:
         return f"The specified topic: {name}, is longer than topic max length: {MAX_TOPIC_CHARACTERS}"
     return None
+
+
+def _too_many(name: str, count: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"the topic {name} has {count} queues, and at most {MAX_QUEUES} are served",
+        help="`mqadmin updateTopic`, or `seglog topic alter STORE TOPIC --queues N`, gives it fewer",
+    )
+
+
+def _tell_of_too_many(topics: Iterable[TopicConfig]) -> None:
+    large = [topic for topic in topics if topic.queue_nums > MAX_QUEUES]
+    if large:
+        _log.warning(
+            "%d topics have more than %d queues, and no route until they have fewer; %s has %d",
+            len(large),
+            MAX_QUEUES,
+            printable(large[0].name),
+            large[0].queue_nums,
+        )
 
 
 _Table = tuple[DataVersion, dict[str, TopicConfig], Mapping[str | int, ConfigValue]]

@@ -83,7 +83,7 @@ def show(
     wanted = parse_conditions(conditions)
     columns = ("group", "offset", "stored", "consumed from", "tries", "tag", "keys", "sent again", "body")
     listing = render.Listing(columns, numbers=("offset", "tries"), none=_NONE, as_json=as_json)
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         for letter in islice(iter_letters(store, groups, wanted, left_only=left), count):
             listing.add(_fields(letter), *_cells(letter))
     listing.end()
@@ -140,7 +140,7 @@ def resend_(
 def _preview(path: Path, groups: tuple[str, ...], wanted: Condition, to: str, *, as_json: bool) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     done: Counter[tuple[str, str]] = Counter()
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         for letter in iter_letters(store, groups, wanted):
             key = letter.group, RETRY_PREFIX + letter.group if to == TO_RETRY else letter.origin
             counts[key] += letter.receipt is None

@@ -18,6 +18,7 @@ from seglog.doctor.groups import hold_tables, read_groups
 from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
+from seglog.remoting.topics import MAX_QUEUES
 
 
 def settings(function: options.CommandFunction) -> options.CommandFunction:
@@ -36,7 +37,7 @@ def settings(function: options.CommandFunction) -> options.CommandFunction:
         click.option(
             "--retry-queues",
             "retry_queue_nums",
-            type=click.IntRange(0),
+            type=click.IntRange(0, MAX_QUEUES),
             help="Queues of its retry topic; 0 sends nothing back.",
         ),
         click.option(

@@ -116,6 +116,13 @@ def reset_(
     files = options.writing(path) if apply else options.reading(path)
     moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=apply)
     show_moves(moves, "reset", is_done=apply, as_json=as_json)
+    if all(
+        move.before is None for move in moves
+    ):  # a name that is mistyped looks so, and so does a new group
+        name, where = render.printable(group), render.printable(topic)
+        click.echo(
+            f"warning: group {name} has no offset in {where} yet; `seglog offsets lag` lists groups", err=True
+        )
     if apply and not as_json:
         render.say(f"what was before: {shlex.join(['seglog', 'offsets', 'log', str(path), group])}")
 
@@ -123,7 +130,7 @@ def reset_(
 def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | None]]:
     check_store(path)
     offsets = OffsetTable(options.reading(path), path).all()
-    with MessageStore.open(path, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, read_only=True, follow=options.followed(path)) as store:
         queues = {(queue.topic, queue.queue_id): queue for queue in store.queues()}
     return [(one, queues.get((one.topic, one.queue_id))) for one in offsets if group in (None, one.group)]
 

@@ -112,7 +112,7 @@ def _body(argument: str | None) -> bytes:
 
 def _put_one(path: Path, target: Target, body: bytes, *, as_json: bool) -> None:
     model = target.model
-    with MessageStore.open(path, follow=options.followed()) as store:
+    with MessageStore.open(path, follow=options.followed(path)) as store:
         result = store.put(
             target.topic,
             body,
@@ -212,7 +212,7 @@ def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -
     ready = iter_lines(stdin)
     first = next(ready, [])  # before the store is opened, so that input that cannot be taken changes nothing
     with (
-        MessageStore.open(path, follow=options.followed()) as store,
+        MessageStore.open(path, follow=options.followed(path)) as store,
         render.progress("storing lines", unit="messages") as tell,
     ):
         max_bytes = min(_MAX_BATCH_BYTES, store.geometry.segment_size_bytes // _BATCH_PARTS)

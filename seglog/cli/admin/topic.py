@@ -17,7 +17,7 @@ from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
-from seglog.remoting.topics import PERM_READ, PERM_WRITE, perm_text
+from seglog.remoting.topics import MAX_QUEUES, PERM_READ, PERM_WRITE, perm_text
 from seglog.storage.store import MessageStore
 
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
@@ -29,7 +29,7 @@ def settings(function: options.CommandFunction) -> options.CommandFunction:
         click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes."),
         click.option("--order/--no-order", "is_order", default=None, help="Whether its order matters."),
         click.option("--perm", type=click.Choice(list(_PERMS)), help="What may be done."),
-        click.option("--queues", type=click.IntRange(0, 65_536), help="Queues to read and to write."),
+        click.option("--queues", type=click.IntRange(0, MAX_QUEUES), help="Queues to read and to write."),
     ):
         function = option(function)
     return function
@@ -136,7 +136,7 @@ def delete(*, path: Path, name: str, as_json: bool) -> None:
 
 def _messages(path: Path) -> Counter[str]:
     counts: Counter[str] = Counter()
-    with MessageStore.open(path, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, read_only=True, follow=options.followed(path)) as store:
         for queue in store.queues():
             counts[queue.topic] += queue.max_offset - queue.min_offset
     return counts

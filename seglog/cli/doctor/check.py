@@ -87,7 +87,7 @@ def command(
                 should_stop=lambda: deadline_s is not None and time.monotonic() >= deadline_s,
                 progress=tell,
                 given=given,
-                follow=options.followed(),
+                follow=options.followed(path),
             )
     except KeyboardInterrupt:
         render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)

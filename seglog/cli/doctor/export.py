@@ -103,7 +103,7 @@ def command(
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
     lost = _Lost(as_json=as_json)
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         rows = iter_rows(store, wanted, offsets, lost.add)
         if is_stdout:
             count = write_jsonl(sys.stdout.buffer, rows)

@@ -38,7 +38,7 @@ def command(*, path: Path, source: Path, as_json: bool) -> None:
         check_row(row)
         if row.sysFlag & INNER_BATCH:
             of_batches.add(row.topic)
-    with MessageStore.open(path, follow=options.followed()) as store:
+    with MessageStore.open(path, follow=options.followed(path)) as store:
         _demand_batch_queues(of_batches, store)
         done = Import(store)
         try:

@@ -65,7 +65,7 @@ def command(
 def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> list[Finding]:
     """Prints what a repair would do; returns what a check finds wrong with the store as it is."""
     plan = _dry_run(path, given)
-    wrong = wrong_now(path, options.followed())
+    wrong = wrong_now(path, options.followed(path))
     add_left(plan, wrong)
     _tell_plan(plan, is_sound=not wrong, as_json=as_json)
     return wrong
@@ -92,7 +92,7 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> lis
     if shown and not is_done:
         render.say("nothing was changed")
         raise click.exceptions.Exit(1)
-    wrong = plan.left = wrong_now(path, options.followed())
+    wrong = plan.left = wrong_now(path, options.followed(path))
     if as_json:
         _emit(plan, pack)
     else:

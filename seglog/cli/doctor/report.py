@@ -34,7 +34,7 @@ def command(*, path: Path, html_file: Path, force: bool, as_json: bool) -> None:
     files = options.reading(path)
     with new_file_outside(files, html_file, replace=force, advice=options.EXISTS_ADVICE) as file:
         with render.progress("checking the log") as tell:
-            report = check_store(path, progress=tell, follow=options.followed())
+            report = check_store(path, progress=tell, follow=options.followed(path))
         page = render_report(report, SystemClock().now_ms()).encode("utf-8", "backslashreplace")
         file.write(page)
     if as_json:

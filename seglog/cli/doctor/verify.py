@@ -54,7 +54,7 @@ def show_verified(path: Path, *, seal: bool, as_json: bool, given: FileSizes = N
         SeglogError: There is no log, or none that can be read.
     """
     with render.progress("verifying the log") as tell:
-        report = verify_store(path, progress=tell, seal=seal, given=given, follow=options.followed())
+        report = verify_store(path, progress=tell, seal=seal, given=given, follow=options.followed(path))
     if as_json:
         render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:

@@ -127,7 +127,7 @@ def command(
     if as_json and form == "raw":
         raise InvalidArgumentError("--body raw is no JSON", help="use --body base64 with --json")
     wanted = make_filter(expression)
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         queue_ids = [queue_id] if queue_id is not None else queues_of(store, topic)
         for number in queue_ids:
             read = QueueRead(store, topic, number, queue_offset, count, wanted)

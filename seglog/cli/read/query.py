@@ -65,7 +65,7 @@ def command(
             )
     elif topic is None or not key:
         raise InvalidArgumentError("a query needs TOPIC and KEY, or --id", help="see `seglog query --help`")
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         if message_id is not None:
             found = [by_id(store, topic, message_id)]
         else:

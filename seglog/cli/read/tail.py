@@ -66,7 +66,7 @@ def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json:
     check_range("--count", count)
     if topic is not None:
         check_topic(topic)
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed()) as store:
+    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         if topic is not None and topic not in store.topics():
             _miss(path, topic, is_waiting=follow)
         positions = {key: store.max_offset(*key) for key in _queues(store, topic)}

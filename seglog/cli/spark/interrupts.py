@@ -32,7 +32,7 @@ def plain_interrupts() -> Iterator[Callable[[], None]]:
             signal.signal(signal.SIGINT, before)
 
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_is_of_none)
+        logging.getLogger(name).addFilter(_is_of_none)  # noqa: TID251 - PySpark's, not ours
     try:
         yield take_back
     except Exception as error:
@@ -41,7 +41,7 @@ def plain_interrupts() -> Iterator[Callable[[], None]]:
         raise
     finally:
         for name in _LOGGERS:
-            logging.getLogger(name).removeFilter(_is_of_none)
+            logging.getLogger(name).removeFilter(_is_of_none)  # noqa: TID251 - PySpark's, not ours
 
 
 def _is_of_interrupt(error: BaseException | None) -> bool:

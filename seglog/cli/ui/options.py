@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 """Hands ``as_json`` to the command."""
+
+address = click.argument("address", metavar="ADDRESS")
+"""Hands ``address``, of a name server, to the command."""
 
 force = click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 """Hands ``force`` to a command that writes a file."""
@@ -37,8 +41,8 @@ class CommandFunction(Protocol):
 Command = TypeVar("Command", bound=CommandFunction | click.Command)
 
 
-def _keep_followed(ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
-    ctx.meta[_FOLLOW] = names
+def _keep_followed(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
+    ctx.meta[_FOLLOW] = parameter.opts[0], names
 
 
 def store(command: Command) -> Command:
@@ -81,25 +85,32 @@ def _take_follow(command: Command, option: str) -> Command:
     return follow(command)
 
 
-def followed() -> tuple[str, ...]:
-    """Returns the folders of the store that may be links, as the command line names them."""
+def followed(path: Path) -> tuple[str, ...]:
+    """Returns the folders of the store that may be links, as the command line names them.
+
+    Raises:
+        UsageError: The store has nothing of a name: the link that is meant would not be followed.
+    """
     ctx = click.get_current_context(silent=True)
-    names: tuple[str, ...] = () if ctx is None else ctx.meta.get(_FOLLOW, ())
-    return names
+    option, names = ("", ()) if ctx is None else ctx.meta.get(_FOLLOW, ("", ()))
+    for name in names:
+        if not os.path.lexists(path / name):
+            raise click.UsageError(f"{option} {name}: there is no {name} in {path}")
+    return tuple(names)
 
 
 def reading(path: Path) -> ReadingRoot:
     """Returns the files of a store that is read only: what no store has counts as absent."""
     from seglog.storage.directory import ReadingRoot
 
-    return ReadingRoot(path, follow=followed())
+    return ReadingRoot(path, follow=followed(path))
 
 
 def writing(path: Path) -> StoreRoot:
     """Returns the files of a store that is changed: what no store has is refused."""
     from seglog.storage.files import StoreRoot
 
-    return StoreRoot(path, follow=followed())
+    return StoreRoot(path, follow=followed(path))
 
 
 _BROKER_CONF = click.option(

@@ -21,6 +21,7 @@ import click
 from typing_extensions import override
 
 from seglog import text as words
+from seglog.cli.ui.folded import folded
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
@@ -106,6 +107,7 @@ def table(
     *,
     numbers: Sequence[str] = (),
     is_whole: bool = False,
+    is_folded: bool = False,
 ) -> None:
     """Prints a table without frames; on a terminal the last column gives way, in a pipe nothing is cut.
 
@@ -118,11 +120,19 @@ def table(
         rows: Cells, as many as headings.
         numbers: The headings whose cells are set flush right.
         is_whole: Whether no cell of the last column may be cut; numbers never are.
+        is_folded: Whether a row that a terminal has no room for goes on in further lines, so that none of its
+            cells is cut.
     """
     from rich.cells import cell_len
 
     shown = [columns, *([_cell_text(cell) for cell in row] for row in rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)]
+    if is_folded and _is_too_wide(widths):
+        whole = shutil.get_terminal_size().columns
+        for number, lines in enumerate(folded(columns, shown[1:], numbers, whole)):
+            for line in lines:
+                say(line if number else Styled(line))
+        return
     keeps_last = is_whole or columns[-1] in numbers
     if _is_too_wide(widths if keeps_last else [*widths[:-1], cell_len(columns[-1])]):
         _blocks(columns, shown[1:])
@@ -156,7 +166,7 @@ def _cell_text(cell: Cell) -> str:
 
 
 class Listing:
-    """Rows that are shown as they come, as lines of JSON, or at the end, as one table.
+    """Rows that are shown as they come, as lines of JSON, or at the end, as one table with nothing cut.
 
     Args:
         columns: Headings of the table.
@@ -187,7 +197,7 @@ class Listing:
     def end(self) -> bool:
         """Prints the table, or that there is nothing; returns whether there was a table."""
         if self._rows:
-            table(self._columns, self._rows, numbers=self._numbers)
+            table(self._columns, self._rows, numbers=self._numbers, is_folded=True)
         elif not self._as_json:
             say(self._none)
         return bool(self._rows)

@@ -12,6 +12,7 @@ from seglog.client.home.flows import sleep as sleep
 from seglog.client.home.flows import start as start
 from seglog.client.home.flows import until as until
 from seglog.client.home.home import Home as Home
+from seglog.client.home.stepping import sleep_ms as sleep_ms
 from seglog.client.home.stepping import stepped as stepped
 from seglog.client.home.virtual_home import VirtualHome as VirtualHome
 from seglog.client.home.waiting import Wait as Wait

@@ -7,19 +7,19 @@ same flow runs on an event loop and on virtual time, where it is continued while
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from seglog.client.home.home import Home
 from seglog.errors import ClientClosedError
+from seglog.logs import logger
 from seglog.remoting.later import CancelledError, Deferred
 
 R = TypeVar("R")
 Steps: TypeAlias = Coroutine[Deferred[Any], None, R]
 """What an ``async def`` gives that awaits nothing but what is in this module."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Until(Generic[R]):

@@ -8,6 +8,7 @@ Truth: memory only.
 """
 
 from seglog.client.links.asking import Ask as Ask
-from seglog.client.links.asking import level_of as level_of
 from seglog.client.links.asking import within as within
 from seglog.client.links.local_link import LocalLink as LocalLink
+from seglog.client.links.troubles import Troubles as Troubles
+from seglog.client.links.troubles import level_of as level_of

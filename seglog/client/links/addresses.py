@@ -14,6 +14,8 @@ from seglog.errors import InvalidArgumentError
 
 _MAX_PORT: Final = 65_535
 _PORT_DIGITS: Final = 5
+_MOST_SHOWN: Final = 256
+"""Characters of an address, or of a list of some, that an error shows whole."""
 _NAME: Final = re.compile(r"[^\s/:;,?#@\[\]\x00-\x20]{1,255}")
 """A name, or an IPv4 address; whether there is such a host the system says."""
 _FAR: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
@@ -29,10 +31,11 @@ def parse_address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and 0 < int(port) <= _MAX_PORT
-    if not is_port or not (_NAME.fullmatch(host) or _is_ipv6(host)):
-        raise InvalidArgumentError(
-            f"{shown(address)} is no address: expected host:port", help=_advice(address)
-        )
+    is_host = _NAME.fullmatch(host) or _is_ipv6(host)
+    if not (is_port and is_host and host.isprintable()):  # half a surrogate pair cannot even be logged
+        given = repr(address) if len(address) <= _MOST_SHOWN else shown(address)
+        expected = 'host:port, with ";" between several' if "," in address else "host:port"
+        raise InvalidArgumentError(f"{given} is no address: expected {expected}", help=_advice(address))
     return host, int(port)
 
 

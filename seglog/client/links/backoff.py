@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 FIRST_MS: Final = 100
-LONGEST_MS: Final = 5_000
+LONGEST_MS: Final = 1_000
 """RocketMQ's client tries again with each request, and each waits for its connection."""
 
 

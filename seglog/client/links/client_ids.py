@@ -14,7 +14,7 @@ import os
 import secrets
 from typing import Final
 
-from seglog.arguments import as_text, refusal
+from seglog.arguments import as_unicode, refusal
 
 DEFAULT_INSTANCE: Final = "DEFAULT"
 LOOPBACK: Final = "127.0.0.1"
@@ -39,9 +39,9 @@ def as_name(name: str, value: str) -> str:
         value: What was given.
 
     Raises:
-        InvalidArgumentError: It is no text, or blank.
+        InvalidArgumentError: It is no text, or none that can be sent, or blank.
     """
-    if not as_text(name, value).strip():
+    if not as_unicode(name, value).strip():
         raise refusal(name, value, "a name that is not blank")
     return value
 
@@ -62,11 +62,11 @@ def named_client_id(
         keeps_its_name: Whether the id is the same in the next life even where it was given no name.
 
     Raises:
-        InvalidArgumentError: A name is no text, or that of the instance is blank.
+        InvalidArgumentError: A name is no text, or none that can be sent, or that of the instance is blank.
     """
     name = DEFAULT_INSTANCE if instance_name is None else as_name("instance_name", instance_name)
     is_without = name == DEFAULT_INSTANCE and not keeps_its_name
     made = new_client_id(address) if is_without else f"{address}@{name}"
-    if unit_name is None or not as_text("unit_name", unit_name).strip():
+    if unit_name is None or not as_unicode("unit_name", unit_name).strip():
         return made
     return f"{made}@{unit_name}"

@@ -11,7 +11,6 @@ Source: ``NettyRemotingAbstract.java``, ``NettyRemotingClient.java``.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from seglog.errors import (
     ProtocolError,
     SeglogError,
 )
+from seglog.logs import logger
 from seglog.remoting.codec import Answered, Asked, Codec, Event, WronglyAsked
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response
@@ -51,7 +51,7 @@ FEW_ASKED: Final = 8
 FLUSH_MS: Final = 1_000
 """How long a connection that is closed may take to write what waits."""
 _HIGH_WATER_BYTES: Final = 1 << 20
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Owner(NamedTuple):
@@ -59,6 +59,7 @@ class Owner(NamedTuple):
 
     Attributes:
         is_made: The connection is made.
+        serves: The other end has answered for the first time.
         is_over: It has ended, and why; what waited for it fails afterwards.
         turned_away: The other end sends a client away; given the request, what waits for its answer, and the
             moment until which that does.
@@ -67,6 +68,7 @@ class Owner(NamedTuple):
     """
 
     is_made: Callable[[Connection], None]
+    serves: Callable[[Connection], None]
     is_over: Callable[[Connection, str], None]
     turned_away: Callable[[Connection, Request, Deferred[Response], float], None]
     on_notice: OnNotice | None
@@ -107,6 +109,11 @@ class Connection(asyncio.Protocol):
         self._is_retired = False
         self._pauses = 0
         self._heard_ms = home.clock.monotonic_ms()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something waits for an answer."""
+        return len(self._asks) > 0
 
     def ask(self, request: Request, timeout_ms: float, *, is_again: bool = False) -> Deferred[Response]:
         """Returns what the answer comes by.
@@ -276,7 +283,9 @@ class Connection(asyncio.Protocol):
             if isinstance(event.answer, ProtocolError):
                 self._asks.fail(event.opaque, event.answer)
             elif event.answer.code is not ResponseCode.GO_AWAY:
-                self.has_served = True
+                if not self.has_served:
+                    self.has_served = True
+                    self._owner.serves(self)
                 self._asks.answer(event.opaque, event.answer)
             else:
                 self._go_away(event.opaque, event.answer)

@@ -6,7 +6,6 @@ for a while: requests fail at once, with the last reason. One that has served be
 
 from __future__ import annotations
 
-import logging
 import threading
 from functools import partial
 from typing import Final, NamedTuple
@@ -16,12 +15,14 @@ from seglog.client.links.backoff import Backoff
 from seglog.client.links.connection import Connection, Owner
 from seglog.client.links.events import Connected, LinkEvent, Lost, OnEvent
 from seglog.client.links.served import OnNotice, OnRequest
+from seglog.client.links.troubles import Absence
 from seglog.errors import CannotConnectError, ClientClosedError, SeglogError
+from seglog.logs import logger
 from seglog.remoting.command import Request, Response
 from seglog.remoting.later import Deferred
 
 CLOSED: Final = "the client was closed"
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Ears(NamedTuple):
@@ -45,9 +46,12 @@ class Line:
         self._address = address
         self._home = home
         self._on_event = ears.on_event
-        self._owner = Owner(self._made, self._ended, self._turned_away, ears.on_notice, ears.on_request)
+        self._owner = Owner(
+            self._made, self._served, self._ended, self._turned_away, ears.on_notice, ears.on_request
+        )
         self._lock = threading.Lock()
         self._backoff = Backoff()
+        self._absence = Absence(address)
         self._current: Connection | None = None
         self._open: set[Connection] = set()
         self._is_closed = False
@@ -96,10 +100,8 @@ class Line:
                 return self._current
             if self._is_closed:
                 return ClientClosedError(f"{self._address} is not connected to: {CLOSED}")
-            left_ms = self._backoff.left_ms(self._home.clock.monotonic_ms())
-            if left_ms:
-                again = f"tried again in {left_ms:.0f} ms"
-                return CannotConnectError(f"{self._backoff.why}; {again}", address=self._address)
+            if self._backoff.left_ms(self._home.clock.monotonic_ms()):
+                return CannotConnectError(str(self._backoff.why), address=self._address)
             connection = self._current = Connection(self._address, self._home, self._owner)
             self._open.add(connection)
         self._home.post(connection.start)
@@ -107,6 +109,9 @@ class Line:
 
     def _made(self, _: Connection) -> None:
         self._tell_of(Connected(self._address))
+
+    def _served(self, _: Connection) -> None:
+        self._absence.served(self._home.clock.monotonic_ms())
 
     def _ended(self, connection: Connection, why: str) -> None:
         with self._lock:
@@ -124,7 +129,8 @@ class Line:
         connection.retire()
 
     def _leave(self, connection: Connection, why: str) -> None:
-        """Does not ask over a connection any more."""
+        """Does not ask over a connection any more; called by the home, as all that tells of connections."""
+        now_ms = self._home.clock.monotonic_ms()
         with self._lock:
             if self._current is not connection:
                 return
@@ -132,7 +138,9 @@ class Line:
             if connection.has_served:
                 self._backoff.succeeded()
             else:
-                self._backoff.failed(self._home.clock.monotonic_ms(), why)
+                self._backoff.failed(now_ms, why)
+        if connection.is_needed or not connection.has_served:  # an idle one may end: the next request sees
+            self._absence.failed(now_ms, why)
         if connection.is_made:
             self._tell_of(Lost(self._address, why))
 

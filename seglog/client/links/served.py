@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from seglog.errors import SeglogError
+from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import CancelledError, Deferred
@@ -16,7 +16,7 @@ OnNotice: TypeAlias = Callable[[Request], None]
 """Called with what a broker sends unasked, such as NOTIFY_CONSUMER_IDS_CHANGED; it returns at once."""
 OnRequest: TypeAlias = Callable[[Request], Response | Deferred[Response]]
 """Called with what a broker asks a client; it returns the answer, or what that will come by."""
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def unsupported(request: Request) -> Response:

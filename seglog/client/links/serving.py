@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from seglog.client.links.served import OnNotice, OnRequest, answer_of, unsupported
 from seglog.clock import Clock
+from seglog.complaints import Complaints
 from seglog.errors import ProtocolError
+from seglog.logs import logger
 from seglog.remoting.codec import Asked, Codec, Pieces, WronglyAsked
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
@@ -20,9 +21,7 @@ _NOTICES: Final = frozenset(
     (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
 )
 """A client of RocketMQ never answers these, whether they are oneway or not."""
-_TOLD_EVERY_MS: Final = 60_000.0
-"""A broker that sends nothing but such requests must not fill the disk with what is logged of them."""
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Serving:
@@ -44,21 +43,21 @@ class Serving:
         on_notice: OnNotice | None,
         on_request: OnRequest | None,
     ) -> None:
-        self._clock = clock
         self._codec = codec
         self._send = send
         self._on_notice = on_notice
         self._on_request = on_request or unsupported
         self._making: set[Deferred[Response]] = set()
         self._is_over = False
-        self._told_ms: float | None = None
-        self._untold = 0
+        self._complaints = Complaints(_log, lambda: clock.monotonic_ms() / 1000)
 
     def serve(self, asked: Asked | WronglyAsked) -> None:
         """Has a request answered, now or later; what is oneway is a notice."""
         request = asked.request
         if isinstance(asked, WronglyAsked):
-            self._tell_of_unreadable(asked.error)
+            self._complaints.tell(
+                "unreadable", f"a broker has sent a request that cannot be read: {asked.error}"
+            )
             self._respond(asked, refuse(ResponseCode.SYSTEM_ERROR, str(asked.error)))
         elif request.is_oneway or request.code in _NOTICES:
             self._note(request)
@@ -79,16 +78,6 @@ class Serving:
         self._is_over = True
         for made in tuple(self._making):
             made.cancel()
-
-    def _tell_of_unreadable(self, error: ProtocolError) -> None:
-        """Logs one of the requests of a minute that cannot be read, with how many there were before it."""
-        now_ms = self._clock.monotonic_ms()
-        if self._told_ms is not None and now_ms - self._told_ms < _TOLD_EVERY_MS:
-            self._untold += 1
-            return
-        more = f" ({self._untold} more before it)" if self._untold else ""
-        self._told_ms, self._untold = now_ms, 0
-        _log.warning("a broker has sent a request that cannot be read%s: %s", more, error)
 
     def _made(self, asked: Asked, made: Deferred[Response]) -> None:
         self._making.discard(made)

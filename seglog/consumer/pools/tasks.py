@@ -7,7 +7,6 @@ process share. On virtual time it is stepped while time is moved.
 from __future__ import annotations
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -18,9 +17,10 @@ from typing_extensions import override
 from seglog.client.home import Flow, Home, start, stepped
 from seglog.consumer.pools.inline_pool import surface_on
 from seglog.consumer.pools.pool import R, Work
+from seglog.logs import logger
 from seglog.remoting.later import Deferred, inbox_of, is_running_here
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Turns(ABC):
@@ -96,6 +96,7 @@ class TaskPool(Turns):
         super().__init__(most, name)
         self._loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._cancelled = 0
 
     def is_here(self) -> bool:
         """Returns whether one of its tasks is what calls; one that a listener has made is none of them."""
@@ -103,10 +104,10 @@ class TaskPool(Turns):
 
     def surface(self, error: BaseException) -> None:
         """Logs it: a message failed, as in Java, which catches ``Throwable``, and the others go on."""
-        if not (self._is_closed and isinstance(error, asyncio.CancelledError)):
-            _log.error(
-                "a listener of %s raised %r: its message comes again", self._name, error, exc_info=error
-            )
+        if isinstance(error, asyncio.CancelledError) and (self._is_closed or self._cancelled):
+            self._cancelled -= bool(self._cancelled)  # by who ends the loop, and all tasks with it
+            return
+        _log.error("a listener of %s raised %r: its message comes again", self._name, error, exc_info=error)
 
     @override
     def _post(self, task: Callable[[], None]) -> bool:
@@ -125,6 +126,7 @@ class TaskPool(Turns):
 
         def end(_: object) -> None:
             self._tasks.discard(task)
+            self._cancelled += bool(task.cancelling())
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             if error is None:
                 result.resolve(task.result())

@@ -5,7 +5,6 @@ Source: ``ConsumeMessageConcurrentlyService.java consumeExecutor``.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,9 +12,10 @@ from typing import Any, ClassVar
 
 from seglog.client.home import run_at_once
 from seglog.consumer.pools.pool import R, Work
+from seglog.logs import logger
 from seglog.remoting.later import Deferred
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class ThreadPool:

@@ -9,37 +9,43 @@ consumeMessageDirectly``.
 
 from __future__ import annotations
 
-import logging
+from typing import Final
 
-from seglog.clock import Clock
-from seglog.consumer.handing import as_given
-from seglog.consumer.listener import SAID, Listener, is_again
+from seglog.consumer.hands.form import Form
+from seglog.consumer.hands.handed import as_given
+from seglog.consumer.listener import SAID, Consume, end_of
+from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, DirectEnd
+from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
 
-_log = logging.getLogger(__name__)
+_ENDS: Final = {
+    Consume.SUCCESS: DirectEnd.SUCCESS,
+    Consume.RECONSUME_LATER: DirectEnd.LATER,
+    Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT: DirectEnd.LATER,
+    Consume.COMMIT: DirectEnd.COMMIT,
+    Consume.ROLLBACK: DirectEnd.ROLLBACK,
+}
+_log = logger(__name__)
 
 
-async def consume_directly(
-    listener: Listener, message: Message, clock: Clock, *, is_async: bool, is_in_order: bool
-) -> ConsumedDirectlyBody:
+async def consume_directly(form: Form, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
     """Calls a listener, and returns what became of the message.
 
     Args:
-        listener: The application's.
+        form: Of the listener.
         message: As the broker has it.
-        clock: For how long it takes.
-        is_async: Whether what the listener returns is awaited.
-        is_in_order: Of which kind the consumer is.
+        queue: Where it is, for the context.
     """
     end, remark = DirectEnd.THROW_EXCEPTION, None
-    began_ms = clock.monotonic_ms()
+    began_ms = form.clock.monotonic_ms()
     try:
-        result = listener(as_given(message))
-        if is_async and not isinstance(result, SAID):
-            result = await result
-        end = DirectEnd.LATER if is_again(result) else DirectEnd.SUCCESS
+        result = form.call([as_given(message)], form.context(queue))
+        if form.is_async and not isinstance(result, SAID):
+            result = await result  # type: ignore[misc]  # it is what an async listener returns
+        end = _ENDS[end_of(result, is_in_order=form.is_in_order)]
     except BaseException as error:  # noqa: BLE001 - the application's code; Java catches Throwable
         _log.warning("the listener failed at message %s, which was picked", message.message_id, exc_info=True)
         remark = f"{type(error).__name__}: {error}"
-    return ConsumedDirectlyBody(end, remark, int(clock.monotonic_ms() - began_ms), is_in_order=is_in_order)
+    spent_ms = int(form.clock.monotonic_ms() - began_ms)
+    return ConsumedDirectlyBody(end, remark, spent_ms, is_in_order=form.is_in_order)

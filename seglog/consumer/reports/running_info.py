@@ -16,6 +16,7 @@ from seglog.remoting.heartbeat import ConsumerData, QueueReport
 from seglog.remoting.message_queue import MessageQueue
 
 _MIB: Final = 1 << 20
+_MINUTE_MS: Final = 60_000
 
 
 def properties_of(
@@ -41,7 +42,8 @@ def properties_of(
         "pullInterval": settings.pull_interval_ms,
         "pullBatchSize": settings.pull_count,
         "pullBatchSizeInBytes": settings.pull_bytes,
-        "consumeMessageBatchMaxSize": 1,
+        "consumeMessageBatchMaxSize": settings.batch_size,
+        "consumeTimeout": settings.consume_timeout_ms // _MINUTE_MS,
         "maxReconsumeTimes": settings.max_reconsume_times,
         "suspendCurrentQueueTimeMillis": int(settings.suspend_ms),
         "unitMode": str(data.is_unit_mode).lower(),

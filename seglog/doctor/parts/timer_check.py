@@ -13,6 +13,7 @@ import numpy.typing as npt
 from seglog.doctor.parts.timer_messages import TIMER_LOG
 from seglog.storage.directory import (
     QueueFiles,
+    has_data,
     infer_file_size,
     list_queue,
     numbered_files,
@@ -136,8 +137,8 @@ def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _T
         data = files.read_file(root / name)
         found = read_timer_log(data)
         is_last = first == max(listed)
-        rest = data[found.end_bytes :]
-        if not found.is_closed and (not is_last or rest.strip(b"\0")):
+        rest = memoryview(data)[found.end_bytes :]  # most of 100 MB
+        if not found.is_closed and (not is_last or has_data(rest)):
             words = ("a unit", rest[:TIMER_UNIT_BYTES].hex())
             log.findings.append(Finding("timer-log-damaged", name, found.end_bytes, len(rest), *words))
         log.positions.append(first + TIMER_UNIT_BYTES * np.arange(len(found.units), dtype=np.int64))

@@ -2,7 +2,7 @@
 
 Source: ``HeartbeatData.java``, ``ConsumerData.java``, ``SubscriptionData.java``,
 ``CheckClientRequestBody.java``, ``GetConsumerListByGroupResponseBody.java``, ``ConsumerConnection.java``,
-``ProducerConnection.java``, ``GroupForbidden.java``.
+``ProducerConnection.java``, ``ProducerTableInfo.java``, ``GroupForbidden.java``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from seglog.remoting.body_json.fields import (
     entries_of,
     items_of,
     member_of,
+    named,
     object_of,
 )
 from seglog.remoting.heartbeat import (
@@ -35,7 +36,9 @@ from seglog.remoting.heartbeat import (
     GroupForbiddenBody,
     HeartbeatBody,
     MessageModel,
+    Producer,
     ProducerConnectionsBody,
+    ProducersBody,
 )
 from seglog.remoting.subscription import SubscriptionData, is_tag_type, parse_subscription
 from seglog.storage.format.config import ConfigValue
@@ -53,6 +56,15 @@ def _tags_of(data: SubscriptionData) -> Mapping[str, ConfigValue]:
     return {"tagsSet": sorted(tags or ()), "codeSet": sorted(java_string_hash(tag) for tag in tags or ())}
 
 
+_CONSUME_FROM: Final = named(
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
+"""``ConsumeFromWhere``."""
 SUBSCRIPTION: Final = object_of(
     SubscriptionData,
     derived=_tags_of,
@@ -68,7 +80,7 @@ CONSUMER: Final = object_of(
     subscriptions=JsonField("subscriptionDataSet", items_of(SUBSCRIPTION, tuple)),
     consume_type=JsonField("consumeType", member_of(ConsumeType)),
     message_model=JsonField("messageModel", member_of(MessageModel)),
-    consume_from=JsonField("consumeFromWhere", TEXT),
+    consume_from=JsonField("consumeFromWhere", _CONSUME_FROM),
     is_unit_mode=JsonField("unitMode", BOOL),
 )
 
@@ -114,10 +126,30 @@ CONSUMER_CONNECTIONS: Final = object_body(
     subscriptions=JsonField("subscriptionTable", entries_of(TEXT, SUBSCRIPTION)),
     consume_type=JsonField("consumeType", member_of(ConsumeType)),
     message_model=JsonField("messageModel", member_of(MessageModel)),
-    consume_from=JsonField("consumeFromWhere", TEXT),
+    consume_from=JsonField("consumeFromWhere", _CONSUME_FROM),
 )
 PRODUCER_CONNECTIONS: Final = object_body(
     ProducerConnectionsBody, connections=JsonField("connectionSet", _CONNECTIONS)
+)
+PRODUCERS: Final = object_body(
+    ProducersBody,
+    groups=JsonField(
+        "data",
+        entries_of(
+            TEXT,
+            items_of(
+                object_of(
+                    Producer,
+                    client_id=JsonField("clientId", TEXT),
+                    address=JsonField("remoteIP", TEXT),
+                    language=JsonField("language", TEXT),
+                    version=JsonField("version", INT32),
+                    heard_ms=JsonField("lastUpdateTimestamp", INT64),
+                ),
+                tuple,
+            ),
+        ),
+    ),
 )
 GROUP_FORBIDDEN: Final = object_body(
     GroupForbiddenBody,

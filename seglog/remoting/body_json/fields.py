@@ -85,15 +85,34 @@ OBJECT: Final = Form[Mapping[str | int, ConfigValue]](lambda value: value, _deco
 
 
 def member_of(kind: type[enum.Enum]) -> Form[Any]:
-    """Returns the form of an enumeration whose values are Java's names."""
+    """Returns the form of an enumeration whose values are Java's names, in Java's order."""
+    members = {str(one.value): one for one in kind}
+    name_of = named(*members)
 
     def decode(found: ConfigValue, name: str) -> enum.Enum:
-        try:
-            return kind(found)
-        except ValueError as error:
-            raise refusal(name, "one of " + ", ".join(str(one.value) for one in kind), found) from error
+        found_name = name_of.decode(found, name)
+        if found_name not in members:
+            raise refusal(name, "one of " + ", ".join(members), found)
+        return members[found_name]
 
     return Form(lambda value: value.value, decode)
+
+
+def named(*names: str) -> Form[str]:
+    """Returns the form of a name, for which its number may stand (clients in C++ write it so).
+
+    Args:
+        names: Those that have a number, in the order of Java's enumeration; another name is left as it is.
+    """
+
+    def decode(found: ConfigValue, name: str) -> str:
+        if isinstance(found, int) and not isinstance(found, bool):
+            if not 0 <= found < len(names):
+                raise refusal(name, f"one of {', '.join(names)}, or its number", found)
+            return names[found]
+        return TEXT.decode(found, name)
+
+    return Form(str, decode)
 
 
 def items_of(

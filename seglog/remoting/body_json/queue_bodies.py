@@ -30,7 +30,7 @@ from seglog.remoting.bodies import (
     ResetOffsetsBody,
     TopicRouteBody,
 )
-from seglog.remoting.body_json.body_codec import object_body
+from seglog.remoting.body_json.body_codec import json_body, object_body
 from seglog.remoting.body_json.fields import (
     BOOL,
     FLOAT,
@@ -85,7 +85,7 @@ _QUEUE_DATA: Final = object_of(
     perm=JsonField("perm", INT32),
     topic_sys_flag=JsonField("topicSysFlag", INT32),
 )
-_BROKER_DATA: Final = object_of(
+BROKER_DATA: Final = object_of(
     BrokerData,
     derived=lambda _broker: {"enableActingMaster": False},
     cluster=JsonField("cluster", TEXT),
@@ -96,7 +96,7 @@ TOPIC_ROUTE: Final = object_body(
     TopicRouteBody,
     derived=lambda _route: {"filterServerTable": {}},
     queues=JsonField("queueDatas", items_of(_QUEUE_DATA, tuple)),
-    brokers=JsonField("brokerDatas", items_of(_BROKER_DATA, tuple)),
+    brokers=JsonField("brokerDatas", items_of(BROKER_DATA, tuple)),
 )
 
 TOPIC_STATS: Final = object_body(
@@ -111,7 +111,7 @@ TOPIC_STATS: Final = object_body(
     ),
     put_tps=JsonField("topicPutTps", FLOAT),
 )
-CONSUME_STATS: Final = object_body(
+CONSUME_STATS_FORM: Final = object_of(
     ConsumeStatsBody,
     offsets=_by_queue(
         object_of(
@@ -124,6 +124,7 @@ CONSUME_STATS: Final = object_body(
     ),
     consume_tps=JsonField("consumeTps", FLOAT),
 )
+CONSUME_STATS: Final = json_body(ConsumeStatsBody, CONSUME_STATS_FORM)
 
 
 @dataclass(frozen=True, slots=True)

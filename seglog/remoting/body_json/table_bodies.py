@@ -59,7 +59,9 @@ GROUP_LIST: Final = object_body(
     GroupListBody, groups=JsonField("groupConfigList", items_of(GROUP_FORM, tuple))
 )
 _NAMES: Final = items_of(TEXT, frozenset, order=str)
-TOPIC_NAMES: Final = object_body(NamesBody, names=JsonField("topicList", _NAMES))
+TOPIC_NAMES: Final = object_body(
+    NamesBody, names=JsonField("topicList", _NAMES), broker_address=JsonField("brokerAddr", TEXT)
+)
 GROUP_NAMES: Final = object_body(NamesBody, names=JsonField("groupList", _NAMES))
 
 

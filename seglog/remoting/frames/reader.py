@@ -62,6 +62,8 @@ class FrameReader:
         self._begun += view[at:]
         if len(self._begun) >= _PREFIX_BYTES:
             self._due_bytes = self._size_bytes(memoryview(self._begun), 0)
+        elif len(self._begun) >= U32.size:
+            self._plausible_bytes(self._begun, 0)  # the other end may wait, and send nothing more
 
     def _finish(self) -> Frame | None:
         """Returns the frame that was begun if it is whole; else notes how much of it is due."""
@@ -78,18 +80,23 @@ class FrameReader:
 
     def _size_bytes(self, view: memoryview, at: int) -> int:
         """Returns the size of a frame with its length, once that and the size of the header are plausible."""
-        (size_bytes,) = U32.unpack_from(view, at)
+        size_bytes = self._plausible_bytes(view, at)
         (word,) = U32.unpack_from(view, at + U32.size)
         header_bytes = word & 0xFFFFFF
-        if not U32.size <= size_bytes <= self._limits.frame_bytes:
-            raise FrameError(
-                f"a frame says it has {size_bytes} bytes, not {U32.size} to {self._limits.frame_bytes}"
-            )
         if header_bytes > min(size_bytes - U32.size, self._limits.header_bytes):
             raise FrameError(f"a frame of {size_bytes} bytes says its header has {header_bytes}")
         if word >> 24 > Serialization.ROCKETMQ:
             raise FrameError(f"a header says it has form {word >> 24}; 0 is JSON, 1 ROCKETMQ")
-        return U32.size + int(size_bytes)
+        return U32.size + size_bytes
+
+    def _plausible_bytes(self, view: memoryview | bytearray, at: int) -> int:
+        """Returns what the length of a frame says, once that is plausible."""
+        (size_bytes,) = U32.unpack_from(view, at)
+        if not U32.size <= size_bytes <= self._limits.frame_bytes:
+            raise FrameError(
+                f"a frame says it has {size_bytes} bytes, not {U32.size} to {self._limits.frame_bytes}"
+            )
+        return int(size_bytes)
 
     def _decode(self, whole: memoryview) -> Frame:
         (word,) = U32.unpack_from(whole, U32.size)

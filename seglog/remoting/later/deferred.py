@@ -7,7 +7,6 @@ the thread may be that of the disk, and has others to tell.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -15,6 +14,7 @@ from threading import TIMEOUT_MAX
 from typing import Any, Final, Generic, TypeVar
 
 from seglog.errors import InvalidArgumentError
+from seglog.logs import logger
 from seglog.schedule import AnyTimers
 
 R = TypeVar("R")
@@ -32,7 +32,7 @@ class _Stepped(threading.local):
 
 STEPPED: Final = _Stepped()
 """Of the calling thread; who steps a coroutine that awaits a ``Deferred`` sets it meanwhile."""
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class CancelledError(Exception):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
+from seglog.logs import logger
+
 Task = Callable[[], object]
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Inbox:

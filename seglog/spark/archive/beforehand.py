@@ -6,13 +6,13 @@ archive too.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 from seglog.errors import NotFoundError, StoreLockedError
+from seglog.logs import logger
 from seglog.spark.archive.folder import ArchiveFolder, archived, check_apart
 from seglog.spark.archive.manifest import Run
 from seglog.spark.archive.names import check_has_names, check_new_name, choose_store
@@ -21,7 +21,7 @@ from seglog.spark.compact.swap import check_swappable, files_around
 from seglog.storage.directory import ReadingRoot, check_is_store
 from seglog.storage.files import check_writable
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class ArchivedStore(NamedTuple):

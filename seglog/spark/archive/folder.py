@@ -134,6 +134,7 @@ class ArchiveFolder:
         folder = self.path / _MANIFESTS
         self.files.make_dirs(folder)
         target = _manifest_path(folder, run.number)
+        self.files.make_dirs(self.path / _STAGED)  # a run that only names losses has staged nothing
         written = self.path / _STAGED / f"{uuid.uuid4().hex}.manifest"
         self.files.write_file(written, json.dumps(run_fields(run), indent=1).encode())
         try:

@@ -16,6 +16,8 @@ from seglog.storage.format.names import OURS
 _STAY_TRUE: Final = (
     "erased",  # certificates, and places of the old log, which no record will have again
     "evidence",  # tables of the broker as they were once
+    "kvConfig.json",  # what clients keep with the name server
+    "kvConfig.json.bak",
     "locks.json",  # queues, and who holds them
     "offsets",  # where groups stood, by queue offset
     "parked",  # messages that a group has still to read, and that retention took: they are nowhere else

@@ -41,6 +41,7 @@ from seglog.storage.directory.lengths_check import disproved_lengths as disprove
 from seglog.storage.directory.log_facts import MOST_RECORD_BYTES as MOST_RECORD_BYTES
 from seglog.storage.directory.log_files import LogFile as LogFile
 from seglog.storage.directory.log_files import LogReader as LogReader
+from seglog.storage.directory.log_files import has_data as has_data
 from seglog.storage.directory.log_files import last_data_end as last_data_end
 from seglog.storage.directory.log_files import list_log_files as list_log_files
 from seglog.storage.directory.log_files import place_log_files as place_log_files

@@ -27,6 +27,7 @@ from seglog.storage.files.files import Entry as Entry
 from seglog.storage.files.files import Files as Files
 from seglog.storage.files.files import HeldLock as HeldLock
 from seglog.storage.files.files import OpenFile as OpenFile
+from seglog.storage.files.files import RealFiles as RealFiles
 from seglog.storage.files.files import RestoringFiles as RestoringFiles
 from seglog.storage.files.files import Stamp as Stamp
 from seglog.storage.files.files import StampingFiles as StampingFiles

@@ -28,6 +28,7 @@ MAX_WHOLE_BYTES = 128 << 20
 
 How long a file claims to be must not decide how much memory a store takes.
 """
+_STEP_BYTES = 1 << 20
 TOO_LONG = "file-too-long"
 """Kind of the damage of one that is longer."""
 
@@ -361,7 +362,21 @@ def check_whole(size_bytes: int, path: Path) -> None:
 def read_part(handle: OpenFile, position_bytes: int, size_bytes: int) -> memoryview:
     """Returns up to so many bytes of an open file; fewer where it ends."""
     buffer = memoryview(bytearray(max(0, min(size_bytes, handle.size_bytes - position_bytes))))
-    return buffer[: handle.read_into(buffer, position_bytes)]
+    if len(buffer) <= _STEP_BYTES:
+        return buffer[: handle.read_into(buffer, position_bytes)]
+    at = 0
+    while at < len(buffer):
+        # What the timer writes to is preallocated, 140 MB of which most are holes.
+        data = handle.next_data(position_bytes + at)
+        if data is None:
+            return buffer[: max(0, handle.size_bytes - position_bytes)]
+        at = max(at, data - position_bytes)
+        wanted = buffer[at : at + _STEP_BYTES]
+        count = handle.read_into(wanted, position_bytes + at)
+        at += count
+        if count < len(wanted):
+            return buffer[:at]
+    return buffer
 
 
 def read_whole(handle: OpenFile, path: Path) -> bytes:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import StoreError, StoreFailedError, TruncatedError
+from seglog.forked import forked_error
 from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 from seglog.storage.files.os_errors import explain_os_error, is_passing
 
@@ -40,6 +41,7 @@ class Latch:
         self._root = root
         self._lock = threading.Lock()
         self._failure: tuple[Exception, str] | None = None
+        self._is_forked = False
         self._wake: list[Callable[[], None]] = []
 
     @property
@@ -65,12 +67,27 @@ class Latch:
         for wake in self._wake:
             wake()
 
+    def abandon(self) -> None:
+        """Lets nothing be changed any more, in a forked child: the files are the parent's."""
+        self._is_forked = True
+
+    def check_process(self) -> None:
+        """Does nothing in the process that opened the store.
+
+        Raises:
+            ClosedError: This is a forked child.
+        """
+        if self._is_forked:
+            raise forked_error(f"the store {self._root}")
+
     def check(self) -> None:
         """Does nothing while the latch is open.
 
         Raises:
             StoreFailedError: It closed.
+            ClosedError: This is a forked child.
         """
+        self.check_process()
         if self._failure is not None:
             raise self.error() from self._failure[0]
 
@@ -167,7 +184,7 @@ class LatchedFiles:
     """The files of a store behind its latch.
 
     Every call that changes something raises StoreFailedError once the latch is closed, but for ``remove``
-    and ``remove_dir``: what was half made is taken away again.
+    and ``remove_dir``: what was half made is taken away again. In a forked child all raise ClosedError.
     """
 
     def __init__(self, files: Files, latch: Latch) -> None:
@@ -178,8 +195,6 @@ class LatchedFiles:
         self.is_dir: Callable[[Path], bool] = files.is_dir
         self.lock: Callable[[Path], HeldLock] = files.lock
         self.read_file: Callable[[Path], bytes] = files.read_file
-        self.remove: Callable[[Path], None] = files.remove
-        self.remove_dir: Callable[[Path], None] = files.remove_dir
         self.usage: Callable[[Path], DiskUsage] = files.usage
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
@@ -209,6 +224,16 @@ class LatchedFiles:
         except OSError as error:
             self._note(error, f"making the folder {self._latch.name_of(path)}")
             raise
+
+    def remove(self, path: Path) -> None:
+        """Removes a file."""
+        self._latch.check_process()
+        self._files.remove(path)
+
+    def remove_dir(self, path: Path) -> None:
+        """Removes an empty directory."""
+        self._latch.check_process()
+        self._files.remove_dir(path)
 
     def rename(self, source: Path, target: Path) -> None:
         """Renames atomically."""

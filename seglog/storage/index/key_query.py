@@ -19,6 +19,7 @@ from seglog.storage.directory import LogReader, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.format.index import key_hash, record_keys
 from seglog.storage.format.index.index_build import KEY_ROW
+from seglog.storage.format.index.index_keys import tag_key
 from seglog.storage.format.record.message import Message
 from seglog.storage.index.colliding_keys import KeySorting, iter_holding
 from seglog.storage.index.index_lookup import PlaceRun, iter_place_runs
@@ -73,6 +74,8 @@ class KeyQuery:
         max_count: int,
         times_ms: tuple[int, int],
         log: tuple[int, int],
+        *,
+        by_tag: bool = False,
     ) -> list[Message]:
         """Returns messages of a topic that have a key (or unique key), in log order.
 
@@ -82,24 +85,25 @@ class KeyQuery:
             max_count: At most this many, the newest.
             times_ms: Earliest and latest store time.
             log: Where the log starts and ends.
+            by_tag: Whether ``key`` is a tag; an index that has none offers no messages.
         """
         found: dict[int, Message] = {}
-        for phy_offset, message in self._iter_matching(topic, key, times_ms, log):
+        for phy_offset, message in self._iter_matching(topic, key, times_ms, log, by_tag=by_tag):
             found[phy_offset] = message
             if len(found) >= max_count:
                 break
         return [found[phy_offset] for phy_offset in sorted(found)]
 
     def _iter_matching(
-        self, topic: str, key: str, times_ms: tuple[int, int], log: tuple[int, int]
+        self, topic: str, key: str, times_ms: tuple[int, int], log: tuple[int, int], *, by_tag: bool
     ) -> Iterator[tuple[int, Message]]:
         """Yields messages that have the key, newest first, and where they are; one may come twice."""
         begin_ms, end_ms = times_ms
-        wanted, missed = f"{topic}#{key}", 0
+        wanted, missed = tag_key(topic, key) if by_tag else f"{topic}#{key}", 0
         size = self._segment_size_bytes
         sorting = KeySorting(self._reader(), size, log, self._memory.collisions)
-        runs = self._place_runs(wanted, times_ms, log, sorting)
-        is_sorted_out = _REPLACED in wanted
+        runs = self._place_runs(wanted, times_ms, log, sorting, by_tag=by_tag)
+        is_sorted_out = by_tag or _REPLACED in wanted
         while (run := next(runs, None)) is not None:
             if not is_sorted_out and (missed >= _MANY_MISSED or len(run) >= _LONG_RUN):
                 raw = key.encode("utf-8", "surrogatepass")
@@ -110,14 +114,20 @@ class KeyQuery:
             for phy_offset in run.tolist() if isinstance(run, np.ndarray) else run:
                 message = self._message_at(phy_offset)
                 if message is None or wanted not in record_keys(
-                    message.topic, message.properties_raw, message.sys_flag, tags=False
+                    message.topic, message.properties_raw, message.sys_flag, tags=by_tag
                 ):
                     missed += 1
                 elif begin_ms <= message.store_timestamp_ms <= end_ms:
                     yield phy_offset, message
 
     def _place_runs(
-        self, wanted: str, times_ms: tuple[int, int], log: tuple[int, int], sorting: KeySorting
+        self,
+        wanted: str,
+        times_ms: tuple[int, int],
+        log: tuple[int, int],
+        sorting: KeySorting,
+        *,
+        by_tag: bool,
     ) -> Iterator[PlaceRun]:
         """Yields where records of the key may be, newest first."""
         begin_ms, end_ms = times_ms
@@ -132,7 +142,7 @@ class KeyQuery:
         if self._indexed is not None and self._indexed[1] == max(ends, default=-1):
             behind = max(behind, self._indexed[0])  # all of its files are there
         if behind < end:
-            for place in self._in_log(hashed, behind, end):
+            for place in self._in_log(hashed, behind, end, by_tag=by_tag):
                 yield (place,)
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
@@ -147,21 +157,23 @@ class KeyQuery:
             if file.header.begin_timestamp_ms < begin_ms:
                 return
 
-    def _in_log(self, hashed: int, start: int, end: int) -> list[int]:
+    def _in_log(self, hashed: int, start: int, end: int, *, by_tag: bool) -> list[int]:
         """Returns where records of a stretch of the log are that may have a key, newest first."""
-        known = self._memory.places_behind((start, end), hashed)
+        # What is remembered of a stretch are its keys alone.
+        known = None if by_tag else self._memory.places_behind((start, end), hashed)
         if known is not None:
             return known[::-1]
         reader, places, kept = self._reader(), list[int](), np.empty(0, KEY_ROW)
         windows = LogWindows(reader, self._segment_size_bytes, start, end, self._holes)
         try:
-            for rows, _end in iter_key_rows(windows, tags=False):
+            for rows, _end in iter_key_rows(windows, tags=by_tag):
                 places += rows["phy_offset"][rows["key_hash"] == hashed].tolist()
-                if len(kept) <= MOST_KEYS:
+                if not by_tag and len(kept) <= MOST_KEYS:
                     kept = np.concatenate([kept, rows[: MOST_KEYS + 1]])
         finally:
             reader.close()
-        self._memory.keep_behind((start, end), kept)
+        if not by_tag:
+            self._memory.keep_behind((start, end), kept)
         return places[::-1]
 
     def _reader(self) -> LogReader:

@@ -96,11 +96,22 @@ class ConfigFile:
             WouldWaitError: The calling thread may not wait for the disk.
         """
         check_may_wait()
-        data = encode_config(value).encode()
+        self.replace(encode_config(value).encode(), sync=True)
+
+    def replace(self, data: bytes, *, sync: bool) -> None:
+        """Replaces the file as :meth:`save` does, by bytes that were encoded already.
+
+        Args:
+            data: The whole file.
+            sync: Whether it is on the disk then. Without it a machine that stops may leave the one before.
+
+        Raises:
+            FullError: There is no space; the file and its backup are as they were.
+        """
         folder = self.path.parent
-        self._files.make_dirs(folder)
+        self._files.make_dirs(folder, sync=sync)
         new = self.path.with_name(self.path.name + ".tmp")
-        self._files.write_file(new, data, sync=True)
+        self._files.write_file(new, data, sync=sync)
         try:
             main = self._read(self.path)
         except CorruptError:  # too long
@@ -111,7 +122,8 @@ class ConfigFile:
             elif main.strip():
                 self._put_aside(main)
         self._files.rename(new, self.path)
-        self._files.sync_dir(folder)
+        if sync:
+            self._files.sync_dir(folder)
         self._whole = _print_of(data)
 
     def _read(self, path: Path) -> bytes:

@@ -276,7 +276,7 @@ class AppendCore:
 
     def abandon(self) -> None:
         """Takes no appends any more, in a forked child: another thread of the parent may hold the lock."""
-        self._open_flag.is_closed = True
+        self._open_flag.is_closed = self._open_flag.is_forked = True
         self._fast_path.close()
 
     def serve(self, path: FastPath) -> None:

@@ -7,8 +7,6 @@ all three. Here are durability, what runs in the background, and the close.
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from seglog.clock import Clock
 from seglog.errors import FullError, InvalidArgumentError, StoreError, StoreFailedError
+from seglog.forked import abandon_in_children
 from seglog.storage.directory.broker_topics import TopicKinds
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.directory.queue_files import remove_topic_folders
@@ -63,8 +62,6 @@ SEAL_INTERVAL_MS = 2000
 POINT_INTERVAL_MS = 500
 _CHECKPOINT_ROUNDS = 2
 """The queues and the checkpoint follow every second flush of the log: each second by default."""
-
-_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 
 class Writer:
@@ -138,7 +135,7 @@ class Writer:
         self.appends = AppendCore(
             self.log, self.queues, self._compaction, self._growth, clock, waiters, latch, self._open_flag
         )
-        _writers.add(self)
+        abandon_in_children(self, Writer.abandon)
         tail = self.log.tail
         self.index, self.index_findings = open_key_index(
             files,
@@ -323,6 +320,15 @@ class Writer:
                     self._checkpoint = checkpoint
         self._latch.check()
 
+    def abandon(self) -> None:
+        """Changes nothing any more, in a forked child.
+
+        It shares the maps but not the lock: what it wrote would go through the log and over the files of the
+        parent.
+        """
+        self._latch.abandon()
+        self.appends.abandon()
+
     def close(self) -> None:
         """Flushes everything and marks the stop as clean; only gives everything back after a failure."""
         if self._open_flag.is_closed:
@@ -444,12 +450,3 @@ def _open_log(
 
 def _nothing() -> None:
     """Called on a change until a caller gives another function."""
-
-
-def _close_in_child() -> None:
-    # A forked child shares the maps but not the lock: what it wrote would go through the parent's log.
-    for writer in list(_writers):
-        writer.appends.abandon()
-
-
-os.register_at_fork(after_in_child=_close_in_child)

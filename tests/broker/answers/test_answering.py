@@ -15,6 +15,7 @@ from seglog.broker.answers.answering import Answering
 from seglog.broker.answers.send_deadlines import FLUSH_TIMEOUT_MS, SendDeadlines
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
+from seglog.broker.state.refusals import Refusals
 from seglog.clock import Clock, VirtualClock
 from seglog.errors import FullError, StoreFailedError
 from seglog.remoting.bodies import LockBatchBody
@@ -42,9 +43,9 @@ OTHER = Peer("other", Host(b"\x7f\x00\x00\x01", 2), is_remote=True)
 REMOTE = Peer("c", Host(b"\x7f\x00\x00\x01", 1), is_remote=True)
 
 
-def send_request(topic, body=b"x", queue_id=0):
+def send_request(topic, body=b"x", queue_id=0, code=RequestCode.SEND_MESSAGE_V2):
     header = SendMessageHeader("pg", topic, "TBW102", 4, queue_id, 0, 1_234, 0, b"")
-    return Request(RequestCode.SEND_MESSAGE_V2, header, body)
+    return Request(code, header, body)
 
 
 def pull_request(topic, offset=0, hold_ms=0, group="cg"):
@@ -142,8 +143,11 @@ def test_sends_of_one_connection_keep_their_order_whatever_they_need(disk):
     answers = []
     for number in range(300):  # a new topic, new files of queues and of the log
         topic, big = f"T{number % 7}", b"%d " % number + b"x" * (20_000 if number % 5 == 0 else 1)
-        answers.append(broker.answer(send_request(topic, big)))
-    assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
+        code = RequestCode.SEND_REPLY_MESSAGE_V2 if number % 2 else RequestCode.SEND_MESSAGE_V2
+        answers.append(broker.answer(send_request(topic, big, code=code)))
+    # A reply that names no producer is stored, and goes nowhere.
+    codes = [ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR] * 150
+    assert [waited(answer).code for answer in answers] == codes
     for first in range(7):
         stored = [int(body.split()[0]) for body in bodies(broker, f"T{first}")]
         assert stored == list(range(first, 300, 7))
@@ -338,7 +342,13 @@ def test_what_comes_from_aside_is_given_up_with_its_answer(disk):
 
     broker = disk.broker
     answering = Answering(
-        broker.store, broker.topics, broker.groups, SendDeadlines(broker.clock), handle, broker._hold
+        broker.store,
+        broker.topics,
+        broker.groups,
+        SendDeadlines(broker.clock),
+        handle,
+        broker._hold,
+        Refusals(),
     )
     answer = answering.answer(heartbeat("g"), REMOTE, lambda begin: begin())
     assert isinstance(answer, Deferred)

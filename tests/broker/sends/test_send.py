@@ -200,6 +200,16 @@ def test_a_batch_is_stored_message_by_message_with_its_own_properties(broker: Br
     assert send_header(answer).msg_id == ",".join(message.message_id for message in messages)
 
 
+def test_a_batch_with_a_key_of_its_own_is_answered_with_it(broker: Broker):
+    batch = MessageBatch([BatchMessage(b"x", encode_properties({"UNIQ_KEY": "of the message"}))])
+    raw = encode_properties({"UNIQ_KEY": "of the batch"})
+    answer = send(broker, "T", batch, properties=raw, code=RequestCode.SEND_BATCH_MESSAGE)
+    assert send_header(answer).transaction_id == "of the batch"
+    answer = send(broker, "T", batch, code=RequestCode.SEND_BATCH_MESSAGE)
+    assert send_header(answer).transaction_id is None
+    assert [props_of(message) for message in stored(broker)] == [{"UNIQ_KEY": "of the message"}] * 2
+
+
 def test_a_batch_keeps_the_bytes_of_its_properties_and_who_sent_it_when(broker: Broker):
     raw = b"empty\x01\x02TAGS\x01A\x02UNIQ_KEY\x01u\x02"
     peer = Peer("x", Host.parse("10.1.2.3:4000"))

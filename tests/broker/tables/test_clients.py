@@ -308,6 +308,19 @@ def test_clients_that_subscribe_to_different_things_are_named_once_in_the_log(br
     )
 
 
+def test_clients_that_come_and_go_fill_no_log_with_what_they_subscribe_to(broker: Broker, caplog):
+    first = ToldClient(broker, "a")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            for _ in range(5):
+                first.beat(SubscriptionData("T", "A", 1))
+                second = ToldClient(broker, "b")
+                second.beat(SubscriptionData("T", "B", 2))
+                second.link.close()
+            broker.advance(600_000)
+    assert len(caplog.records) == 2
+
+
 def test_a_topic_that_only_some_clients_subscribe_to_is_a_disagreement(broker: Broker):
     ToldClient(broker, "a").beat(ALL_OF_T, SubscriptionData("U"))
     ToldClient(broker, "b").beat(ALL_OF_T)

@@ -145,14 +145,20 @@ def test_the_record_is_written_when_an_owner_changes_and_not_by_renewals(tmp_pat
         assert len(files.writes) == 2
 
 
-def test_without_space_for_the_record_the_lock_is_refused(tmp_path):
+def test_without_space_for_the_record_locks_hold_for_this_life_and_are_recorded_when_there_is(
+    tmp_path, caplog
+):
     files = CountingFiles(tmp_path)
     with Broker.open(tmp_path, clock=VirtualClock(), files=files) as broker:
         files.is_full = True
-        assert ask(broker, remote("a")).code is ResponseCode.SERVICE_NOT_AVAILABLE
-        assert broker.locks.all() == []
+        assert locked(broker, remote("a")) == QUEUES
+        assert locked(broker, remote("b")) == set()
+        assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+            "a restart of the broker frees queues that are locked"
+        ]
         files.is_full = False
-        assert locked(broker, remote("b")) == QUEUES
+        assert locked(broker, remote("a")) == QUEUES
+        assert len(files.writes) == 1
 
 
 def test_a_kill_right_after_the_answer_leaves_the_owner(tmp_path):

@@ -99,7 +99,10 @@ def test_reset_shows_the_moves_and_makes_them_when_told(seglog: Seglog, store, a
 
 
 def test_a_group_that_never_committed_is_reset_too_and_a_broker_takes_it(seglog: Seglog, store):
-    assert seglog("offsets", "reset", store, "new", "T", "--end", "--apply").exit_code == 0
+    told = seglog("offsets", "reset", store, "new", "T", "--end", "--apply")
+    assert told.exit_code == 0
+    assert "warning: group new has no offset in T yet" in told.stderr
+    assert "warning" not in seglog("offsets", "reset", store, "g", "T", "--end").stderr
     with open_broker(store) as broker:
         assert broker.offsets.of_group("new") == {("T", 0): 5, ("T", 1): 2}
         assert broker.offsets.take_reset("new", "T", 0) is None

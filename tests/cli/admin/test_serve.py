@@ -4,61 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
 from seglog import AsyncProducer, ConsumeFrom, MessageStore, Producer, PushConsumer, SeglogError
+from seglog.client.connect import make_client
+from seglog.logs import logger
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request
 from seglog.server.listening import Listener
+from seglog.storage.format.config import parse_java_properties
 from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
-
-
-class Serving:
-    """A process of ``seglog serve``.
-
-    Args:
-        arguments: What it is told.
-        options: How it is started.
-
-    Attributes:
-        ready: What it says when it is ready.
-        address: Where it is.
-    """
-
-    def __init__(self, arguments: list[str], **options: Any) -> None:
-        command = [sys.executable, "-m", "seglog.cli.main", "serve", *arguments, "--port", "0", "--json"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-        )
-        line = self._out.readline()
-        assert line, self.process.communicate()[1]
-        self.ready: dict[str, Any] = json.loads(line)
-        self.address: str = self.ready["address"]
-
-    @property
-    def _out(self) -> IO[str]:
-        assert self.process.stdout is not None
-        return self.process.stdout
-
-    def end(self, by: signal.Signals) -> tuple[int, list[dict[str, Any]]]:
-        """Sends a signal, and returns the exit code and what was said until then."""
-        self.process.send_signal(by)
-        out, _ = self.process.communicate(timeout=patience_s(60))
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()]
-
-    def close(self) -> None:
-        """Ends it however it goes."""
-        self.process.kill()
-        self.process.communicate()
+from tests.support.machine.serving import Serving
+from tests.support.scale import scaled
 
 
 @pytest.fixture
@@ -87,13 +54,16 @@ def stored(path: Path, topic: str) -> set[bytes]:
     return found
 
 
-async def send_until_it_ends(address: str, wanted: int, then: Callable[[], object]) -> set[bytes]:
+async def send_until_it_ends(
+    address: str, wanted: int, then: Callable[[], object], life: int = 0
+) -> set[bytes]:
     """Sends from several tasks until nothing is answered any more; returns what was acknowledged.
 
     Args:
         address: Of the server.
         wanted: How many are acknowledged before ``then`` is called.
         then: Called once.
+        life: Number of the process that serves, for bodies that are not those of another one.
     """
     done: set[bytes] = set()
     is_told = False
@@ -102,7 +72,7 @@ async def send_until_it_ends(address: str, wanted: int, then: Callable[[], objec
         nonlocal is_told
         number = 0
         while True:
-            body = b"%d of %d" % (number, sender)
+            body = b"%d of %d in life %d" % (number, sender, life)
             try:
                 await producer.send("T", body)
             except SeglogError:
@@ -154,11 +124,12 @@ def test_what_is_acknowledged_is_there_after_a_signal_under_load(serving, memory
 
 def test_what_is_acknowledged_is_there_after_a_kill_under_load_and_it_starts_again(serving, memory_path):
     done: set[bytes] = set()
-    for _ in range(2):
+    for life in range(scaled(2, 100)):
         one = serving(memory_path / "s", "--sync")
-        done |= asyncio.run(send_until_it_ends(one.address, 200, one.process.kill))
+        of_life = asyncio.run(send_until_it_ends(one.address, 200, one.process.kill, life))
         assert one.process.wait() == -signal.SIGKILL
-        assert len(done) >= 200
+        assert len(of_life) >= 200
+        done |= of_life
         assert done <= stored(memory_path / "s", "T")
 
 
@@ -171,6 +142,48 @@ def test_the_address_comes_to_a_descriptor_and_another_one_is_given_to_clients(s
         os.close(writing)
         assert lines.read() == f"{one.address}\n"
     assert one.ready["advertised"] == "192.0.2.7:9876"
+
+
+def test_a_ready_descriptor_that_cannot_be_written_is_wrong_usage(seglog: Seglog, tmp_path):
+    reading, writing = os.pipe()
+    ran = seglog("serve", tmp_path / "s", "--ready-fd", reading)
+    assert (ran.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert f"--ready-fd {reading} is open for reading only" in ran.stderr
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_pipe_that_has_lost_its_reader_is_logged_and_clients_are_served(serving):
+    reading, writing = os.pipe()
+    os.close(reading)
+    one = serving("--ephemeral", "--ready-fd", writing, pass_fds=[writing])
+    os.close(writing)
+    with Producer(one.address) as producer:
+        producer.send("T", b"x")
+    one.process.send_signal(signal.SIGTERM)
+    _, said = one.process.communicate(timeout=patience_s(60))
+    assert one.process.returncode == 0
+    assert f"--ready-fd {writing}: the address is not taken: Broken pipe" in said
+
+
+def test_what_a_client_sets_is_said(serving):
+    one = serving("--ephemeral")
+    with make_client(one.address) as client:
+        text = b"shortPollingTimeMills=7\nsendMessageThreadPoolNums=3\n"
+        request = Request(RequestCode.UPDATE_BROKER_CONFIG, body=text)
+        assert client.link.invoke(request, 30_000, one.address).code is ResponseCode.SUCCESS
+    one.process.send_signal(signal.SIGTERM)
+    _, said = one.process.communicate(timeout=patience_s(60))
+    assert "sets shortPollingTimeMills=7" in said
+    assert "sets what changes nothing here: sendMessageThreadPoolNums" in said
+
+
+def test_how_long_a_send_may_wait_is_what_is_said_and_what_tools_see(serving):
+    one = serving("--ephemeral", "--send-wait-ms", "250")
+    with make_client(one.address) as client:
+        answer = client.link.invoke(Request(RequestCode.GET_BROKER_CONFIG), 30_000, one.address)
+        assert isinstance(answer.body, bytes | memoryview)
+        assert parse_java_properties(bytes(answer.body))["waitTimeMillsInSendQueue"] == "250"
 
 
 def test_an_ephemeral_store_goes_with_its_process(serving):
@@ -195,9 +208,13 @@ def test_the_soft_limit_of_descriptors_is_raised_to_the_hard_one(serving):
         (["s", "--ephemeral"], "give either STORE or --ephemeral"),
         (["s", "--host", "0.0.0.0"], "not loopback: there is no authentication yet"),
         (["s", "--host", "0.0.0.0", "--insecure", "--port", "0"], "give --advertise too"),
-        (["s", "--advertise", "example.com:9876"], "is no host and port"),
+        (["s", "--advertise", "example.com:9876"], "it is the address itself, such as 192.0.2.7:9876"),
+        (["s", "--advertise", "192.0.2.7:0"], "--advertise 192.0.2.7:0: no client reaches port 0"),
+        (["s", "--port", "0", "--follow", "nosuch"], "--follow nosuch: there is no nosuch in "),
         (["s", "--ready-fd", "987"], "--ready-fd 987 is no open descriptor"),
+        (["s", "--ready-fd", "1"], "1 is not in the range x>=3"),
         (["s", "--port", "65536"], "65536 is not in the range"),
+        (["s", "--send-wait-ms", "0"], "0 is not in the range"),
     ],
 )
 def test_wrong_usage_is_refused_before_anything_is_made(
@@ -216,3 +233,10 @@ def test_a_port_that_is_in_use_leaves_no_store(seglog: Seglog, tmp_path):
     assert ran.exit_code == 49
     assert "Address already in use" in ran.stderr
     assert not (tmp_path / "s").exists()
+
+
+def test_what_is_logged_elsewhere_in_a_process_is_as_before(seglog: Seglog, tmp_path):
+    log = logger("seglog")
+    before = log.level, list(logging.root.handlers)
+    assert seglog("serve", tmp_path / "s", "--port", "0", "--follow", "nosuch").exit_code == 2
+    assert (log.level, logging.root.handlers) == before

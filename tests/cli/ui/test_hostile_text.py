@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 
 import pytest
@@ -12,13 +11,11 @@ from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
 from tests.support.damage.broker_damage import small_store
 from tests.support.hostile.commands import ALL, NOT_HERE, Subject, command_paths, words_of
+from tests.support.hostile.text import ACTS, HOSTILE
 
-HOSTILE = "\x1b]0;x\x07\x9b31m\x7f\u202e\u2066\nFORGED\r\b"
-"""A title, a colour in C1, DEL, text from right to left, a line of its own, one written over."""
 BYTES = HOSTILE.encode() + b"\xff"
 TOPIC, TEXT = "P" * len(BYTES), "Q" * len(BYTES)
 NAME = BYTES.decode("utf-8", "surrogateescape")
-ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @pytest.fixture(scope="module")

@@ -223,6 +223,12 @@ def test_a_folder_of_the_store_that_lies_elsewhere_is_served_if_it_is_named(segl
     assert seglog("put", root, "Topic0", "body", "--follow", "commitlog").exit_code == 0
     assert seglog("check", root, "--follow", "commitlog").exit_code == 0
     assert seglog("tail", root, "--follow-folder", "commitlog").exit_code == 0
+    for command, option in (("info", "--follow"), ("check", "--follow"), ("tail", "--follow-folder")):
+        refused = seglog(command, root, option, "comitlog")
+        assert (refused.exit_code, f"{option} comitlog: there is no comitlog in" in refused.stderr) == (
+            2,
+            True,
+        )
     with MessageStore.open(root, follow=["commitlog"]) as store:
         assert store.put("Topic0", b"more").queue_offset > 0
 

@@ -171,3 +171,16 @@ def test_a_slow_reader_keeps_its_connection(link_to, monkeypatch):
         asked = [link.ask(Request(9_999, body=bytes(1 << 20)), 60_000) for _ in range(24)]
         assert all(one.wait(patience_s(30)).code is ResponseCode.SUCCESS for one in asked)
         assert len(server.sockets) == 1
+
+
+@pytest.mark.parametrize("length", [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0"])
+def test_a_length_that_cannot_be_ends_the_connection_though_nothing_follows_it(link_to, length):
+    def serve(one, number):
+        assert one.recv(1 << 16)
+        one.sendall(length)
+        assert not one.recv(1 << 16), "the client has hung up"
+
+    with Server(serve) as server:
+        asked = link_to(server.address).ask(Request(9_999), 60_000)
+        with pytest.raises(ConnectionEndedError, match="has sent what is no frame: a frame says it has"):
+            asked.wait(patience_s(20))

@@ -93,7 +93,7 @@ def test_an_address_that_refuses_is_an_error_that_can_be_tried_again_and_then_le
     assert (caught.value.address, caught.value.is_retryable) == (address, True)
     at_once = link.ask(ASK)
     assert at_once.is_done
-    with pytest.raises(CannotConnectError, match=r"refused.*; tried again in \d+ ms"):
+    with pytest.raises(CannotConnectError, match=r"cannot be connected to: .*refused\nhelp"):
         at_once.result()
     assert events == []
 
@@ -107,7 +107,7 @@ def test_back_off_doubles_to_a_limit_and_ends_when_something_is_there(link_to, e
     for _ in range(9):
         waits.failed(0.0, "x")
         left.append(waits.left_ms(0.0))
-    assert left == [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]
+    assert left == [100, 200, 400, 800, *[1_000] * 5]
     with pytest.raises(CannotConnectError):
         link.invoke(ASK)
     with Server(answering(echo), port=port):
@@ -250,7 +250,20 @@ def test_addresses_may_be_ipv4_ipv6_or_names(link_to, host):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", " ; ", "host", "host:", ":1", "host:0", "host:65536", "h:\u0661", "h:-1"]
+    "wrong",
+    [
+        "",
+        " ; ",
+        "host",
+        "host:",
+        ":1",
+        "host:0",
+        "host:65536",
+        "h:\u0661",
+        "h:-1",
+        "\udcff:9876",
+        "h\u202e:1",
+    ],
 )
 def test_what_is_no_address_is_refused(link_to, wrong):
     with pytest.raises(InvalidArgumentError):
@@ -262,7 +275,7 @@ def test_what_is_no_address_is_refused(link_to, wrong):
         link.tell(ASK, to=wrong or "x")
 
 
-@pytest.mark.parametrize("name", ["no-such-host.invalid", "x" * 70, "a..b", "\udcff"])
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "x" * 70, "a..b"])
 def test_a_name_that_cannot_be_found_is_an_address_that_cannot_be_connected_to(link_to, name):
     with pytest.raises((CannotConnectError, AskTimeoutError)):
         link_to(f"{name}:9876").invoke(ASK, 20_000)

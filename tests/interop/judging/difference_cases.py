@@ -267,6 +267,14 @@ def is_group_attribute(request: Request, ours: Essence, theirs: Essence) -> bool
     )
 
 
+def is_no_condition(request: Request, ours: Essence, theirs: Essence) -> bool:
+    """Returns whether both refused what a client wants to subscribe by."""
+    return (
+        request.code == RequestCode.CHECK_CLIENT_CONFIG
+        and ours["code"] == theirs["code"] == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    )
+
+
 def is_queue_not_there(request: Request, ours: Essence, theirs: Essence) -> bool:
     """Returns whether both refused a queue of a pull."""
     return (

@@ -17,11 +17,12 @@ from seglog.remoting.command import Request
 from seglog.storage.format.names import DLQ_PREFIX
 from seglog.storage.format.record import sys_flag as flags
 from tests.interop.judging import difference_cases as cases
+from tests.interop.judging.admin_differences import ADMIN_DIFFERENCES
 from tests.interop.judging.alike import Essence
+from tests.interop.judging.client_differences import CLIENT_DIFFERENCES
 from tests.interop.judging.difference import Difference
 from tests.interop.judging.difference_cases import EXPLAINED, MESSAGE_BYTES
 from tests.interop.judging.requests import (
-    ask_state,
     clone,
     commit,
     consume_directly,
@@ -456,19 +457,6 @@ DIFFERENCES: Final = (
         holds=cases.is_queue_not_there,
     ),
     Difference(
-        name="not-to-be-asked",
-        request="state of a group that is offline (223), or consumption of a message that is not there (309)",
-        theirs="fails: NullPointerException, code 1",
-        ours="says what is not there",
-        why="the answer says what is wrong",
-        shown_by=(make_group("not-to-be-asked"), consume_directly("not-to-be-asked"), ask_state("offline")),
-        looks_at=lambda answer: answer["remark"].partition(":")[0],
-        there="java.lang.NullPointerException",
-        here="No Any Consumer online in the consumer group",
-        fields=("remark",),
-        holds=cases.is_not_to_be_asked,
-    ),
-    Difference(
         name="explained",
         request="pull of a topic or group that is not there (17, 26)",
         theirs="adds the address of a page that explains it",
@@ -494,4 +482,6 @@ DIFFERENCES: Final = (
         fields=("seglogDurability",),
         holds=cases.is_durability,
     ),
+    *CLIENT_DIFFERENCES,
+    *ADMIN_DIFFERENCES,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from seglog.remoting.command import Request
@@ -19,10 +20,12 @@ class JavaBroker:
     Attributes:
         port: Where it listens, on 127.0.0.1.
         name_server_port: Where its name server does; 0 without one.
+        home: The home folder of the user that it and its clients believe to be.
     """
 
     port: int
     name_server_port: int
+    home: Path
     _question: Callable[[Mapping[str, object]], list[dict[str, Any]]]
 
     def ask(self, request: Request, client: str = "") -> WireAnswer:
@@ -33,7 +36,7 @@ class JavaBroker:
         """Sends a request that we have no type for."""
         return self.ask_wire(WireRequest(code, ext, body))
 
-    def join(self, name: str, group: str, topic: str, *, is_in_order: bool) -> str:
+    def join(self, name: str, group: str, topic: str, *, is_in_order: bool, broadcasts: bool = False) -> str:
         """Has a consumer of RocketMQ's own client join a group; returns its client id.
 
         Args:
@@ -41,9 +44,10 @@ class JavaBroker:
             group: Its group.
             topic: What it subscribes to.
             is_in_order: Of which kind its listener is.
+            broadcasts: Whether it consumes all queues, and goes on by a file in :attr:`home`.
         """
         question = {"op": "memberStart", "client": name, "group": group, "topic": topic}
-        (answer,) = self._question(question | {"isOrdered": is_in_order})
+        (answer,) = self._question(question | {"isOrdered": is_in_order, "broadcasts": broadcasts})
         client_id: str = answer["clientId"]
         return client_id
 
@@ -56,10 +60,16 @@ class JavaBroker:
         """Has a member leave its group."""
         self._question({"op": "memberStop", "client": name})
 
-    def admin(self, *arguments: str) -> str:
-        """Runs a command of mqadmin, and returns what it prints."""
-        (answer,) = self._question({"op": "admin", "arguments": list(arguments)})
-        printed: str = answer["printed"]
+    def admin(self, *arguments: str, name_servers: str | None = None) -> str:
+        """Runs a command of mqadmin, and returns what it prints.
+
+        Args:
+            arguments: The command and its options.
+            name_servers: Of another cluster than this broker's, where it is run there.
+        """
+        question = {"op": "admin", "arguments": list(arguments), "nameServers": name_servers}
+        (answer,) = self._question(question)
+        printed: str = answer["printed"] + answer["complained"]
         return printed
 
     def topics(self) -> dict[str, Any]:

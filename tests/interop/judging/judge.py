@@ -34,8 +34,10 @@ from tests.interop.judging.questions import (
     question_of,
     target_of,
 )
+from tests.support.machine.patience import patience_s
 
 QUESTION_LIMIT_S: Final = 120
+"""On an idle machine."""
 
 
 class JudgeError(Exception):
@@ -254,7 +256,10 @@ class Judge:
         question |= target_of(path, geometry, config)
         (started,) = self._ask(question)
         try:
-            yield JavaBroker(started["port"], started["nameServerPort"], lambda asked: self._ask(dict(asked)))
+            home = Path(self._scratch.name)
+            yield JavaBroker(
+                started["port"], started["nameServerPort"], home, lambda asked: self._ask(dict(asked))
+            )
         finally:
             if self._process is not None:
                 self._ask({"op": "brokerHalt" if halt else "brokerStop"})
@@ -327,7 +332,7 @@ class Judge:
         """Reads answers up to the line of kind ``until``, which counts as an answer unless it is ``end``."""
         answers: list[Line] = []
         assert process.stdout is not None
-        with _killed_after(process, QUESTION_LIMIT_S):
+        with _killed_after(process, patience_s(QUESTION_LIMIT_S)):
             for text in process.stdout:
                 line: Line = json.loads(text)
                 if line["kind"] == "failed":

@@ -20,6 +20,8 @@ from seglog.remoting.headers import (
     SendMessageHeader,
     UpdateConsumerOffsetHeader,
 )
+from seglog.remoting.heartbeat import CheckClientBody
+from seglog.remoting.subscription import SQL_TYPE, SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.config import ConfigValue
 
@@ -125,6 +127,12 @@ def may_read(group: str, topic: str, is_readable: bool | None = None) -> Request
     """Asks whether a group may read a topic, and sets it before unless it is None."""
     header = GroupForbiddenHeader(group, topic, is_readable)
     return Request(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, header)
+
+
+def check_condition(topic: str, condition: str) -> Request:
+    """Asks whether messages of a topic can be filtered by an SQL92 expression."""
+    wanted = SubscriptionData(topic, condition, expression_type=SQL_TYPE)
+    return Request(RequestCode.CHECK_CLIENT_CONFIG, body=CheckClientBody("c", "g", wanted))
 
 
 def consume_directly(group: str) -> Request:

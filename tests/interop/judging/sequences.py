@@ -255,7 +255,7 @@ class Sequence:
         header = self._send_header(
             topic,
             self._random.choice((0, 0, 0, 0, 1, 20)),
-            self._random.choice((b"", b"", b"", b"WAIT\x01false\x02", b"DELAY\x012\x02")),
+            self._random.choice((b"", b"", b"UNIQ_KEY\x01b\x02", b"WAIT\x01false\x02", b"DELAY\x012\x02")),
             is_batch=True,
         )
         return Request(RequestCode.SEND_BATCH_MESSAGE, header, MessageBatch(messages))

@@ -22,11 +22,16 @@ from pathlib import Path
 from typing import Final
 
 PROJECT: Final = Path(__file__).parents[1] / "java"
+GO_PROJECT: Final = Path(__file__).parents[1] / "go"
 DEFAULT_VERSION: Final = "5.4.0"
 NEWEST_VERSION: Final = "5.5.1"
 COMPANIONS: Final = {"5.5.1": "5.5.0"}
 """Release of the modules that the store does not call, where repositories have no newer one of them yet."""
+OLD_CLIENTS: Final = "4.9.8"
+"""Release of the clients in ``old-clients.xml``: the last before 5."""
+CLIENTS: Final = "src/main/java/seglog/clients"
 MIN_JDK: Final = 17
+MIN_GO: Final = "1.22"
 BUILD_LIMIT_S: Final = 600
 
 # RocketMQ unmaps its files through internals of the JDK; its own start scripts open the same doors.
@@ -95,10 +100,66 @@ def build_project(project: Path, name: str, *definitions: str) -> str:
     Raises:
         BuildError: As :func:`build`.
     """
+    return _built(project / "pom.xml", project / "src", name, *definitions)
+
+
+def build_old_clients() -> str:
+    """Returns the class path of what applications do with clients, over clients of ``OLD_CLIENTS``.
+
+    Raises:
+        BuildError: As :func:`build`.
+    """
+    return _built(PROJECT / "old-clients.xml", PROJECT / CLIENTS, f"clients-{OLD_CLIENTS}")
+
+
+def missing_go() -> str | None:
+    """Says what keeps clients in Go from being built here, or None: fetches what they are made of."""
+    if not Path(_go()).is_file():
+        return f"no go on PATH; the client in Go is built with go {MIN_GO} or newer"
+    said = _ask_go("env", "GOVERSION")
+    release = re.match(r"go1\.(\d+)", said.stdout)
+    if release is None or int(release[1]) < int(MIN_GO.partition(".")[2]):
+        return f"{said.stdout.strip() or said.stderr.strip()} is not go {MIN_GO} or newer"
+    fetched = _ask_go("mod", "download")
+    return None if fetched.returncode == 0 else f"go mod download failed: {fetched.stderr[-500:]}"
+
+
+def build_go_clients() -> Path:
+    """Returns the program of what applications do with clients in Go, built when it is not in the cache.
+
+    Raises:
+        BuildError: The sources could not be compiled.
+    """
+    home = cache_dir() / "go"
+    home.mkdir(parents=True, exist_ok=True)
+    sources = sorted(GO_PROJECT.glob("*.*"))
+    with _locked(home / "lock"):
+        return _made_once(
+            home / f"clients-{_digest(sources)}",
+            lambda into: _run(_go(), "build", "-C", GO_PROJECT, "-o", into, "."),
+        )
+
+
+def _go() -> str:
+    return shutil.which("go") or "/usr/local/go/bin/go"  # where its own archive is unpacked
+
+
+def _ask_go(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [_go(), *arguments],
+        cwd=GO_PROJECT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BUILD_LIMIT_S,
+    )
+
+
+def _built(pom: Path, folder: Path, name: str, *definitions: str) -> str:
     home = cache_dir() / name
     home.mkdir(parents=True, exist_ok=True)
-    pom = project / "pom.xml"
-    sources = sorted((project / "src").rglob("*.*"))
+    sources = sorted(folder.rglob("*.*"))
     with _locked(home / "lock"):
         jars = _made_once(home / f"jars-{_digest([pom])}", lambda into: _resolve(pom, definitions, into))
         classes = _made_once(

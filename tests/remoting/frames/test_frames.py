@@ -209,6 +209,14 @@ WRONG_LENGTHS = {
 }
 
 
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\1\0\0\1", b"\0\0\0\3", b"HTTP"])
+@pytest.mark.parametrize("size_bytes", [1, 2, 3, 4])
+def test_a_length_that_cannot_be_is_refused_before_anything_follows_it(data, size_bytes):
+    reader = FrameReader()
+    with pytest.raises(FrameError, match="a frame says it has"):
+        [list(reader.feed(data[at : at + size_bytes])) for at in range(0, 4, size_bytes)]
+
+
 @pytest.mark.parametrize("data", WRONG_LENGTHS.values(), ids=WRONG_LENGTHS)
 def test_lengths_that_cannot_be_are_refused_as_soon_as_they_are_there(data):
     reader = FrameReader()

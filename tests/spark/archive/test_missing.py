@@ -72,6 +72,17 @@ def test_a_run_that_comes_after_retention_archives_the_rest_and_ends_with_the_ex
     assert len(ArchiveFolder(folder).runs()) == 3
 
 
+def test_a_run_that_has_nothing_but_a_loss_to_name_is_committed(spark: SparkSession, tmp_path):
+    root, folder = put(tmp_path / "s", 40), tmp_path / "archive"
+    archive_store(root, folder, spark)
+    damage(root, 0, 19)
+    run = not_none(archive_store(root, folder, spark, allow_loss=True))
+    assert (run.files, run.messages) == ((), 0)
+    assert [one.why for one in run.missing] == [UNREADABLE]
+    assert [one.number for one in ArchiveFolder(folder).runs()] == [1, 2]
+    assert archive_store(root, folder, spark, allow_loss=True) is None
+
+
 def test_damaged_store_is_refused_or_what_is_missing_is_named_and_filled_in(spark: SparkSession, tmp_path):
     root, folder = put(tmp_path / "s", 300), tmp_path / "archive"
     whole = copy(root, tmp_path / "whole")

@@ -109,11 +109,11 @@ def test_closing_the_store_ends_the_wait_without_a_message(open_store: OpenStore
     assert waiting.result(PATIENCE_S) is False
 
 
-def test_closing_a_reader_ends_its_wait(open_store: OpenStore, threads):
+def test_closing_a_reader_ends_its_wait(open_store: OpenStore, clock: VirtualClock, threads):
     open_store().close()
-    reader = open_store(read_only=True, clock=SystemClock())
+    reader = open_store(read_only=True)
     waiting = threads.submit(reader.wait_for, "T", 0, 0, 60_000)
-    time.sleep(0.05)
+    until(lambda: sum(clock._waiting.values()) == 1)
     reader.close()
     assert waiting.result(PATIENCE_S) is False
 

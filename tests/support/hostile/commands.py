@@ -117,6 +117,8 @@ ALL: Final = {**READING, **WRITING}
 NOT_HERE: Final = {
     "demo": "makes a store of its own",
     "serve": "ends with a signal; of a store it shows the path that was typed",
+    "clients": "asks a broker; tests/cli/admin/test_clients_and_top.py has one with such clients",
+    "top": "as above",
     "id decode": "takes no store",
     "version": "takes no store",
     "spark audit": "Spark has processes of its own; SECURITY.md says what holds for it",

@@ -2,7 +2,7 @@
 
 The archive is made once for a Java and a PySpark, in ``build/``; Java itself holds it against the jars, and
 goes on without one that does not fit. Javas of tests end before the better compiler pays, so they do not
-start it.
+start it. The Pythons that Java starts import the PySpark that is installed, not the zip of the same modules.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tests.support.machine.patience import patience_s
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 FOLDER: Final = ROOT / "build" / "java-classes"
+_QUICK_WORKERS: Final = Path(__file__).parent / "quick_workers"
 _QUICK: Final = "-XX:TieredStopAtLevel=1"
 _TAKE: Final = "-XX:SharedArchiveFile="
 _SILENT: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -59,6 +60,8 @@ def quicken_java() -> None:
         archive = _archive()
         take = [] if archive is None else [f"{_TAKE}{archive}", _SILENT]
         os.environ[SUBMIT_OPTIONS] = " ".join([_QUICK, *take, said]).strip()
+        folders = [str(_QUICK_WORKERS), os.environ.get("PYTHONPATH")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
 
 def quick_java() -> str:

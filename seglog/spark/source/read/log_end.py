@@ -12,13 +12,13 @@ decided by the rule of the doctor (:mod:`seglog.storage.overlay.lost_tail`), so 
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from seglog.logs import logger
 from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.queue_units import Queue, StoreQueues
 from seglog.storage.directory import MOST_RECORD_BYTES, Listing, LogFile, LogReader
@@ -28,7 +28,7 @@ from seglog.storage.overlay import UNIT, BatchQueueState, LostMessages, QueueSta
 from seglog.storage.small_files import read_checkpoint
 from seglog.storage.walk import MISSING, LogScan, RecordsBehind, record_at
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from seglog.errors import CorruptError
+from seglog.logs import logger
 from seglog.spark.source.wanted.selection import Selection
 from seglog.storage.directory import StoreGeometry
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.overlay import LostMessages, tell_lost
 from seglog.text import printable
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _HELP: Final = 'read what is left with option("failOnDataLoss", "false"); `seglog check` says what is lost'
 
 

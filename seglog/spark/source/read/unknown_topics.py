@@ -6,15 +6,15 @@ no queue may have lost its queues, so nothing is said then. It is a warning: a s
 
 from __future__ import annotations
 
-import logging
 from difflib import get_close_matches
 
+from seglog.logs import logger
 from seglog.spark.remote_files import locate
 from seglog.spark.source.wanted.options import Options
 from seglog.storage.directory import known_topics
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def warn_of_unknown_topics(options: Options) -> None:

@@ -5,7 +5,6 @@ Queues are read first, then the log (see :mod:`seglog.spark.source.read.queue_un
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from seglog.logs import logger
 from seglog.spark.source.read.log_end import LogEnd, find_log_end, lost_behind
 from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.queue_units import Queue, StoreQueues, look_at_store
@@ -24,7 +24,7 @@ from seglog.storage.format.record import RecordRow
 from seglog.storage.kernels.walk import Rows, are_dispatched
 from seglog.storage.walk import LogScan, record_at
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 Key = tuple[str, int]
 
 

@@ -6,7 +6,7 @@ Source: ``java.util.Properties load``, ``MixAll.java string2Properties``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from seglog.errors import CorruptError
 
@@ -15,6 +15,8 @@ _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTA
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+"""What would end a value, or be taken for the beginning of an escape; RocketMQ writes it as it is."""
 
 
 def parse_java_properties(data: bytes) -> dict[str, str]:
@@ -33,6 +35,15 @@ def parse_java_properties(data: bytes) -> dict[str, str]:
         if entry is not None:
             found[_unescaped(entry[1])] = _unescaped(entry[2])
     return found
+
+
+def java_properties_text(values: Mapping[str, str]) -> str:
+    """Returns names and values as a text of lines, by name; it is read back as they are."""
+    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in sorted(values.items()))
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPES)
 
 
 def _logical_lines(text: str) -> Iterator[str]:

@@ -94,6 +94,11 @@ class Message:
         return self.properties.get(props.UNIQ_KEY)
 
     @property
+    def sharding_key(self) -> str | None:
+        """What its queue was chosen by: messages of one key are in order."""
+        return self.properties.get(props.SHARDING_KEY)
+
+    @property
     def message_id(self) -> str:
         """The offsetMsgId: store host and physical offset in hexadecimal."""
         return message_id(self.store_host, self.phy_offset)

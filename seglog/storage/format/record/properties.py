@@ -30,6 +30,7 @@ from seglog.storage.format.layout import Buffer
 KEYS: Final = "KEYS"
 TAGS: Final = "TAGS"
 UNIQ_KEY: Final = "UNIQ_KEY"
+SHARDING_KEY: Final = "__SHARDINGKEY"
 WAIT: Final = "WAIT"
 DELAY: Final = "DELAY"
 TRANSACTION_CHECK_TIMES: Final = "TRANSACTION_CHECK_TIMES"

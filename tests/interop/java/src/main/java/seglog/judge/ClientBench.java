@@ -17,6 +17,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -31,29 +32,35 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * RocketMQ's own client at work, for {@code python -m perf.bench_client}, whose words it speaks: see
- * {@code perf/clients/child.py}. A line of standard input is a piece of work; it is done once to warm
- * up, then said to be {@code ready}, done again, and {@code over}.
+ * RocketMQ's own client at work, for {@code python -m perf.bench_client} and {@code
+ * perf.bench_server}, whose words it speaks: see {@code perf/clients/child.py}. A line of standard
+ * input is a piece of work; it is done once to warm up, then said to be {@code ready}, done again,
+ * and {@code over}.
  */
 public final class ClientBench {
-  private static final Set<String> SENDS = Set.of("send", "together", "flight");
+  private static final Set<String> SENDS = Set.of("send", "together", "flight", "batch", "paced");
   private static final int BODY_BYTES = 1024;
-  private static final int SENDERS = 32;
   private static final int IN_FLIGHT = 128;
+  private static final int BATCH = 128;
+  private static final long PACE_NANOS = 2_000_000;
+  private static final String SENT_AT = "sentAt";
   private static final int LIMIT_SECONDS = 120;
   private static final int SEND_TIMEOUT_MS = 10_000;
 
   private final BufferedReader lines;
   private final Map<String, String> work = new HashMap<>();
   private final int count;
+  private final int senders;
 
   private DefaultMQProducer producer;
   private DefaultMQPushConsumer consumer;
   private int groups;
+  private int paced;
   private ConcurrentLinkedQueue<byte[]> seen;
   private AtomicInteger seenCount;
   private volatile long firstNanos;
   private volatile long lastNanos;
+  private Latencies latencies;
 
   private ClientBench(BufferedReader lines, String line) {
     this.lines = lines;
@@ -62,6 +69,7 @@ public final class ClientBench {
       work.put(parts[0], parts[1]);
     }
     count = Integer.parseInt(work.get("messages"));
+    senders = Integer.parseInt(work.get("senders"));
   }
 
   /** Does what comes until standard input ends. */
@@ -90,7 +98,12 @@ public final class ClientBench {
     if (producer != null) {
       producer.shutdown();
     }
-    say("{\"messages\": " + count + ", \"wall_s\": " + seconds + "}");
+    Map<String, Object> found = new HashMap<>();
+    found.put("messages", count);
+    found.put("wall_s", seconds);
+    found.put("p50_us", latencies.micros(0.5));
+    found.put("p99_us", latencies.micros(0.99));
+    say(Json.print(found));
   }
 
   private boolean isSend() {
@@ -99,10 +112,13 @@ public final class ClientBench {
 
   /** Returns the seconds from the first message to the last. */
   private double work() throws Exception {
+    latencies = new Latencies();
     return switch (work.get("kind")) {
       case "send" -> sendAlone();
       case "together" -> sendTogether();
       case "flight" -> sendInFlight();
+      case "batch" -> sendBatches();
+      case "paced" -> sendPaced();
       case "consume", "orderly" -> consume();
       default -> throw new IllegalArgumentException(work.get("kind"));
     };
@@ -111,7 +127,7 @@ public final class ClientBench {
   private double sendAlone() throws Exception {
     long begun = System.nanoTime();
     for (int number = 0; number < count; number++) {
-      send(number);
+      send(number, latencies);
     }
     return secondsSince(begun);
   }
@@ -120,14 +136,17 @@ public final class ClientBench {
     long begun = System.nanoTime();
     AtomicReference<Exception> failure = new AtomicReference<>();
     List<Thread> threads = new ArrayList<>();
-    for (int first = 0; first < SENDERS; first++) {
+    List<Latencies> taken = new ArrayList<>();
+    for (int first = 0; first < senders; first++) {
       int from = first;
+      Latencies own = new Latencies();
+      taken.add(own);
       Thread thread =
           new Thread(
               () -> {
                 try {
-                  for (int number = from; number < count; number += SENDERS) {
-                    send(number);
+                  for (int number = from; number < count; number += senders) {
+                    send(number, own);
                   }
                 } catch (Exception error) {
                   failure.set(error);
@@ -142,7 +161,9 @@ public final class ClientBench {
     if (failure.get() != null) {
       throw failure.get();
     }
-    return secondsSince(begun);
+    double seconds = secondsSince(begun);
+    taken.forEach(latencies::addAll);
+    return seconds;
   }
 
   private double sendInFlight() throws Exception {
@@ -172,25 +193,100 @@ public final class ClientBench {
     return secondsSince(begun);
   }
 
+  private double sendBatches() throws Exception {
+    long begun = System.nanoTime();
+    for (int first = 0; first < count; first += BATCH) {
+      List<Message> batch = new ArrayList<>();
+      for (int number = first; number < Math.min(first + BATCH, count); number++) {
+        batch.add(message(number));
+      }
+      long sentAt = System.nanoTime();
+      SendStatus status = producer.send(batch).getSendStatus();
+      if (status != SendStatus.SEND_OK) {
+        throw new IllegalStateException("a batch was answered with " + status);
+      }
+      latencies.add(System.nanoTime() - sentAt);
+    }
+    return secondsSince(begun);
+  }
+
+  /**
+   * Sends at a steady pace, and measures from before each call to the listener. The topic has a
+   * message already: once that and those of earlier runs have come, the consumer waits for more.
+   */
+  private double sendPaced() throws Exception {
+    CountDownLatch isAtEnd = new CountDownLatch(1 + paced);
+    CountDownLatch isWhole = new CountDownLatch(count);
+    MessageListenerConcurrently listener =
+        (messages, context) -> {
+          long now = System.nanoTime();
+          for (MessageExt message : messages) {
+            String sentAt = message.getUserProperty(SENT_AT);
+            if (sentAt == null || Long.parseLong(sentAt) < firstNanos) {
+              isAtEnd.countDown();
+            } else {
+              synchronized (isWhole) {
+                latencies.add(now - Long.parseLong(sentAt));
+              }
+              isWhole.countDown();
+            }
+          }
+          return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        };
+    DefaultMQPushConsumer receiver = newConsumer();
+    firstNanos = Long.MAX_VALUE; // what an earlier run has sent is no part of this one
+    receiver.registerMessageListener(listener);
+    receiver.start();
+    if (!isAtEnd.await(LIMIT_SECONDS, TimeUnit.SECONDS)) {
+      throw new IllegalStateException(isAtEnd.getCount() + " earlier messages did not come");
+    }
+    long begun = System.nanoTime();
+    firstNanos = begun;
+    for (int number = 0; number < count; number++) {
+      long due = begun + number * PACE_NANOS;
+      for (long left = due - System.nanoTime(); left > 0; left = due - System.nanoTime()) {
+        LockSupport.parkNanos(left);
+      }
+      Message message = message(number);
+      message.putUserProperty(SENT_AT, Long.toString(System.nanoTime()));
+      producer.send(message);
+    }
+    boolean came = isWhole.await(LIMIT_SECONDS, TimeUnit.SECONDS);
+    receiver.shutdown();
+    paced += count;
+    if (!came) {
+      throw new IllegalStateException(isWhole.getCount() + " of " + count + " did not come");
+    }
+    return secondsSince(begun);
+  }
+
   private Message message(int number) {
     return new Message(work.get("topic"), "TagA", body(number));
   }
 
-  private void send(int number) throws Exception {
-    SendStatus status = producer.send(message(number)).getSendStatus();
+  private void send(int number, Latencies own) throws Exception {
+    Message message = message(number);
+    long begun = System.nanoTime();
+    SendStatus status = producer.send(message).getSendStatus();
+    own.add(System.nanoTime() - begun);
     if (status != SendStatus.SEND_OK) {
       throw new IllegalStateException("message " + number + " was answered with " + status);
     }
+  }
+
+  private DefaultMQPushConsumer newConsumer() throws Exception {
+    DefaultMQPushConsumer made = new DefaultMQPushConsumer(work.get("name") + "-" + groups++);
+    made.setNamesrvAddr(work.get("target"));
+    made.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+    made.subscribe(work.get("topic"), "*");
+    return made;
   }
 
   private double consume() throws Exception {
     seen = new ConcurrentLinkedQueue<>();
     seenCount = new AtomicInteger();
     CountDownLatch isWhole = new CountDownLatch(1);
-    consumer = new DefaultMQPushConsumer(work.get("name") + "-" + groups++);
-    consumer.setNamesrvAddr(work.get("target"));
-    consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-    consumer.subscribe(work.get("topic"), "*");
+    consumer = newConsumer();
     if (work.get("kind").equals("consume")) {
       consumer.registerMessageListener(
           (MessageListenerConcurrently)

@@ -27,9 +27,15 @@ final class Commands {
           "brokerHalt",
           "memberStart",
           "memberLook",
-          "memberStop",
-          "admin" ->
+          "memberStop" ->
           Brokers.run(request, answers);
+      case "admin" -> {
+        if (request.nameServers == null) {
+          yield Brokers.run(request, answers);
+        }
+        AdminTool.run(request.arguments, request.nameServers, answers);
+        yield true;
+      }
       case "clientId" -> {
         Members.clientId(request, answers);
         yield true;

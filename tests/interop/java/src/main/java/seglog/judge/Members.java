@@ -1,7 +1,5 @@
 package seglog.judge;
 
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -18,7 +16,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
-import org.apache.rocketmq.tools.command.MQAdminStartup;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
 /**
  * RocketMQ's own clients of a cluster: members of consumer groups, which note what they are given, and
@@ -40,6 +38,9 @@ final class Members implements AutoCloseable {
     DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.group);
     consumer.setNamesrvAddr(nameServers);
     consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+    if (request.broadcasts) {
+      consumer.setMessageModel(MessageModel.BROADCASTING);
+    }
     consumer.subscribe(request.topic, "*");
     if (request.isOrdered) {
       consumer.registerMessageListener(
@@ -102,18 +103,7 @@ final class Members implements AutoCloseable {
 
   /** Runs a command of mqadmin, and puts what it prints. */
   void admin(Request request, Answers answers) {
-    List<String> arguments = new ArrayList<>(request.arguments);
-    arguments.add("-n");
-    arguments.add(nameServers);
-    ByteArrayOutputStream printed = new ByteArrayOutputStream();
-    PrintStream before = System.out;
-    System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
-    try {
-      MQAdminStartup.main0(arguments.toArray(String[]::new), null);
-    } finally {
-      System.setOut(before);
-    }
-    answers.line("admin").put("printed", printed.toString(StandardCharsets.UTF_8)).send();
+    AdminTool.run(request.arguments, nameServers, answers);
   }
 
   /** Puts the id that a client has with the settings of the request, as it is when it has started. */

@@ -57,7 +57,10 @@ final class Request {
   /** admin: the command and its options, without the name server. */
   List<String> arguments = List.of();
 
-  /** clientId: settings of a client; a client that broadcasts keeps its name. */
+  /** admin: name servers of another cluster than that of the broker of this process. */
+  String nameServers;
+
+  /** clientId, memberStart: settings of a client; a client that broadcasts keeps its name. */
   String instanceName;
 
   String unitName;

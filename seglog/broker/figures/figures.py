@@ -1,0 +1,218 @@
+"""What one broker has counted, and the duty that remembers how much it was.
+
+Messages that are put are not counted one by one: queue offsets say how many there are, so that a send costs
+nothing more; bytes are what the log has grown by. What groups pull is counted with each pull. How long calls
+took a server says, which times them anyway.
+
+Source: ``BrokerStatsManager.java``, ``BrokerStats.java``, ``StoreStatsService.java``. Difference: the numbers
+of calls are not counted, only those of messages, and of pulls that found some or none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from datetime import date
+from typing import ClassVar, Final, NamedTuple
+
+from typing_extensions import override
+
+from seglog.broker.figures.samples import Rate, Samples, Span
+from seglog.clock import Clock
+from seglog.schedule import Periodic
+from seglog.storage.store import MessageStore
+
+SAMPLE_MS: Final = 10_000
+PUT: Final = "put"
+PULLED: Final = "pulled"
+FOUND: Final = "found"
+MISSED: Final = "missed"
+
+
+class Totals(NamedTuple):
+    """Messages in all since the broker was opened."""
+
+    put: int
+    pulled: int
+
+
+class Figures:
+    """What a broker has counted. Any thread may call it.
+
+    Args:
+        store: Whose queues say how many messages were put.
+        clock: The broker's.
+
+    """
+
+    def __init__(self, store: MessageStore, clock: Clock) -> None:
+        self._gauges: dict[str, tuple[Callable[[], int], ...]] = {}
+        self._facts: tuple[Callable[[], Mapping[str, str]], ...] = ()
+        self._store = store
+        self._first_end = store.max_phy_offset
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counts: Counter[Hashable] = Counter()
+        self._pulls: dict[tuple[str, str], list[int]] = {}  # messages, pulls that found some and none
+        self._pull_count = 0
+        self._ends = self._ends_now()
+        self._seen_end = store.max_phy_offset
+        self._sampled = self._marks()
+        self._samples = Samples(clock.monotonic_ms(), self._counts)
+        self._day = self._today()
+        self._looked = Totals(0, 0)
+        self._mornings = (Totals(0, 0), Totals(0, 0))  # of yesterday and of today
+
+    def note_pull(self, group: str, topic: str, count: int) -> None:
+        """Counts a pull, and the messages that it has found."""
+        with self._lock:
+            self._pull_count += 1
+            cell = self._pulls.get((topic, group))
+            if cell is None:
+                cell = self._pulls[topic, group] = [0, 0, 0]
+            cell[0] += count
+            cell[1 if count else 2] += 1
+
+    def add_gauge(self, name: str, gauge: Callable[[], int]) -> Callable[[], None]:
+        """Shows a figure of a part that this room does not know; those of one name are added up.
+
+        Returns:
+            What shows it no longer.
+        """
+
+        def drop() -> None:
+            with self._lock:
+                left = tuple(each for each in self._gauges[name] if each is not gauge)
+                self._gauges = {key: each for key, each in self._gauges.items() if key != name}
+                if left:
+                    self._gauges[name] = left
+
+        with self._lock:
+            self._gauges = {**self._gauges, name: (*self._gauges.get(name, ()), gauge)}
+        return drop
+
+    def add_facts(self, facts: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
+        """Shows what such a part says of itself, by RocketMQ's names; of several the one that came last.
+
+        Returns:
+            What shows it no longer.
+        """
+
+        def drop() -> None:
+            with self._lock:
+                self._facts = tuple(each for each in self._facts if each is not facts)
+
+        with self._lock:
+            self._facts = (*self._facts, facts)
+        return drop
+
+    def facts(self) -> dict[str, str]:
+        """Returns what those parts say."""
+        found: dict[str, str] = {}
+        for each in self._facts:
+            found |= each()
+        return found
+
+    @property
+    def put_bytes(self) -> int:
+        """How much the log has grown by since the broker was opened."""
+        return self._store.max_phy_offset - self._first_end
+
+    def gauges(self) -> dict[str, int]:
+        """Returns those figures, by name."""
+        return {name: sum(gauge() for gauge in each) for name, each in sorted(self._gauges.items())}
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything was counted since the last sample."""
+        return self._sampled != self._marks()
+
+    def sample(self) -> None:
+        """Remembers how much was counted until now."""
+        with self._lock:
+            self._sampled = self._marks()
+            self._look()
+            self._samples.take(self._clock.monotonic_ms(), self._counts)
+
+    def put_rate(self, topic: str, span: Span) -> Rate:
+        """Returns how many messages were put to a topic."""
+        return self._rate((PUT, topic), span)
+
+    def pulled_rate(self, group: str, topic: str, span: Span) -> Rate:
+        """Returns how many messages of a topic a group has pulled."""
+        return self._rate((PULLED, topic, group), span)
+
+    def rate_of_all(self, what: str, span: Span) -> Rate:
+        """Returns how many messages, or pulls, there were in all: of :data:`PUT` and the like."""
+        return self._rate(what, span)
+
+    def has_pulled(self, group: str, topic: str) -> bool:
+        """Returns whether a group has pulled any message of a topic."""
+        cell = self._pulls.get((topic, group))
+        return cell is not None and cell[0] > 0
+
+    def totals(self) -> tuple[Totals, Totals, Totals]:
+        """Returns what there was in all: until yesterday morning, until this morning, and until now."""
+        with self._lock:
+            self._look()
+            return *self._mornings, self._looked
+
+    def _rate(self, name: Hashable, span: Span) -> Rate:
+        with self._lock:
+            self._look()
+            return self._samples.rate(span, self._clock.monotonic_ms(), name, self._counts[name])
+
+    def _look(self) -> None:
+        """Counts what was put since the last look, under the lock."""
+        end = self._store.max_phy_offset
+        today = self._today()
+        if today != self._day:
+            is_next = (today - self._day).days == 1
+            self._mornings = (self._mornings[1] if is_next else self._looked), self._looked
+            self._day = today
+        if end != self._seen_end:
+            self._seen_end = end
+            ends = self._ends_now()
+            for topic, queue_end in ends.items():
+                grown = queue_end - self._ends[topic]
+                if grown > 0:  # a topic that was deleted may begin anew
+                    self._counts[PUT] += grown
+                    self._counts[PUT, topic] += grown
+            self._ends = ends
+        for place, name in enumerate((PULLED, FOUND, MISSED)):
+            self._counts[name] = sum(cell[place] for cell in self._pulls.values())
+        for (topic, group), cell in self._pulls.items():
+            self._counts[PULLED, topic, group] = cell[0]
+        self._looked = Totals(self._counts[PUT], self._counts[PULLED])
+
+    def _marks(self) -> tuple[int, int]:
+        """Returns what changes with each message and each pull."""
+        return self._store.max_phy_offset, self._pull_count
+
+    def _ends_now(self) -> Counter[str]:
+        ends: Counter[str] = Counter()
+        for queue in self._store.queues():
+            ends[queue.topic] += queue.max_offset
+        return ends
+
+    def _today(self) -> date:
+        return date.fromtimestamp(self._clock.now_ms() / 1_000)  # noqa: DTZ012 - a day of people, as in RocketMQ
+
+
+class Sampling(Periodic):
+    """Remembers every ten seconds how much was counted; not where nothing was."""
+
+    name: ClassVar[str] = "sampling"
+
+    def __init__(self, clock: Clock, figures: Figures) -> None:
+        super().__init__(clock, SAMPLE_MS)
+        self._figures = figures
+
+    @override
+    def is_needed(self) -> bool:
+        return self._figures.has_changed
+
+    @override
+    def act(self) -> None:
+        self._figures.sample()

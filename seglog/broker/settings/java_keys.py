@@ -1,0 +1,164 @@
+"""The settings of a broker under the names that RocketMQ's tools know, and which a request may change.
+
+Source: ``BrokerConfig.java``, ``MessageStoreConfig.java``, ``AdminBrokerProcessor.java updateBrokerConfig``,
+``NamesrvConfig.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from seglog.arguments import refusal
+from seglog.broker.settings.config import BrokerConfig
+from seglog.errors import InvalidArgumentError
+
+Value = TypeVar("Value")
+REFUSED: Final = frozenset(("brokerConfigPath", "rocketmqHome", "configBlackList"))
+"""The black list of a broker, which no request changes."""
+REFUSED_OF_NAME_SERVER: Final = frozenset(
+    ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
+)
+"""The black list of a name server."""
+_HOURS: Final = "retention_delete_hours"
+
+
+class JavaKey(NamedTuple):
+    """A setting that may be changed.
+
+    Attributes:
+        attribute: Of :class:`BrokerConfig`.
+        read: Text to value; InvalidArgumentError if it is none.
+        show: Value to text.
+    """
+
+    attribute: str
+    read: Callable[[str], Any]
+    show: Callable[[Any], str]
+
+
+def _read_flag(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise refusal("a setting", text, "true or false")
+    return text.strip().lower() == "true"
+
+
+def _read_number(text: str) -> int:
+    stripped = text.strip()
+    if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= _MOST_DIGITS):
+        raise refusal("a setting", text, "a whole number from 0")
+    return int(stripped)
+
+
+def _read_count(text: str) -> int:
+    number = _read_number(text)
+    if not number:
+        raise refusal("a setting", text, "a whole number from 1")
+    return number
+
+
+def _read_hours(text: str) -> tuple[int, ...]:
+    hours = tuple(_read_number(hour) for hour in text.split(";") if hour.strip())
+    if not hours:
+        raise refusal("a setting", text, "hours of the day, such as 04;16")
+    return hours
+
+
+def _flag(attribute: str) -> JavaKey:
+    return JavaKey(attribute, _read_flag, lambda value: "true" if value else "false")
+
+
+def _number(attribute: str) -> JavaKey:
+    return JavaKey(attribute, _read_number, str)
+
+
+def _count(attribute: str) -> JavaKey:
+    return JavaKey(attribute, _read_count, str)
+
+
+_MOST_DIGITS: Final = 10
+CHANGEABLE: Final[Mapping[str, JavaKey]] = {
+    "autoCreateTopicEnable": _flag("auto_create_topics"),
+    "autoCreateSubscriptionGroup": _flag("auto_create_groups"),
+    "brokerPermission": _number("broker_permission"),
+    "deleteWhen": JavaKey(
+        _HOURS, _read_hours, lambda hours: ";".join(f"{hour:02}" for hour in sorted(hours))
+    ),
+    "diskMaxUsedSpaceRatio": _number("disk_clean_percent"),
+    "enablePropertyFilter": _flag("enable_property_filter"),
+    "fileReservedTime": _number("retention_hours"),
+    "litePullMessageEnable": _flag("lite_pull_message_enable"),
+    "longPollingEnable": _flag("long_polling_enable"),
+    "maxTransferBytesOnMessageInDisk": _count("max_cold_pull_bytes"),
+    "maxTransferBytesOnMessageInMemory": _count("max_pull_bytes"),
+    "maxTransferCountOnMessageInDisk": _count("max_cold_pull_count"),
+    "maxTransferCountOnMessageInMemory": _count("max_pull_count"),
+    "rejectPullConsumerEnable": _flag("reject_pull_consumer_enable"),
+    "shortPollingTimeMills": _number("short_polling_ms"),
+}
+"""By RocketMQ's name."""
+FIXED: Final[Mapping[str, Callable[[BrokerConfig], object]]] = {
+    "brokerClusterName": lambda config: config.cluster_name,
+    "brokerIP1": lambda config: config.address.rpartition(":")[0],
+    "brokerName": lambda config: config.broker_name,
+    "defaultTopicQueueNums": lambda config: config.default_topic_queue_nums,
+    "flushConsumerOffsetInterval": lambda config: config.persist_interval_ms,
+    "listenPort": lambda config: config.address.rpartition(":")[2],
+    "maxMessageSize": lambda config: config.max_message_size_bytes,
+    "messageDelayLevel": lambda config: config.delay_levels,
+    "regionId": lambda config: config.region_id,
+    "traceOn": lambda config: "true" if config.is_trace_on else "false",
+}
+"""What a broker is opened with, by RocketMQ's name."""
+
+
+def is_refused(name: str, refused: frozenset[str]) -> bool:
+    """Returns whether no request may change a setting: those of a list, and where files are.
+
+    Args:
+        name: RocketMQ's name of the setting.
+        refused: The list.
+    """
+    return name in refused or name.startswith("storePath") or name.endswith(("Path", "Dir", "Home"))
+
+
+def read_changes(values: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the settings that texts change, by attribute; names that are not known are left out.
+
+    Args:
+        values: By RocketMQ's name.
+
+    Raises:
+        InvalidArgumentError: A text is no value of its setting, which is named.
+    """
+    return {
+        CHANGEABLE[name].attribute: _read(name, CHANGEABLE[name].read, text)
+        for name, text in values.items()
+        if name in CHANGEABLE
+    }
+
+
+def read_lent(values: Mapping[str, str], lent: Collection[str]) -> dict[str, int]:
+    """Returns the settings that texts change of those that are lent to the broker, by RocketMQ's name.
+
+    Args:
+        values: By RocketMQ's name.
+        lent: The names that are lent.
+
+    Raises:
+        InvalidArgumentError: A text is no number from 1 on; its name is in the message.
+    """
+    return {name: _read(name, _read_count, text) for name, text in values.items() if name in lent}
+
+
+def _read(name: str, read: Callable[[str], Value], text: str) -> Value:
+    try:
+        return read(text)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{name}={text[:40]}: {error}") from error
+
+
+def shown(config: BrokerConfig) -> dict[str, str]:
+    """Returns settings as texts, by RocketMQ's name."""
+    found = {name: str(of(config)) for name, of in FIXED.items()}
+    return found | {name: key.show(getattr(config, key.attribute)) for name, key in CHANGEABLE.items()}

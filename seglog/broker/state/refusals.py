@@ -1,0 +1,41 @@
+"""What a client gets for an error, and what the log says of it.
+
+An error of the tree says its code itself, and the client sees it; those that the broker's own machine causes
+are logged too, for its owner. Anything else is a slip of ours: one line, and all of it at DEBUG.
+"""
+
+from __future__ import annotations
+
+from seglog.complaints import Complaints
+from seglog.errors import FullError, SeglogError, StoreFailedError
+from seglog.logs import logger
+from seglog.remoting.codes import ResponseCode
+from seglog.remoting.command import Response, refuse
+
+_log = logger(__name__)
+
+
+class Refusals:
+    """Turns errors into answers. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._complaints = Complaints(_log)
+
+    def of(self, code: int, error: Exception) -> Response:
+        """Returns what the client gets whose request an error ended.
+
+        Args:
+            code: Of the request.
+            error: What was raised.
+        """
+        if isinstance(error, SeglogError):
+            return self.of_error(error)
+        _log.error("a request of code %s failed: %r", code, error)
+        _log.debug("the same", exc_info=error)
+        return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    def of_error(self, error: SeglogError) -> Response:
+        """Returns what a client gets for an error of the tree."""
+        if isinstance(error, FullError | StoreFailedError):
+            self._complaints.tell(type(error).__name__, f"requests are refused: {error}; {error.help}")
+        return refuse(ResponseCode(error.response_code), str(error))

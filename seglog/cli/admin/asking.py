@@ -1,0 +1,71 @@
+"""Asks the brokers of a cluster, ours or RocketMQ's, from the command line."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from typing_extensions import override
+
+from seglog.client.connect import make_client
+from seglog.closing import Closing
+from seglog.errors import RemoteProtocolError
+from seglog.remoting.admin_bodies import ClusterBody, ConfigBody
+from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
+from seglog.remoting.command import NO_HEADER, Header, Request, TypedBody, expect_body
+
+TIMEOUT_MS: Final = 5_000
+Wanted = TypeVar("Wanted", bound=TypedBody)
+
+
+class Brokers(Closing):
+    """The brokers that one address leads to; close it.
+
+    Args:
+        address: Of a name server, or of a broker that is one as well, "host:port".
+
+    Raises:
+        InvalidArgumentError: It is no address.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._client = make_client(address)
+
+    @override
+    def close(self) -> None:
+        """Ends the connections."""
+        self._client.close()
+
+    def masters(self) -> dict[str, str]:
+        """Returns the addresses of all masters, by the name of the broker.
+
+        Raises:
+            SeglogError: Nothing answers, or it is no name server.
+        """
+        cluster = self.ask(None, RequestCode.GET_BROKER_CLUSTER_INFO, ClusterBody)
+        found = {name: data.broker_addresses.get(MASTER_ID) for name, data in cluster.brokers.items()}
+        return {name: where for name, where in sorted(found.items()) if where is not None}
+
+    def ask(
+        self, to: str | None, code: RequestCode, body: type[Wanted], header: Header = NO_HEADER
+    ) -> Wanted:
+        """Returns the body of an answer.
+
+        Args:
+            to: The broker that is asked; None for the name server.
+            code: What is asked.
+            body: Of what class the answer's body is.
+            header: Of the request.
+
+        Raises:
+            SeglogError: Nothing answers, or the answer is a refusal.
+        """
+        answer = self._client.link.invoke(Request(code, header), TIMEOUT_MS, to)
+        if answer.code is not ResponseCode.SUCCESS:
+            raise RemoteProtocolError(answer.code, answer.remark or answer.code.name)
+        return expect_body(answer, body)
+
+    def groups(self, to: str) -> list[str]:
+        """Returns the names of a broker's consumer groups."""
+        table = self.ask(to, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ConfigBody).value
+        groups = table.get("subscriptionGroupTable") if isinstance(table, dict) else None
+        return sorted(str(name) for name in groups) if isinstance(groups, dict) else []

@@ -1,0 +1,86 @@
+"""Lines on standard input that move the time of a broker: ``advance 2h``.
+
+They are read by a thread of their own; each is answered by a line on standard output. Time stands once the
+input ends, and the broker goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from typing_extensions import override
+
+from seglog.broker.broker import Broker
+from seglog.closing import Closing
+from seglog.errors import SeglogError
+from seglog.text import moment
+
+_ADVANCE: Final = "advance"
+_MOST_BYTES: Final = 1_024
+
+Tell = Callable[[dict[str, object], str], None]
+"""Told what happened, as JSON and for people."""
+
+
+class TimeLines(Closing):
+    """Reads lines from a descriptor and does what they say; close it before the broker.
+
+    Args:
+        broker: Whose time it is; it has a virtual clock.
+        source: The descriptor.
+        tell: Told of each line.
+    """
+
+    def __init__(self, broker: Broker, source: int, tell: Tell) -> None:
+        self._broker = broker
+        self._source = source
+        self._tell = tell
+        self._is_over = False
+        self._moving = threading.Lock()
+        # A thread that waits for input ends with the process.
+        threading.Thread(target=self._read, name="seglog-time", daemon=True).start()
+
+    @override
+    def close(self) -> None:
+        """Returns once no line is carried out any more."""
+        with self._moving:
+            self._is_over = True
+
+    def _read(self) -> None:
+        begun = b""
+        while data := self._more():
+            *lines, begun = (begun + data).split(b"\n")
+            for line in lines:
+                self._do(line[:_MOST_BYTES].decode("utf-8", "replace").strip())
+            begun = begun[-_MOST_BYTES:]
+        self._do(begun.decode("utf-8", "replace").strip())  # the last line may end with the input
+
+    def _more(self) -> bytes:
+        """Returns what comes next, nothing at the end."""
+        try:
+            # Not sys.stdin: what waits in its buffer holds a lock that the end of the process needs.
+            return os.read(self._source, _MOST_BYTES)
+        except OSError:  # it was closed, or never open
+            return b""
+
+    def _do(self, line: str) -> None:
+        if not line:
+            return
+        word, _, by = line.partition(" ")
+        with self._moving:
+            if self._is_over:
+                return
+            if word != _ADVANCE:
+                problem = f"{line!r} is no line that is known: expected `advance 2h` or the like"
+                self._tell({"kind": "refused", "line": line, "error": problem}, problem)
+                return
+            try:
+                self._broker.advance(by.strip())
+            except SeglogError as error:
+                self._tell({"kind": "refused", "line": line, "error": str(error)}, f"{line}: {error}")
+                return
+            now_ms = self._broker.clock.now_ms()
+            self._tell({"kind": "advanced", "by": by.strip(), "nowMs": now_ms}, f"it is {moment(now_ms)}")

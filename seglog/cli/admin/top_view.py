@@ -1,0 +1,145 @@
+"""What ``seglog top`` shows of one broker: facts, and the lines that fit into a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.text import printable, size_text
+
+WIDTH: Final = 80
+MOST_ROWS: Final = 12
+"""Rows of each table; those in which nothing happens give way."""
+_OURS: Final = ("lag", "locks", "parkedPulls", "slowRequests", "connections")
+_SHOWN: Final = ("lag", "locks", "parked pulls", "slow requests", "connections")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """A topic, and how much was put to it."""
+
+    topic: str
+    put_per_s: float
+    put_in_day: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group in a topic, and how much it pulls and has still to consume."""
+
+    group: str
+    topic: str
+    lag: int
+    in_flight: int
+    pulled_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look at a broker.
+
+    Attributes:
+        broker: Its name.
+        address: Where it is.
+        facts: What it says of itself, as ``brokerStatus`` shows it.
+        topics: Its topics.
+        groups: Its groups, by topic.
+    """
+
+    broker: str
+    address: str
+    facts: Mapping[str, str]
+    topics: Sequence[TopicRow]
+    groups: Sequence[GroupRow]
+
+    def as_json(self) -> dict[str, object]:
+        """Returns the same for programs."""
+        return {
+            "kind": "top",
+            "broker": self.broker,
+            "address": self.address,
+            "facts": dict(self.facts),
+            "topics": [
+                {"topic": row.topic, "putPerS": round(row.put_per_s, 2), "putInDay": row.put_in_day}
+                for row in self.topics
+            ],
+            "groups": [
+                {
+                    "group": row.group,
+                    "topic": row.topic,
+                    "lag": row.lag,
+                    "inFlight": row.in_flight,
+                    "pulledPerS": round(row.pulled_per_s, 2),
+                }
+                for row in self.groups
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """Returns lines of at most :data:`WIDTH` characters."""
+        facts = self.facts
+        first = f"{self.broker} at {self.address}, {facts.get('brokerVersionDesc', 'of no version')}"
+        log_bytes = _number(facts, "commitLogMaxOffset") - _number(facts, "commitLogMinOffset")
+        disk = 100 * float(facts.get("commitLogDiskRatio", "0") or 0)
+        ours = [
+            f"{shown} {facts[f'seglog.{name}']}"
+            for name, shown in zip(_OURS, _SHOWN, strict=True)
+            if f"seglog.{name}" in facts
+        ]
+        second = (
+            f"put {_rate(facts, 'putTps')}/s, pulled {_rate(facts, 'getTransferredTps')}/s;"
+            f" today {_today(facts, 'Put'):,} put, {_today(facts, 'Get'):,} pulled"
+        )
+        lines = [
+            f"{first}, log {size_text(log_bytes)}, disk {disk:.0f} %",
+            second,
+            *(["  ".join(ours)] if ours else []),
+            "",
+            f"{'TOPIC':<50}{'PUT/S':>13}{'IN 24 HOURS':>17}",
+            *(
+                f"{_cut(row.topic, 50)}{row.put_per_s:>13,.1f}{row.put_in_day:>17,}"
+                for row in sorted(self.topics, key=_busy_topic)[:MOST_ROWS]
+            ),
+            "",
+            f"{'GROUP':<24}{'TOPIC':<24}{'LAG':>12}{'IN FLIGHT':>10}{'PULLED/S':>10}",
+            *(
+                f"{_cut(row.group, 24)}{_cut(row.topic, 24)}{row.lag:>12,}{row.in_flight:>10,}"
+                f"{row.pulled_per_s:>10,.1f}"
+                for row in sorted(self.groups, key=_busy_group)[:MOST_ROWS]
+            ),
+        ]
+        return [_fitted(line) for line in lines]
+
+
+def _busy_topic(row: TopicRow) -> tuple[float, int, str]:
+    return -row.put_per_s, -row.put_in_day, row.topic
+
+
+def _busy_group(row: GroupRow) -> tuple[int, float, str, str]:
+    return -row.lag, -row.pulled_per_s, row.group, row.topic
+
+
+def _number(facts: Mapping[str, str], name: str) -> int:
+    text = facts.get(name, "0")
+    return int(text) if text.lstrip("-").isdigit() else 0
+
+
+def _today(facts: Mapping[str, str], what: str) -> int:
+    return _number(facts, f"msg{what}TotalTodayNow") - _number(facts, f"msg{what}TotalTodayMorning")
+
+
+def _rate(facts: Mapping[str, str], name: str) -> str:
+    """Returns the first of several rates: that of the last seconds."""
+    first = next(iter(facts.get(name, "").split()), "0")
+    return f"{float(first):,.1f}"
+
+
+def _cut(text: str, width: int) -> str:
+    shown = printable(text)
+    return f"{shown:<{width}}" if len(shown) < width else f"{shown[: width - 2]}\N{HORIZONTAL ELLIPSIS} "
+
+
+def _fitted(line: str) -> str:
+    shown = printable(line).rstrip()
+    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}\N{HORIZONTAL ELLIPSIS}"

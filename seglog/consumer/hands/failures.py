@@ -1,0 +1,42 @@
+"""How often each message has failed alike in this process, so that the log says it in short then."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+MOST_KEPT: Final = 1_024
+"""Messages that are remembered; of more the oldest are forgotten, and are new when they fail again."""
+
+
+class Failures:
+    """The last failures of a consumer. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: dict[str, tuple[object, int]] = {}
+
+    def count(self, message: str, error: Exception) -> int:
+        """Notes a failure; returns how often the message has failed in a row with such an error, from 1 on.
+
+        Args:
+            message: Its unique key or id.
+            error: Alike are errors of one type that were raised at one line.
+        """
+        alike = type(error), _place_of(error)
+        with self._lock:
+            before, times = self._last.pop(message, (None, 0))
+            times = times + 1 if before == alike else 1
+            self._last[message] = alike, times
+            if len(self._last) > MOST_KEPT:
+                del self._last[next(iter(self._last))]
+        return times
+
+
+def _place_of(error: Exception) -> object:
+    """Returns where an error was raised."""
+    trace, place = error.__traceback__, None
+    while trace is not None:
+        place = trace.tb_frame.f_code, trace.tb_lineno
+        trace = trace.tb_next
+    return place

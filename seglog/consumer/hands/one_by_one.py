@@ -1,0 +1,71 @@
+"""Gives some messages of a queue to a plain listener, one call each, where its pool runs that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from seglog.consumer.hands.failing import note_failure
+from seglog.consumer.hands.form import Form
+from seglog.consumer.hands.handed import Handed, as_given
+from seglog.consumer.listener import AGAIN, ENDS, SAID, end_of
+from seglog.remoting.expiry import is_expired
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.record import Message
+from seglog.storage.format.record import properties as props
+
+_TTL: Final = props.TTL.encode() + b"\x01"
+
+
+async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Callable[[], bool]) -> None:
+    """Calls the listener with each message, as long as that is permitted; one that is awaited, it awaits.
+
+    Args:
+        form: Of the listener, which takes a message and nothing else.
+        handed: The messages; what becomes of them is put there.
+        queue: That they were pulled from.
+        may_go_on: Asked before each call.
+    """
+    listener, clock, is_async = form.listener, form.clock, form.is_async
+    began_ms = handed.began_ms = clock.monotonic_ms()
+    while may_go_on() and (message := handed.next()) is not None:
+        handed.is_begun = True
+        if is_gone(form, message):
+            handed.expired += 1
+            handed.done.append(message)
+            continue
+        is_done, given = False, None
+        try:
+            given = as_given(message)
+            if is_async:
+                handed.began_ms = clock.monotonic_ms()
+            result = listener(given)
+            if result is None:
+                is_done = True
+            else:
+                if is_async and not isinstance(result, SAID):
+                    result = await result  # type: ignore[misc]  # it is what an async listener returns
+                said = end_of(result, is_in_order=form.is_in_order)
+                is_done = said not in AGAIN
+                if said in ENDS:
+                    handed.acks = said
+        except Exception as error:  # noqa: BLE001 - the application's code: on any error the message comes again
+            note_failure(form, handed, queue, message, error, was_given=given is not None)
+        except BaseException as error:  # noqa: BLE001 - bookkeeping comes first; the pool knows what it is
+            handed.failed.append(message)
+            handed.error = error
+            break
+        if is_done:
+            handed.done.append(message)
+            continue
+        handed.failed.append(message)
+        if form.is_in_order:
+            break
+    handed.is_ended = True
+    handed.spent_ms = clock.monotonic_ms() - began_ms
+
+
+def is_gone(form: Form, message: Message) -> bool:
+    """Returns whether the TTL of a message is over, so that no listener gets it."""
+    raw = message.properties_raw
+    return raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, form.clock.now_ms())

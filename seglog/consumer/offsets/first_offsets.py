@@ -1,0 +1,55 @@
+"""Where a group begins in a queue that it has no offset of.
+
+Source: ``RebalancePushImpl.java computePullFromWhereWithException``.
+"""
+
+from __future__ import annotations
+
+from seglog.consumer.brokers import Brokers
+from seglog.consumer.listener import ConsumeFrom
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Header, Request
+from seglog.remoting.headers import (
+    GetMaxOffsetHeader,
+    GetMinOffsetHeader,
+    OffsetResponseHeader,
+    SearchOffsetHeader,
+)
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.names import RETRY_PREFIX
+
+
+class FirstOffsets:
+    """Asks brokers where a group begins. Its flows run on the client's home.
+
+    Args:
+        brokers: Of the client.
+        consume_from: Which of the places it is.
+        timestamp_ms: The store time for ``ConsumeFrom.TIMESTAMP``.
+    """
+
+    def __init__(self, brokers: Brokers, consume_from: ConsumeFrom, timestamp_ms: int) -> None:
+        self._brokers = brokers
+        self._consume_from = consume_from
+        self._timestamp_ms = timestamp_ms
+
+    async def of(self, queue: MessageQueue) -> int:
+        """Returns the queue offset to begin at.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        topic, queue_id = queue.topic, queue.queue_id
+        is_retry = topic.startswith(RETRY_PREFIX)
+        if self._consume_from is ConsumeFrom.TIMESTAMP and not is_retry:
+            header = SearchOffsetHeader(topic, queue_id, self._timestamp_ms)
+            return await self._ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        if self._consume_from is ConsumeFrom.FIRST and not is_retry:
+            return await self._ask(queue, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id))
+        if self._consume_from is not ConsumeFrom.TIMESTAMP and is_retry:
+            return 0  # what is retried is of this group, and none of it is to be missed
+        return await self._ask(queue, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+
+    async def _ask(self, queue: MessageQueue, code: RequestCode, header: Header) -> int:
+        found = await self._brokers.ask_for(queue.broker_name, Request(code, header), OffsetResponseHeader)
+        return found.offset

@@ -1,0 +1,88 @@
+"""Offsets of a client that broadcasts: it goes on in each queue by itself, by a file on its machine.
+
+The file is ``<folder>/<client id>/<group>/offsets.json``, which clients in Java read and write too; beside it
+is the one before, ``offsets.json.bak``. It is written when the consumer commits, and not synced: as in Java,
+what is lost with a machine comes again.
+
+Truth: none over the log. A broker moves the client where its offset is none that it has.
+
+Source: ``LocalFileOffsetStore.java``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seglog.arguments import refusal
+from seglog.consumer.offsets.first_offsets import FirstOffsets
+from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, encode_local_offsets
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.files import Files, explained
+from seglog.storage.small_files import ConfigFile
+
+
+def local_offsets_path(folder: Path, client_id: str, group: str) -> Path:
+    """Returns the file of a group's offsets in one client.
+
+    Args:
+        folder: Of all clients on the machine.
+        client_id: Of this one.
+        group: Whose offsets.
+
+    Raises:
+        InvalidArgumentError: The id is none that a folder can have.
+    """
+    if "/" in client_id or "\0" in client_id or client_id in {".", ".."}:
+        raise refusal(
+            "client_id", client_id, "a name for a folder, as a client that broadcasts has its offsets there"
+        )
+    return folder / client_id / group / "offsets.json"
+
+
+class LocalOffsetStore:
+    """The offsets of one group in one client. Its flows run on the client's home.
+
+    Args:
+        files: Where the file is.
+        path: Of the file.
+        first: Says where to begin in a queue without an offset.
+    """
+
+    def __init__(self, files: Files, path: Path, first: FirstOffsets) -> None:
+        self._file = ConfigFile(files, path)
+        self._first = first
+        self._mine: dict[MessageQueue, int] = {}
+        self._is_new = False
+
+    async def start_of(self, queue: MessageQueue) -> int:
+        """Returns the queue offset to go on from.
+
+        Raises:
+            ConfigError: Neither the file nor the one before it can be read.
+            SeglogError: The broker that has to say where to begin refuses, or does not answer.
+        """
+        if queue in self._mine:
+            return self._mine[queue]
+        kept = self._read().get(queue)
+        return await self._first.of(queue) if kept is None else kept
+
+    async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Takes note of where the client goes on in a queue."""
+        self._is_new |= self._mine.get(queue) != queue_offset
+        self._mine[queue] = queue_offset
+
+    async def persist(self) -> None:
+        """Writes what was committed; other queues in the file stay as they are.
+
+        Raises:
+            ConfigError: Neither the file nor the one before it can be read.
+            FullError: There is no space; the file stays as it was.
+        """
+        if self._is_new:
+            with explained():
+                self._file.replace(encode_local_offsets({**self._read(), **self._mine}), sync=False)
+            self._is_new = False
+
+    def _read(self) -> dict[MessageQueue, int]:
+        with explained():
+            return self._file.load(decode_local_offsets) or {}

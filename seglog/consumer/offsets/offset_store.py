@@ -1,0 +1,73 @@
+"""Offsets of a group at its brokers, as one consumer reads and commits them.
+
+Source: ``RemoteBrokerOffsetStore.java``.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from seglog.consumer.brokers import Brokers
+from seglog.consumer.offsets.first_offsets import FirstOffsets
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, expect_header
+from seglog.remoting.headers import (
+    OffsetResponseHeader,
+    QueryConsumerOffsetHeader,
+    UpdateConsumerOffsetHeader,
+)
+from seglog.remoting.message_queue import MessageQueue
+
+
+class OffsetStore(Protocol):
+    """Where the offsets of a group are kept. Its flows run on the client's home."""
+
+    async def start_of(self, queue: MessageQueue) -> int:
+        """Returns the queue offset to go on from."""
+
+    async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Keeps where the group continues."""
+
+    async def persist(self) -> None:
+        """Has what was committed outlast the client."""
+
+
+class BrokerOffsetStore:
+    """Offsets that the brokers of the queues keep.
+
+    Args:
+        brokers: Of the client.
+        group: Whose offsets.
+        first: Says where to begin in a queue without an offset.
+    """
+
+    def __init__(self, brokers: Brokers, group: str, first: FirstOffsets) -> None:
+        self._brokers = brokers
+        self._group = group
+        self._first = first
+
+    async def start_of(self, queue: MessageQueue) -> int:
+        """Returns the queue offset to go on from.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        header = QueryConsumerOffsetHeader(self._group, queue.topic, queue.queue_id)
+        answer = await self._brokers.ask(
+            queue.broker_name, Request(RequestCode.QUERY_CONSUMER_OFFSET, header)
+        )
+        if answer.code is not ResponseCode.QUERY_NOT_FOUND:
+            return expect_header(answer, OffsetResponseHeader).offset
+        return await self._first.of(queue)
+
+    async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Stores where the group continues.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        header = UpdateConsumerOffsetHeader(self._group, queue.topic, queue.queue_id, queue_offset)
+        await self._brokers.order(queue.broker_name, Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+
+    async def persist(self) -> None:
+        """Returns at once: brokers keep what they are told."""

@@ -1,0 +1,211 @@
+"""Gives the messages of a queue to the listener side by side; one that fails goes back to its broker.
+
+The broker brings it again after a while that grows with each failure, by the group's retry topic, so attempts
+outlive this process.
+
+Source: ``ConsumeMessageConcurrentlyService.java ConsumeRequest, processConsumeResult``,
+``ProcessQueue.java cleanExpiredMsg``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from typing_extensions import override
+
+from seglog.client.home import Flow, rest, sleep, start, until
+from seglog.client.links import level_of
+from seglog.consumer.cached_queue import CachedQueue
+from seglog.consumer.hands.handed import Handed, named
+from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.send_back import FIRST_LEVEL
+from seglog.consumer.services.service import Service
+from seglog.errors import SeglogError
+from seglog.logs import logger
+from seglog.remoting.later import CancelledError
+from seglog.schedule import Timer
+from seglog.storage.format.record import Message
+
+AGAIN_MS: Final = 5_000
+"""How long a message rests that failed and could not be sent back."""
+MOST_EXPIRED: Final = 16
+"""Messages of a queue that are sent back at a time because the listener does not come back with them."""
+MOST_HANDED: Final = 32
+"""Messages that a thread of the pool is given at a time."""
+QUICK_MS: Final = 1.0
+"""A listener that takes less for a message is given many at a time: a hop to a thread costs more."""
+SHARED_AFTER_MS: Final = 2
+"""When the first of many takes so long, other threads get those behind it."""
+_FORGOTTEN: Final = 0.98
+"""How much of the longest time is remembered from one hand to the next: some hundred hands."""
+
+_log = logger(__name__)
+
+
+class ConcurrentService(Service):
+    """Serves the queues of one consumer. Its flows run on the client's home."""
+
+    IS_IN_ORDER: ClassVar[bool] = False
+    _message_ms = 0.0
+    """What the listener took for a message, lately."""
+
+    @override
+    async def keep_serving(self, held: ProcessQueue) -> None:
+        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+        at_work: set[Flow[None]] = set()
+        while not held.is_dropped:
+            cache = held.cache  # that of now: after a reset there is another one
+            messages = cache.take(self._count(held))
+            if not messages:
+                await held.work.wait()
+                continue
+            held.consumed_ms = self._client.clock.now_ms()
+            flow = start(self._client.home, self._serve(held, cache, messages), f"messages of {held.queue}")
+            at_work = {one for one in at_work if not one.is_done} | {flow}
+        for flow in at_work:
+            await until(flow)
+
+    def _count(self, held: ProcessQueue) -> int:
+        """Returns how many messages go to a thread now: many if they are soon done, or there are many.
+
+        These are whole batches, as many as there are.
+        """
+        batch_size = self._settings.batch_size
+        cached = held.cache.counts()
+        waiting = cached.messages - cached.taken
+        is_quick = self._pool.LEAVES_ALONE and self._message_ms < QUICK_MS
+        share = min(MOST_HANDED, waiting if is_quick else waiting // self._settings.threads)
+        return max(batch_size, share - share % batch_size)
+
+    async def _serve(self, held: ProcessQueue, cache: CachedQueue, messages: Sequence[Message]) -> None:
+        handed, timers = Handed.of(messages), self._client.home.timers
+        timer: Timer | None = None
+
+        def share(after_ms: float) -> None:
+            nonlocal timer
+            if handed.is_begun:
+                cache.put_back(handed.take_waiting())
+                held.work.ring()
+            else:  # all threads are at work; what waits for one is looked at less and less
+                timer = timers.after(2 * after_ms, lambda: share(2 * after_ms))
+
+        if len(messages) > self._settings.batch_size:
+            timer = timers.after(SHARED_AFTER_MS, lambda: share(SHARED_AFTER_MS))
+        try:
+            await self.run(held, cache, handed)
+        except CancelledError:
+            return  # the pool was closed before its turn: they are pulled again by who comes next
+        finally:
+            if timer is not None:
+                timers.cancel(timer)
+        given = len(handed.done) + len(handed.failed)
+        self._message_ms = max(_FORGOTTEN * self._message_ms, handed.spent_ms / max(1, given))
+        cache.remove(handed.done)
+        held.pulls.ring()
+        held.progress.ring()
+        if handed.error is not None:
+            self._pool.surface(handed.error)
+            cache.put_back(handed.take_waiting())
+            held.work.ring()
+        for message in handed.failed:
+            if held.cache is not cache or not cache.holds(message):  # sent back already, or of another offset
+                held.counts.failed += 1
+            elif self._is_dropped(held, message) or await self._is_sent_away(
+                held, cache, message, handed.delay_levels
+            ):
+                cache.remove([message])
+                held.pulls.ring()
+                held.progress.ring()
+
+    @override
+    async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
+        """Calls the listener with messages, whichever fail."""
+        await self._hand(self._form, handed, held.queue, lambda: not held.is_dropped and held.cache is cache)
+
+    @override
+    async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
+        """Has messages tried again that the listener does not come back with, so that their queues go on."""
+        while not self._client.is_over:
+            await sleep(self._client.home, self._settings.consume_timeout_ms)
+            for held in tuple(queues()):
+                await self._expire(held)
+
+    async def _expire(self, held: ProcessQueue) -> None:
+        """Sends back what its queue has waited for too long: the first messages, one after another."""
+        cache, most_ms = held.cache, self._settings.consume_timeout_ms
+        for _ in range(MOST_EXPIRED):
+            begun_ms = self._client.clock.monotonic_ms() - most_ms
+            late = [handed.at_work for handed in held.in_hand if handed.began_ms < begun_ms]
+            first = cache.floor()
+            message = next((one for batch in late for one in batch if one.queue_offset == first), None)
+            if message is None or held.is_dropped or not cache.holds(message):
+                return
+            try:
+                await self._send_back.retry_later(message, held.queue.broker_name, FIRST_LEVEL)
+            except SeglogError as error:
+                _log.log(level_of(error), "%s, offset %d is not given back: %s", held.queue, first, error)
+                return
+            _log.warning(
+                "given back to its broker, for the listener is at it for more than %d ms: %s",
+                most_ms,
+                named(self._settings.group, held.queue, message),
+            )
+            held.counts.given_up += 1
+            cache.remove([message])
+            held.pulls.ring()
+            held.progress.ring()
+
+    def _is_dropped(self, held: ProcessQueue, message: Message) -> bool:
+        """Returns whether a message is given up, since its group broadcasts: nothing would retry it."""
+        if not self._settings.is_broadcasting:
+            return False
+        held.counts.failed += 1
+        _log.warning(
+            "dropped, since group %s broadcasts: %s",
+            self._settings.group,
+            named(self._settings.group, held.queue, message),
+        )
+        return True
+
+    async def _is_sent_away(
+        self, held: ProcessQueue, cache: CachedQueue, message: Message, levels: Mapping[int, int]
+    ) -> bool:
+        """Has a message brought again later; what cannot be sent back is tried here again.
+
+        Returns whether it is done here.
+        """
+        held.counts.failed += 1
+        again = message
+        while not held.is_dropped:
+            level = levels.get(message.queue_offset, 0)
+            try:
+                await self._send_back.retry_later(again, held.queue.broker_name, level)
+            except SeglogError as error:
+                _log.log(
+                    level_of(error),
+                    "%s, offset %d is tried again in %d ms: %s",
+                    held.queue,
+                    message.queue_offset,
+                    AGAIN_MS,
+                    error,
+                )
+            else:
+                held.counts.given_up += 1
+                if again.reconsume_times >= self._most or level < 0:
+                    self.warn_of_end(held, again)
+                return True
+            await rest(self._client.home, AGAIN_MS, held.ending)
+            if held.cache is not cache or not cache.holds(message):
+                return False
+            again = replace(again, reconsume_times=again.reconsume_times + 1)
+            try:
+                handed = await self.run(held, cache, Handed.of([again]))
+            except CancelledError:
+                return False
+            if handed.done:
+                return True
+            levels = handed.delay_levels
+            held.counts.failed += len(handed.failed)
+        return False

@@ -1,0 +1,137 @@
+"""What gives the messages of queues to the listener."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import ClassVar, Final
+
+from seglog.client.client import Client
+from seglog.client.home import until
+from seglog.consumer.cached_queue import CachedQueue
+from seglog.consumer.hands.batches import hand_batches
+from seglog.consumer.hands.failures import Failures
+from seglog.consumer.hands.form import Form
+from seglog.consumer.hands.handed import Handed, named
+from seglog.consumer.hands.one_by_one import hand
+from seglog.consumer.listener import Listener
+from seglog.consumer.pools.pool import ListenerPool
+from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.reports.direct import consume_directly
+from seglog.consumer.send_back import ENDLESS, SendBack
+from seglog.consumer.settings import FOR_EVER, ConsumerSettings
+from seglog.errors import ConsumerError
+from seglog.logs import logger
+from seglog.remoting.heartbeat import ConsumedDirectlyBody
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.record import Message
+
+_WAY_OUT: Final = "begin it in a thread or a task for which the listener does not wait"
+_WAY_OUT_OF_A_THREAD: Final = (
+    "begin it in a thread for which the listener does not wait; or give close() a timeout_s: "
+    "then the message of this listener is not committed, and comes again"
+)
+_AUTO: Final = "its context says auto_commit, as it does unless the listener sets it to False"
+_log = logger(__name__)
+
+
+class Service(ABC):
+    """Serves the queues of one consumer; its flows run on the client's home.
+
+    Attributes:
+        IS_IN_ORDER: Whether messages of a queue are given one after another.
+
+    Args:
+        client: Whose home and clock.
+        settings: Of the consumer.
+        listener: The application's.
+        pool: Where it is called.
+    """
+
+    IS_IN_ORDER: ClassVar[bool]
+
+    def __init__(
+        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._form = Form.of(
+            listener, settings.group, client.clock, settings.batch_size, is_in_order=self.IS_IN_ORDER
+        )
+        self._hand = hand if self._form.is_plain else hand_batches
+        self._pool = pool
+        self._has_warned = False
+        self._failures = Failures()
+        is_endless = settings.max_reconsume_times == FOR_EVER
+        self._most = ENDLESS if is_endless else settings.max_reconsume_times
+        self._send_back = SendBack(client, settings.group, None if is_endless else self._most)
+
+    @abstractmethod
+    async def keep_serving(self, held: ProcessQueue) -> None:
+        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+
+    async def run(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> Handed:
+        """Has the listener called with messages of a queue, where that is; returns what became of them.
+
+        Args:
+            held: The queue.
+            cache: What they are of; once the queue has another one, nothing more of it begins.
+            handed: The messages.
+
+        Raises:
+            CancelledError: The pool was closed before it was their turn.
+        """
+        handed.failures = self._failures
+        held.in_hand.append(handed)
+        try:
+            await until(self._pool.run(partial(self.hand, held, cache, handed)))
+        finally:
+            held.in_hand.remove(handed)
+        held.note_handed(handed)
+        if handed.acks is not None:
+            level = logging.DEBUG if self._has_warned else logging.WARNING
+            self._has_warned = True
+            text = "a listener of group %s returned %s, which is taken for a success: %s"
+            _log.log(level, text, self._settings.group, handed.acks, _AUTO)
+        return handed
+
+    @abstractmethod
+    async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
+        """Calls the listener with messages, see :mod:`seglog.consumer.hands`."""
+
+    async def keep_expiring(  # noqa: B027 - in order nothing is to be done
+        self, queues: Callable[[], Iterable[ProcessQueue]]
+    ) -> None:
+        """Has messages tried again that the listener does not come back with; in order it waits for that."""
+
+    def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
+        """Refuses a call of the listener that would wait for the listener; any thread may call it.
+
+        Args:
+            call: What was called, for the error.
+            is_bounded: Whether the caller waits for a time only, and leaves the listener to itself then.
+
+        Raises:
+            ConsumerError: The listener is what calls.
+        """
+        pool = self._pool
+        if pool.is_here() and not (is_bounded and pool.LEAVES_ALONE):
+            raise ConsumerError(
+                f"{call} was called by a listener of group {self._settings.group}, and would wait for it",
+                help=_WAY_OUT_OF_A_THREAD if pool.LEAVES_ALONE else _WAY_OUT,
+            )
+
+    def end(self) -> bool:
+        """Has the listener not called any more; see ``ListenerPool.close``."""
+        return self._pool.close()
+
+    def warn_of_end(self, held: ProcessQueue, message: Message) -> None:
+        """Logs that a message was sent away after its last attempt, which a group must be able to find."""
+        attempt = named(self._settings.group, held.queue, message)
+        _log.warning("given up, and sent to the dead letters after its last attempt: %s", attempt)
+
+    async def consume_directly(self, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
+        """Gives a message to the listener that people have picked, of a queue."""
+        return await until(self._pool.run(partial(consume_directly, self._form, message, queue)))

@@ -1,0 +1,272 @@
+"""Which queues of its group a member has: it asks who the members are, and computes its own share.
+
+It does so at its start, every 20 s, when a broker says that members came or went, and when people ask for all
+that can be consumed now. What a share lacks is said, because until it is got the member is not idle.
+
+Source: ``RebalanceImpl.java``, ``RebalanceService.java``, ``RebalancePushImpl.java``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from seglog.client.allocation import share_of
+from seglog.client.client import Client
+from seglog.client.home import Bell
+from seglog.consumer.brokers import Brokers
+from seglog.consumer.lease import BROKER_LIVE_MS, Lease
+from seglog.consumer.process_queue import MOST_IDLE_PULL_MS, ProcessQueue
+from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.shares.locks import LockClient
+from seglog.consumer.shares.words import in_words
+from seglog.errors import SeglogError
+from seglog.logs import logger
+from seglog.remoting.client_headers import ConsumerGroupHeader
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, expect_body
+from seglog.remoting.heartbeat import ConsumerListBody
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.names import RETRY_PREFIX
+
+SHARE_INTERVAL_MS: Final = 20_000
+"""``rocketmq.client.rebalance.waitInterval``."""
+MIN_SHARE_INTERVAL_MS: Final = 1_000
+"""``rocketmq.client.rebalance.minInterval``; also after a share that was not got whole."""
+KEPT_MS: Final = 5_000
+"""How long another client may keep the lock of a queue before that is said: a hand-over takes less."""
+_NOT_KNOWN: Final = "its queues are not known yet"
+
+_log = logger(__name__)
+
+
+class Sharing:
+    """The share of one member. Its flows run on the client's home.
+
+    Args:
+        client: Whose routes, id and clock.
+        settings: Of the consumer.
+        topics: What it subscribes to.
+        locks: Locks queues before they are taken; None where they are not locked.
+        queues: Those that it has.
+        take: Called with a queue that it gets, and the lock of it.
+        let_go: Called with a queue that it has to give up.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        topics: Iterable[str],
+        locks: LockClient | None,
+        queues: Mapping[MessageQueue, ProcessQueue],
+        take: Callable[[MessageQueue, Lease | None], None],
+        let_go: Callable[[ProcessQueue], object],
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._topics = tuple(topics)
+        self._locks = locks
+        self._queues = queues
+        self._take = take
+        self._let_go = let_go
+        self._brokers = Brokers(client)
+        self._soon = Bell(client.home)
+        self._now = Bell(client.home)
+        self._shared_ms = -math.inf
+        self._looks = 0
+        self._asked: set[str] = set()
+        self._is_due = True
+        self._is_over = False
+        self._warned: set[str | MessageQueue] = set()
+        self._kept_since_ms: dict[MessageQueue, float] = {}
+        self._asked_locks: set[MessageQueue] = set()
+        self._lacking = dict.fromkeys(self._topics, _NOT_KNOWN)
+
+    @property
+    def lacking(self) -> Sequence[str]:
+        """What it waits for before it has all of its share; any thread may ask."""
+        return [f"topic {topic}: {why}" for topic, why in self._lacking.copy().items()]
+
+    @property
+    def left_locks(self) -> Collection[MessageQueue]:
+        """Queues whose locks were on their way at its end: it may have them, and takes them no more."""
+        return self._asked_locks - self._queues.keys()
+
+    def soon(self) -> None:
+        """Has the queues shared anew, at least a second after they were shared before."""
+        self._is_due = True
+        self._soon.ring()
+
+    def look(self) -> None:
+        """Has the queues shared now where that is due, and of topics that it has no queue of: one may be new.
+
+        The share is lacking until that is done. It does not cost an idle member that has its queues.
+        """
+        shared = () if self._is_due else {queue.topic for queue in self._queues}
+        wanted = [topic for topic in self._topics if topic not in shared or topic in self._lacking]
+        if wanted and not self._is_over:
+            self._looks += 1
+            self._asked.update(wanted)
+            for topic in wanted:
+                self._lacking.setdefault(topic, _NOT_KNOWN)
+            self._now.ring()
+            self._soon.ring()
+
+    def end(self) -> None:
+        """Lacks nothing and takes nothing any more."""
+        self._is_over = True
+        self._lacking.clear()
+
+    async def keep(self) -> None:
+        """Shares the queues again and again."""
+        clock = self._client.clock
+        while not self._client.is_over:
+            rest_ms = self._shared_ms + MIN_SHARE_INTERVAL_MS - clock.monotonic_ms()
+            if rest_ms > 0:
+                await self._now.wait(rest_ms)
+            self._shared_ms = clock.monotonic_ms()
+            self._is_due = False
+            asked, self._asked = self._asked, set()
+            is_whole = True
+            for topic in self._topics:
+                is_whole &= await self._share(topic, is_asked=topic in asked)
+            await self._soon.wait(SHARE_INTERVAL_MS if is_whole else MIN_SHARE_INTERVAL_MS)
+
+    async def _share(self, topic: str, *, is_asked: bool) -> bool:
+        """Takes its share of a topic; returns whether it has all of it."""
+        routes, looks = self._client.routes, self._looks
+        try:
+            queues = () if is_asked else routes.known_to_read(topic)
+            if not queues and not await routes.refresh(topic):
+                self._note(topic, None, looks)  # there is nothing to consume
+                if topic.startswith(RETRY_PREFIX):  # the broker makes it with a heartbeat
+                    return True
+                if topic not in self._warned:
+                    self._warned.add(topic)
+                    what = "topic %s does not exist: group %s gets its messages once it does; check the name"
+                    _log.warning(what, topic, self._group)
+                return False
+            queues = routes.known_to_read(topic)
+            is_shared = bool(queues) and not self._settings.is_broadcasting
+            members = await self._members(queues) if is_shared else ()
+            if members is None:
+                self._note(topic, "its broker does not know this member yet", looks)
+                return False
+            share: Collection[MessageQueue] = queues
+            if is_shared:
+                me, strategy = self._client.client_id, self._settings.strategy
+                share = share_of(strategy, self._group, me, queues, members)
+        except SeglogError as error:
+            _log.log(
+                self._client.troubles.level(f"share of {topic} for {self._group}", error),
+                "queues of topic %s stay as they are for group %s: %s",
+                topic,
+                self._group,
+                error,
+            )
+            if topic in self._lacking:  # one that had a share, and is not asked for it, keeps its queues
+                self._lacking[topic] = str(error)
+            return False
+        lacks = await self._become(topic, frozenset(share), members)
+        self._note(topic, lacks, looks)
+        return lacks is None
+
+    @property
+    def _group(self) -> str:
+        return self._settings.group
+
+    def _note(self, topic: str, lacks: str | None, looks: int) -> None:
+        """Notes what a share lacks; one that was asked for meanwhile is not known by an older answer."""
+        if lacks is not None and not self._is_over:
+            self._lacking[topic] = lacks
+        elif looks == self._looks:
+            self._lacking.pop(topic, None)
+
+    async def _members(self, queues: Collection[MessageQueue]) -> tuple[str, ...] | None:
+        """Returns the ids of the group's members, None if the broker does not know of this one yet.
+
+        A client that began while the broker was away has told it nothing: the heartbeat comes first then.
+        """
+        request = Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(self._group))
+        broker_name = min(queues).broker_name
+        for is_last in (False, True):
+            answer = await self._brokers.ask(broker_name, request)
+            if answer.code is not ResponseCode.SYSTEM_ERROR:  # it knows of members, maybe of others only
+                client_ids = expect_body(answer, ConsumerListBody).client_ids
+                if self._client.client_id in client_ids:
+                    return client_ids
+            if not is_last:
+                await self._client.beat()
+        return None
+
+    async def _become(self, topic: str, share: frozenset[MessageQueue], members: Iterable[str]) -> str | None:
+        """Gives up what is not its share and takes what is; returns what it lacks, None if nothing."""
+        mine = {queue: held for queue, held in self._queues.items() if queue.topic == topic}
+        others = [queue for queue, held in mine.items() if queue not in share and not held.is_dropped]
+        if others:
+            _log.info(
+                "group %s gives up %s: another member's share",
+                self._group,
+                in_words(others),
+            )
+        kept = [mine[queue] for queue in sorted(mine.keys() & share)]
+        lost = [held.queue for held in kept if held.is_pull_lost and not held.is_dropped]
+        if lost:
+            what = "group %s takes %s anew: what pulls that was not heard of for more than %d ms"
+            _log.error(what, self._group, in_words(lost), MOST_IDLE_PULL_MS)
+        for queue in (*others, *lost):
+            self._let_go(mine[queue])
+        missing = share - mine.keys()
+        asked_ms = 0.0
+        locked: frozenset[MessageQueue] = missing
+        silent: Collection[str] = ()
+        if self._locks is not None and missing:
+            self._asked_locks |= missing
+            locked, answered, asked_ms = await self._locks.lock(missing)
+            silent = {queue.broker_name for queue in missing} - answered
+        taken = [] if self._is_over else sorted(locked - self._queues.keys())
+        if taken:
+            _log.info("group %s takes %s", self._group, in_words(taken))
+        for queue in taken:
+            lease = None
+            if self._locks is not None:
+                lease = Lease()
+                lease.renew(asked_ms)
+            self._take(queue, lease)
+        if not self._is_over:
+            self._asked_locks.clear()
+        if silent:
+            return f"no locks of broker {', '.join(sorted(silent))}"
+        others_locks = missing - locked
+        self._watch_locks(topic, others_locks, members)
+        if others_locks:
+            return f"another client has the lock of {in_words(others_locks)}"
+        going = {queue for queue in mine.keys() & share if mine[queue].is_dropped}
+        return f"{in_words(going)} is being given back" if going else None
+
+    def _watch_locks(self, topic: str, kept: Collection[MessageQueue], members: Iterable[str]) -> None:
+        """Says, once, that another client keeps queues: one that was killed does for a minute."""
+        now_ms = self._client.clock.monotonic_ms()
+        for queue in [one for one in self._kept_since_ms if one.topic == topic and one not in kept]:
+            del self._kept_since_ms[queue]
+            self._warned.discard(queue)
+        late = [
+            one for one in sorted(kept) if now_ms - self._kept_since_ms.setdefault(one, now_ms) >= KEPT_MS
+        ]
+        new = [queue for queue in late if queue not in self._warned]
+        if not new:
+            return
+        self._warned.update(new)
+        others = sorted(set(members) - {self._client.client_id})
+        known = f"other members are {', '.join(others)}" if others else "the group has no other member"
+        left_s = math.ceil((self._kept_since_ms[new[0]] + BROKER_LIVE_MS - now_ms) / 1000)
+        _log.warning(
+            "group %s waits for %s: another client has the lock, and %s; a client that was killed"
+            " has it for another %d s at most",
+            self._group,
+            in_words(new),
+            known,
+            left_s,
+        )

@@ -1,0 +1,459 @@
+"""A queue in order is consumed by one thread, under its lock, and goes on when Java's client would."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seglog import sleep_ms
+from seglog.broker.broker import Broker
+from seglog.client.connect import make_client
+from seglog.clock import VirtualClock
+from seglog.consumer.lease import BROKER_LIVE_MS, WORK_MS
+from seglog.consumer.orderly import OrderlyConsumer
+from seglog.consumer.shares.sharing import MIN_SHARE_INTERVAL_MS
+from seglog.producer.producer import Producer
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import expect_header
+from seglog.remoting.headers import PullMessageHeader
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.record.message import Message
+from tests.support.consumers import NewConsumer, Send
+from tests.support.machine.patience import patience_s
+from tests.support.recording import RecordingLink, recording
+
+LOCK = RequestCode.LOCK_BATCH_MQ
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+@pytest.fixture
+def link(broker: Broker) -> Iterator[RecordingLink]:
+    with recording(broker, "127.0.0.1@1#first") as made:
+        yield made
+
+
+def owner(broker: Broker) -> str | None:
+    return broker.locks.owner("g", QUEUE)
+
+
+def test_s2_09_a_queue_is_taken_once_its_lock_is_got(
+    broker: Broker, link: RecordingLink, send: Send, consume: NewConsumer
+):
+    send(1)
+    link.refused = {LOCK}
+    consumer, seen = consume(via=link)
+    consumer.start()
+    broker.advance(0)
+    assert (seen, consumer.queues) == ([], ())
+    broker.advance(MIN_SHARE_INTERVAL_MS - 1)
+    link.refused = set()
+    assert consumer.queues == ()
+    broker.advance(1)
+    assert (seen, QUEUE in consumer.queues) == ([(0, 0)], True), (
+        "with the next round, and locked from then on"
+    )
+    assert owner(broker) == link.client_id
+
+
+def test_s2_09_of_two_that_want_a_queue_one_gets_it(broker: Broker, link: RecordingLink, send: Send):
+    """The other one asks again with each round until the first one gives it back."""
+    send(1)
+    first = OrderlyConsumer(link, "g", "T", lambda _message: None)
+    first.start()
+    broker.advance(0)
+    with recording(broker, "127.0.0.1@1#other") as other_link:
+        other_link.cut = {RequestCode.GET_CONSUMER_LIST_BY_GROUP}
+        other = OrderlyConsumer(other_link, "g", "T", lambda _message: None)
+        other.start()
+        broker.advance("3s")
+        assert sum(queue.topic == "T" for queue in first.queues) == 2
+        assert other.queues == ()
+        other_link.cut = set()
+        broker.advance("2s")
+        mine, its = set(first.queues), set(other.queues)
+        assert not mine & its
+        assert {queue.queue_id for queue in mine | its if queue.topic == "T"} == {0, 1, 2, 3}
+        other.close()
+    first.close()
+
+
+def test_s2_11_a_pull_that_waits_for_the_lock_looks_every_second(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    """By a lease that is renewed without a word to what pulls."""
+    consumer = OrderlyConsumer(link, "g", "T", lambda _message: None)
+    send(1)
+    consumer.start()
+    broker.advance("500ms")
+    link.cut = {LOCK}
+    broker.advance(WORK_MS - 500 + 1)
+    send(1)  # which ends the pull that is held; the next one waits, from 30.001 s on
+    broker.advance("2s")
+    held = consumer._member._queues[QUEUE]
+    link.asked.clear()
+    broker.advance("500ms")
+    held.lease.renew(broker.clock.monotonic_ms())
+    broker.advance("499ms")
+    asked = [expect_header(one, PullMessageHeader) for one in link.pulls]
+    assert [one for one in asked if (one.topic, one.queue_id) == ("T", 0)] == []
+    broker.advance(1)
+    asked = [expect_header(one, PullMessageHeader) for one in link.pulls]
+    assert [one.queue_offset for one in asked if (one.topic, one.queue_id) == ("T", 0)] == [2]
+    link.cut = set()
+    broker.advance("1m")
+    consumer.close()
+
+
+def test_s2_13_while_a_listener_is_at_work_pulls_send_no_other_worker(broker: Broker, send: Send):
+    """What comes meanwhile waits in the queue, from where the worker takes it."""
+    steps: list[tuple[str, int]] = []
+
+    async def listener(message: Message) -> None:
+        steps.append(("in", message.queue_offset))
+        await sleep_ms(1_000)
+        steps.append(("out", message.queue_offset))
+
+    send(1)
+    with OrderlyConsumer(broker, "g", "T", listener, pull_count=1, threads=20) as consumer:
+        consumer.start()
+        broker.advance(0)
+        for _ in range(5):
+            send(1)
+            broker.advance(10)
+        assert steps == [("in", 0)]
+        broker.advance("10s")
+    assert steps == [step for offset in range(6) for step in (("in", offset), ("out", offset))]
+
+
+def test_s2_14_of_twenty_threads_one_is_at_a_queue_at_a_time(tmp_path: Path):
+    lock = threading.Lock()
+    at_work, most, most_in_all = dict.fromkeys(range(4), 0), 0, 0
+    meeting = threading.Barrier(4)
+
+    def listener(message: Message) -> None:
+        nonlocal most, most_in_all
+        with lock:
+            at_work[message.queue_id] += 1
+            most = max(most, at_work[message.queue_id])
+            most_in_all = max(most_in_all, sum(at_work.values()))
+        if message.queue_offset == 0:
+            meeting.wait(patience_s(30))  # the four queues are worked at side by side
+        time.sleep(0.0002)
+        with lock:
+            at_work[message.queue_id] -= 1
+
+    with Broker.open(tmp_path / "s") as broker, Producer(broker) as producer:
+        for queue_id in range(4):
+            producer.send_batch("T", [b"x"] * 100, queue_id=queue_id)
+        with OrderlyConsumer(broker, "g", "T", listener, threads=20, pull_count=7) as consumer:
+            assert consumer.run_until_idle(patience_s(60)) == 400
+    assert (most, most_in_all) == (1, 4)
+
+
+def test_s2_15_without_a_live_lock_nothing_is_consumed_though_it_was_pulled(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    seen: list[int] = []
+
+    async def listener(message: Message) -> None:
+        seen.append(message.queue_offset)
+        await sleep_ms(20_000)
+
+    send(5)
+    consumer = OrderlyConsumer(link, "g", "T", listener)
+    consumer.start()
+    broker.advance("1500ms")  # the locks were renewed after a second
+    link.cut = {LOCK}
+    broker.advance(WORK_MS + 30_000)
+    assert seen == [0, 1], "the third would begin at 40 s, and the lock was over at 31 s"
+    link.cut = set()
+    broker.advance("4s")
+    assert seen[:3] == [0, 1, 2]
+    consumer.commit()
+    assert broker.offsets.query("g", "T", 0) == 2
+
+
+def test_s2_16_after_a_minute_without_a_pause_a_queue_pauses_for_10_ms(
+    broker: Broker, send: Send, clock: VirtualClock
+):
+    moments: list[int] = []
+    began_ms = clock.now_ms()
+
+    async def listener(_message: Message) -> None:
+        moments.append(clock.now_ms() - began_ms)
+        await sleep_ms(700)
+
+    send(200)
+    with OrderlyConsumer(broker, "g", "T", listener) as consumer:
+        consumer.start()
+        broker.advance("130s")
+        waits = [later - earlier for earlier, later in pairwise(moments)]
+        pauses = [number for number, wait_ms in enumerate(waits) if wait_ms != 700]
+        assert {waits[number] for number in pauses} == {710}
+        assert [moments[number + 1] for number in pauses] == [60_210, 120_420]
+        broker.advance("30s")
+
+
+def test_s2_16_a_lock_that_ends_while_a_queue_is_consumed_is_asked_for_in_10_ms(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    moments: list[float] = []
+
+    async def listener(_message: Message) -> None:
+        moments.append((broker.clock.now_ms() - began_ms) / 1_000)
+        await sleep_ms(8_000)
+
+    began_ms = broker.clock.now_ms()
+    send(9)
+    consumer = OrderlyConsumer(link, "g", "T", listener)
+    consumer.start()
+    broker.advance("2s")
+    link.cut = {LOCK}
+    broker.advance("29900ms")
+    assert moments == [0, 8, 16, 24]
+    link.cut = set()
+    link.asked.clear()
+    broker.advance("500ms")
+    assert link.moments(LOCK) == [32.01], "at 32 s a listener ended, behind the end of the lock at 31 s"
+    assert moments == [0, 8, 16, 24, 32.02], "and 10 ms later it goes on"
+    broker.advance("1m")
+    consumer.close()
+
+
+def test_s2_16_a_queue_that_is_dropped_is_left_after_the_message_at_work(broker: Broker, send: Send):
+    seen: list[int] = []
+
+    async def listener(message: Message) -> None:
+        seen.append(message.queue_offset)
+        await sleep_ms(1_000)
+
+    send(5)
+    consumer = OrderlyConsumer(broker, "g", "T", listener)
+    consumer.start()
+    broker.advance(500)
+    consumer._member._begin_to_leave()
+    broker.advance("5s")
+    assert seen == [0]
+    assert broker.offsets.query("g", "T", 0) == 1
+
+
+def test_s2_19_a_slow_listener_holds_its_queue_until_it_ends_and_then_it_is_handed_over_at_once(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    steps: list[tuple[str, str, int]] = []
+
+    def listener_of(name: str) -> Any:
+        async def listener(message: Message) -> None:
+            steps.append((name, "in", message.queue_offset))
+            await sleep_ms(10_000)
+            steps.append((name, "out", message.queue_offset))
+
+        return listener
+
+    send(2)
+    first = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", listener_of("z"))
+    first.start()
+    broker.advance("2s")
+    others = [
+        OrderlyConsumer(make_client(broker, client_id=name), "g", "T", listener_of(name)) for name in "abcd"
+    ]
+    for other in others:
+        other.start()
+    broker.advance("7s")
+    assert steps == [("z", "in", 0)]
+    assert owner(broker) == "z"
+    broker.advance("3s")
+    assert steps[:3] == [("z", "in", 0), ("z", "out", 0), ("a", "in", 1)]
+    assert broker.offsets.query("g", "T", 0) == 1
+    broker.advance("1m")
+    for consumer in (first, *others):
+        consumer.close()
+
+
+def test_s2_19_20_s_after_its_last_renewal_a_dropped_queue_is_handed_over_in_any_case(
+    broker: Broker, send: Send, caplog: pytest.LogCaptureFixture
+):
+    seen: list[tuple[str, int]] = []
+
+    async def very_slow(message: Message) -> None:
+        seen.append(("z", message.queue_offset))
+        await sleep_ms(100_000)
+
+    send(2)
+    first = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", very_slow)
+    first.start()
+    broker.advance("2s")
+    others = [
+        OrderlyConsumer(
+            make_client(broker, client_id=name),
+            "g",
+            "T",
+            lambda message: seen.append(("a", message.queue_offset)),
+        )
+        for name in "abcd"
+    ]
+    for other in others:
+        other.start()
+    broker.advance("18s")
+    assert (seen, owner(broker)) == ([("z", 0)], "z")
+    broker.advance("4s")
+    assert seen == [("z", 0), ("a", 0), ("a", 1)], "its lock was renewed at 1 s"
+    assert "gives back the lock of queue 0 of T at broker-a" in caplog.text
+    for other in others:
+        other.commit()
+    assert broker.offsets.query("g", "T", 0) == 2
+    broker.advance("100s")
+    for consumer in (first, *others):
+        consumer.close()
+    assert broker.offsets.query("g", "T", 0) == 2, "what came back late is not committed"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, BaseException])
+def test_s2_22_a_queue_is_free_again_whatever_the_listener_raises(broker: Broker, send: Send, error: Any):
+    def listener(_message: Message) -> None:
+        raise error("the application fails")
+
+    send(1)
+    first = OrderlyConsumer(broker, "g", "T", listener)
+    first.start()
+    if error is RuntimeError:
+        broker.advance(0)
+    else:
+        with pytest.raises(BaseException, match="the application fails"):
+            broker.advance(0)
+    assert first.counts.failed == 1
+    first.close()
+    seen: list[int] = []
+    with OrderlyConsumer(broker, "g", "T", lambda message: seen.append(message.queue_offset)) as heir:
+        heir.run_until_idle()
+    assert seen == [0]
+
+
+def test_s2_26_a_lock_that_is_not_got_is_asked_for_in_100_ms_and_then_every_3_s(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    times: list[float] = []
+    began_ms = broker.clock.now_ms()
+
+    def listener(_message: Message) -> None:
+        times.append((broker.clock.now_ms() - began_ms) / 1_000)
+        if len(times) == 1:
+            raise RuntimeError("the application fails")
+
+    consumer = OrderlyConsumer(link, "g", "T", listener, suspend_ms=30_000)
+    send(1, queue_id=1)
+    times.append(0.0)
+    consumer.start()
+    broker.advance("200ms")
+    times.clear()
+    send(2)
+    link.cut = {LOCK}
+    broker.advance("29900ms")  # the rest ends at 30.2 s, the lock at 30 s
+    link.asked.clear()
+    broker.advance("9s")
+    assert link.moments(LOCK) == [30.3, 33.4, 36.5], "3 s, and 100 ms again"
+    link.cut = set()
+    broker.advance("1s")
+    assert link.moments(LOCK)[3] == 39.6
+    assert times == [0.2, 39.61, 39.61], "10 ms after it has got it"
+    consumer.close()
+
+
+def test_s2_26_a_lock_that_another_client_has_got_is_asked_for_too_and_then_all_begins_anew(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    seen: list[int] = []
+
+    def listener(message: Message) -> None:
+        if message.queue_id == 0:
+            seen.append(message.queue_offset)
+            if len(seen) == 1:
+                raise RuntimeError("the application fails")
+
+    send(1, queue_id=1)
+    consumer = OrderlyConsumer(link, "g", "T", listener, suspend_ms=30_000)
+    consumer.start()
+    broker.advance("200ms")
+    send(3)
+    broker.advance("300ms")
+    link.cut = {LOCK}
+    broker.advance("29s")
+    broker.locks.unlock("g", [QUEUE], link.client_id)
+    broker.locks.lock("g", [QUEUE], "thief")
+    broker.offsets.commit("g", "T", 0, 2)
+    link.cut = set()
+    broker.advance("5s")
+    assert (seen, owner(broker)) == ([0], "thief")
+    broker.locks.unlock("g", [QUEUE], "thief")
+    broker.advance("10s")
+    assert seen == [0, 2], "from what the other one has committed"
+    consumer.close()
+
+
+def test_s2_27_what_ends_after_its_queue_was_lost_is_not_committed(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    async def listener(_message: Message) -> None:
+        await sleep_ms(90_000)
+
+    send(2)
+    consumer = OrderlyConsumer(link, "g", "T", listener)
+    consumer.start()
+    broker.advance("500ms")
+    link.cut = {LOCK}
+    broker.advance(BROKER_LIVE_MS + 10_000)
+    broker.locks.lock("g", [QUEUE], "thief")
+    link.cut = set()
+    broker.advance("1m")
+    assert consumer.counts.delivered == 1
+    consumer.commit()
+    assert broker.offsets.query("g", "T", 0) == 0, "where it has begun"
+    broker.advance("10m")
+    consumer.close()
+
+
+def test_s2_27_before_the_offset_of_a_queue_is_known_nothing_is_committed(
+    broker: Broker, link: RecordingLink, send: Send
+):
+    send(1)
+    link.cut = {RequestCode.QUERY_CONSUMER_OFFSET}
+    consumer = OrderlyConsumer(link, "g", "T", lambda _message: None)
+    consumer.run_until_idle()
+    consumer.close()
+    assert not link.moments(RequestCode.UPDATE_CONSUMER_OFFSET)
+    assert broker.offsets.query("g", "T", 0) is None
+
+
+def test_s2_28_at_its_end_a_consumer_unlocks_all_queues_and_a_peer_has_them_before_the_next_round(
+    broker: Broker, link: RecordingLink, send: Send, consume: NewConsumer
+):
+    send(1)
+    first, _seen = consume(via=link)
+    first.start()
+    broker.advance("30s")
+    heir, seen = consume()
+    heir.start()
+    broker.advance("5s")
+    kept = set(first.queues)
+    link.asked.clear()
+    first.close()
+    unlocked = [
+        queue
+        for _moment, request in link.asked
+        if request.code == RequestCode.UNLOCK_BATCH_MQ
+        for queue in getattr(request.body, "queues", ())
+    ]
+    assert set(unlocked) == kept
+    assert link.client_id not in {lock.client_id for lock in broker.locks.all()}
+    for queue_id in range(4):
+        send(1, queue_id=queue_id)
+    broker.advance(MIN_SHARE_INTERVAL_MS)
+    assert sum(queue.topic == "T" for queue in heir.queues) == 4
+    assert len(seen) >= 4
+    heir.close()

@@ -1,0 +1,134 @@
+"""What our broker answers tools otherwise than RocketMQ on purpose; ``differences.py`` has these rows too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from seglog.broker.broker import Broker
+from seglog.remoting.admin_headers import BrokerConsumeStatsHeader, QueryQueueHeader
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request
+from seglog.remoting.headers import CreateTopicHeader
+from seglog.remoting.topics import MAX_QUEUES
+from seglog.storage.format.config import parse_java_properties
+from seglog.storage.format.config.config_json import decode_config
+from tests.interop.judging.alike import Essence
+from tests.interop.judging.difference import Difference
+from tests.interop.judging.requests import commit, make_group, make_topic, pull, send
+
+_PATH: Final = "storePathEpochFile"
+"""A path that nothing here or there reads."""
+_NUMBER: Final = "shortPollingTimeMills"
+
+
+def _set(text: str) -> Request:
+    return Request(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
+
+
+def _units(topic: str, first: int) -> Request:
+    return Request(RequestCode.QUERY_CONSUME_QUEUE, QueryQueueHeader(topic, 0, first, 1))
+
+
+def _pulled(answer: Essence) -> Any:
+    """Returns how many messages groups have pulled and not committed, as it is told of all together."""
+    body: Any = decode_config(answer["body"])
+    return body["totalInflightDiff"] > 0
+
+
+def _set_by(request: Request) -> dict[str, str]:
+    is_change = request.code == RequestCode.UPDATE_BROKER_CONFIG and isinstance(request.body, bytes)
+    return parse_java_properties(bytes(request.body)) if is_change else {}  # type: ignore[arg-type]  # bytes, as asked
+
+
+def _sets_path(request: Request, _broker: Broker) -> bool:
+    return any(name.startswith("storePath") for name in _set_by(request))
+
+
+def _sets_no_value(request: Request, _broker: Broker) -> bool:
+    return not _set_by(request).get(_NUMBER, "0").isdigit()
+
+
+def _is_beyond(request: Request, ours: Essence, _theirs: Essence) -> bool:
+    return request.code == RequestCode.QUERY_CONSUME_QUEUE and not json.loads(ours["body"])["queueData"]
+
+
+def _is_pulled(request: Request, _ours: Essence, _theirs: Essence) -> bool:
+    return request.code == RequestCode.GET_BROKER_CONSUME_STATS
+
+
+def _has_too_many(request: Request, _broker: Broker) -> bool:
+    header = request.header
+    return isinstance(header, CreateTopicHeader) and header.read_queue_nums > MAX_QUEUES
+
+
+ADMIN_DIFFERENCES: Final = (
+    Difference(
+        name="too-many-queues",
+        request=f"topic with more than {MAX_QUEUES:,} queues, or retry topic of a group",
+        theirs="is made",
+        ours="is refused with 29; where a file has such a topic, its route and its queues are not listed",
+        why="what lists them would keep broker and clients busy, and fit into no frame",
+        shown_by=(make_topic("too-many-queues", MAX_QUEUES + 1),),
+        there=0,
+        here=29,
+        leads_apart=_has_too_many,
+        is_drawn=False,
+    ),
+    Difference(
+        name="path-setting",
+        request="change of a setting that is a path (UPDATE_BROKER_CONFIG)",
+        theirs="is done, unless the path is in its black list",
+        ours="is refused with 16",
+        why="who may ask would choose where files are written",
+        shown_by=(_set(f"{_PATH}=elsewhere"),),
+        there=0,
+        here=16,
+        leads_apart=_sets_path,
+        is_drawn=False,
+    ),
+    Difference(
+        name="no-setting",
+        request="change of a setting to what is no value of it",
+        theirs="is passed over, and answered with success",
+        ours="is refused with 29, and nothing is changed",
+        why="the answer says what is wrong",
+        shown_by=(_set(f"{_NUMBER}=soon"),),
+        there=0,
+        here=29,
+        leads_apart=_sets_no_value,
+        is_drawn=False,
+    ),
+    Difference(
+        name="pulled-in-all",
+        request="where all groups are (GET_BROKER_CONSUME_STATS)",
+        theirs="says that they have pulled nothing, so that the total is below 0",
+        ours="says what they have pulled",
+        why="RocketMQ's slip",
+        shown_by=(
+            make_group("pulled-in-all"),
+            send("pulled-in-all"),
+            commit("pulled-in-all", "pulled-in-all", 0),
+            pull("pulled-in-all", "pulled-in-all"),
+            Request(RequestCode.GET_BROKER_CONSUME_STATS, BrokerConsumeStatsHeader(False)),
+        ),
+        looks_at=_pulled,
+        there=False,
+        here=True,
+        fields=("body",),
+        holds=_is_pulled,
+    ),
+    Difference(
+        name="units-beyond",
+        request="units of a queue from one on that is not there (QUERY_CONSUME_QUEUE)",
+        theirs="has no body",
+        ours="says the range of the queue",
+        why="who asks sees where the queue is",
+        shown_by=(send("units-beyond"), _units("units-beyond", 7)),
+        looks_at=lambda answer: "body" in answer and json.loads(answer["body"])["maxQueueIndex"],
+        there=False,
+        here=1,
+        fields=("body",),
+        holds=_is_beyond,
+    ),
+)

@@ -1,0 +1,39 @@
+"""What our broker answers otherwise than RocketMQ about clients: rows of ``differences.py``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.interop.judging import difference_cases as cases
+from tests.interop.judging.difference import Difference
+from tests.interop.judging.difference_cases import NO_SQL
+from tests.interop.judging.requests import ask_state, check_condition, consume_directly, make_group
+
+CLIENT_DIFFERENCES: Final = (
+    Difference(
+        name="no-condition",
+        request="subscription by what is not valid SQL92, before a client begins (23)",
+        theirs="answers with the exception of its parser",
+        ours="says what is wrong with the expression",
+        why="the answer says what is wrong",
+        shown_by=(check_condition("no-condition", NO_SQL),),
+        looks_at=lambda answer: answer["remark"].partition(":")[0],
+        there="org.apache.rocketmq.filter.parser.ParseException",
+        here=f"unexpected end of the SQL92 expression '{NO_SQL}'",
+        fields=("remark",),
+        holds=cases.is_no_condition,
+    ),
+    Difference(
+        name="not-to-be-asked",
+        request="state of a group that is offline (223), or consumption of a message that is not there (309)",
+        theirs="fails: NullPointerException, code 1",
+        ours="says what is not there",
+        why="the answer says what is wrong",
+        shown_by=(make_group("not-to-be-asked"), consume_directly("not-to-be-asked"), ask_state("offline")),
+        looks_at=lambda answer: answer["remark"].partition(":")[0],
+        there="java.lang.NullPointerException",
+        here="No Any Consumer online in the consumer group",
+        fields=("remark",),
+        holds=cases.is_not_to_be_asked,
+    ),
+)

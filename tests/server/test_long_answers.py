@@ -1,0 +1,46 @@
+"""An answer that takes long neither is found nor written by the loop, which serves other clients too."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from seglog.broker.tables import TopicConfig
+from seglog.remoting.admin_bodies import TopicStatsBody
+from seglog.remoting.admin_headers import TopicHeader
+from seglog.remoting.codec import Asked, Codec
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request, expect_body
+from seglog.remoting.later import Deferred
+from seglog.remoting.topics import MAX_QUEUES
+from tests.server.frames import answers, bytes_of
+from tests.support.machine.patience import patience_s
+
+STATS = Request(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("T"))
+
+
+def cpu_s(thread: threading.Thread) -> float:
+    assert thread.ident is not None
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
+
+def test_all_queues_of_a_topic_are_listed_without_the_loop(serve, dial):
+    server, codec = serve(), Codec()
+    server.broker.topics.put(TopicConfig("T", MAX_QUEUES, MAX_QUEUES))
+    tool, (loop,) = dial(server), [one for one in threading.enumerate() if one.name == "seglog-server"]
+    tool.settimeout(patience_s(60))
+
+    answer = server.broker.answer(STATS)
+    assert isinstance(answer, Deferred)
+    found = answer.wait(patience_s(60))
+    begun_s = time.thread_time()
+    codec.answer(Asked(1, STATS), found)
+    to_write_s = time.thread_time() - begun_s
+
+    begun_s = cpu_s(loop)
+    tool.sendall(bytes_of(codec, STATS))
+    (listed,) = answers(codec, tool, 1).values()
+    taken_s = cpu_s(loop) - begun_s
+    assert len(expect_body(listed, TopicStatsBody).offsets) == MAX_QUEUES
+    # To find it takes a sixth of that; the loop only sends it. CPU time does not grow on a busy machine.
+    assert taken_s < to_write_s / 10, (taken_s, to_write_s)

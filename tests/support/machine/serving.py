@@ -1,0 +1,50 @@
+"""A process that serves a store, as operators start it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import IO, Any
+
+from tests.support.machine.patience import patience_s
+
+
+class Serving:
+    """A process of ``seglog serve``.
+
+    Args:
+        arguments: What it is told.
+        options: How it is started.
+
+    Attributes:
+        ready: What it says when it is ready.
+        address: Where it is.
+    """
+
+    def __init__(self, arguments: list[str], **options: Any) -> None:
+        command = [sys.executable, "-m", "seglog.cli.main", "serve", *arguments, "--port", "0", "--json"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+        line = self._out.readline()
+        assert line, self.process.communicate()[1]
+        self.ready: dict[str, Any] = json.loads(line)
+        self.address: str = self.ready["address"]
+
+    @property
+    def _out(self) -> IO[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def end(self, by: signal.Signals) -> tuple[int, list[dict[str, Any]]]:
+        """Sends a signal, and returns the exit code and what was said until then."""
+        self.process.send_signal(by)
+        out, _ = self.process.communicate(timeout=patience_s(60))
+        return self.process.returncode, [json.loads(line) for line in out.splitlines()]
+
+    def close(self) -> None:
+        """Ends it however it goes."""
+        self.process.kill()
+        self.process.communicate()

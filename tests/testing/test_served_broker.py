@@ -1,0 +1,115 @@
+"""A broker behind a port for tests of programs in any language, on real time or on virtual time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from seglog import ConsumeFrom, Message, OrderlyConsumer, Producer, PushConsumer
+from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
+from seglog.pytest_plugin import seglog_server
+from seglog.server.listening import Listener
+from seglog.testing import ServedBroker
+from tests.support.asks import wait_until
+from tests.support.machine.patience import patience_s
+
+__all__ = ["seglog_server"]
+
+
+@pytest.mark.parametrize("clock", ["real", "virtual"])
+def test_clients_send_and_consume_over_connections(seglog_server, clock):
+    server = seglog_server(clock=clock)
+    got: list[bytes] = []
+    with (
+        Producer(server.address) as producer,
+        PushConsumer(
+            server.address,
+            "g",
+            "T",
+            lambda message: got.append(bytes(message.body)),
+            consume_from=ConsumeFrom.FIRST,
+        ) as consumer,
+    ):
+        producer.send("T", b"at once")
+        consumer.start()
+        wait_until(lambda: got == [b"at once"], 30)
+    assert [message.body for message in server.messages("T")] == [b"at once"]
+
+
+def test_a_delayed_message_wakes_a_held_pull_when_the_test_moves_time(seglog_server):
+    server = seglog_server(clock="virtual")
+    got: list[bytes] = []
+    with (
+        Producer(server.address) as producer,
+        PushConsumer(
+            server.address,
+            "g",
+            "T",
+            lambda message: got.append(bytes(message.body)),
+            consume_from=ConsumeFrom.FIRST,
+        ) as consumer,
+    ):
+        producer.send("T", b"late", queue_id=0, delay_level=18)
+        consumer.start()
+        wait_until(lambda: server.broker.held_count >= 1, 30)
+        server.advance("1h 59m 59s")
+        assert server.messages("T") == []
+        server.advance("1s")
+        assert [message.body for message in server.messages("T")] == [b"late"]
+        wait_until(lambda: got == [b"late"], 30)
+        # Two hours of virtual time have passed, and the client is still there: it lives on real time.
+        assert server.broker.clients.consumers("g") is not None
+
+
+def test_virtual_time_begins_now_and_stands(seglog_server):
+    now_ms = time.time_ns() // 1_000_000
+    clock = seglog_server(clock="virtual").broker.clock
+    first = clock.now_ms()
+    assert now_ms <= first <= time.time_ns() // 1_000_000
+    assert clock.now_ms() == first
+
+
+def test_real_time_is_not_moved_and_the_error_says_how_to_have_the_other(seglog_server):
+    with pytest.raises(InvalidArgumentError) as refused:
+        seglog_server().advance("1h")
+    assert 'seglog_server(clock="virtual")' in refused.value.help
+
+
+def test_finding_12_it_makes_clients_and_fails_at_a_message_as_the_broker_in_process_does(seglog_server):
+    server = seglog_server(clock="virtual")
+    server.producer().send("T", b"x")
+    seen: list[Message] = []
+    consumer = server.consumer("g", "T", seen.append)
+    assert type(consumer) is OrderlyConsumer
+    assert consumer.run_until_idle(patience_s(30)) == 1
+    assert type(server.consumer("h", "T", seen.append, in_order=False)) is PushConsumer
+    server.send_back("g", seen[0], delay_level=1)
+    assert server.messages("%RETRY%g") == []
+    server.advance("1s")
+    assert [bytes(message.body) for message in server.messages("%RETRY%g")] == [b"x"]
+    server.close()
+    with pytest.raises(ConsumerError, match="closed"):
+        consumer.run_until_idle()
+
+
+def test_each_has_a_port_and_a_store_of_its_own(seglog_server):
+    one, other = seglog_server(), seglog_server()
+    assert one.address != other.address
+    assert one.broker.path != other.broker.path
+    assert one.broker.config.address == one.address
+
+
+def test_another_clock_is_refused_before_anything_is_made(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="clock"):
+        ServedBroker.at(tmp_path / "s", clock="sundial")  # type: ignore[arg-type]  # that is the point
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_store_that_cannot_be_opened_gives_the_port_back(tmp_path):
+    (tmp_path / "s").write_bytes(b"no folder")
+    with Listener(port=0) as listener:
+        port = int(listener.address.partition(":")[2])
+    with pytest.raises(SeglogError):
+        ServedBroker.at(tmp_path / "s", port=port)
+    Listener(port=port).close()
