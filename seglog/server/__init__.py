@@ -1,6 +1,6 @@
-"""The server: a broker behind a port, for the clients of RocketMQ; it is their name server as well.
+"""The server: a broker behind one port or several, for the clients of RocketMQ; their name server as well.
 
-``listening`` has the port before there is a broker, whose routes name it. ``async_server`` serves it in an
+``listening`` has the ports before there is a broker, whose routes name one. ``async_server`` serves it in an
 event loop that exists, ``server`` in one of its own; the same broker may be used in process beside that.
 ``served_connection`` is one client: what it asks and is asked, and what ends it. ``outgoing`` writes.
 

@@ -1,4 +1,4 @@
-"""AsyncServer: a broker behind a port, served by an event loop that exists."""
+"""AsyncServer: a broker behind one port or several, served by an event loop that exists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import ipaddress
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -41,14 +41,17 @@ class AsyncServer(AsyncClosing):
     The broker is not closed with it, and may be used in process meanwhile.
 
     Args:
-        broker: Who answers; its routes name ``config.address``, which should lead to the listener.
+        broker: Who answers; its routes name ``config.address``, which should lead to one of the listeners.
         listener: Where clients come in; closed with the server.
-        limits: What they may take.
+        more: Where they come in too, to the same broker, such as those of :meth:`Listener.usual_three`.
+        limits: What they may take, at all listeners together.
     """
 
-    def __init__(self, broker: Broker, listener: Listener, *, limits: ServerLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, broker: Broker, listener: Listener, *more: Listener, limits: ServerLimits = DEFAULT_LIMITS
+    ) -> None:
         self._broker = as_kind("broker", Broker, broker)
-        self._listener = as_kind("listener", Listener, listener)
+        self._listeners = tuple(as_kind("listener", Listener, each) for each in (listener, *more))
         self._limits = as_kind("limits", ServerLimits, limits)
         self._connections: set[ServedConnection] = set()
         self._connecting: set[asyncio.Task[Any]] = set()
@@ -57,13 +60,22 @@ class AsyncServer(AsyncClosing):
         self._takes_back: list[Callable[[], None]] = []
         self._is_over = self._is_forked = False
         self._ended: asyncio.Task[None] | None = None
-        self.accepted_count = 0
         abandon_in_children(self, AsyncServer._abandon)
 
     @property
     def address(self) -> str:
-        """Where it listens, "host:port"."""
-        return self._listener.address
+        """Where it listens, "host:port"; the first of several."""
+        return self._listeners[0].address
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where it listens, in the order of its listeners."""
+        return tuple(each.address for each in self._listeners)
+
+    @property
+    def accepted_count(self) -> int:
+        """How many connections there were in all."""
+        return sum(each.accepted_count for each in self._listeners)
 
     @property
     def connection_count(self) -> int:
@@ -74,13 +86,13 @@ class AsyncServer(AsyncClosing):
         """Serves clients from now on, in the running loop.
 
         Raises:
-            InvalidArgumentError: It was started before, or its listener was closed or is another server's.
+            InvalidArgumentError: It was started before, or a listener was closed or is another server's.
             ClosedError: This is a forked child.
         """
         self._check_process()
         if self._shared is not None or self._is_over:
             raise InvalidArgumentError("the server was started before", help="make a new one")
-        self._listener.take()
+        self._take_listeners()
         shared = self._shared = Shared(self._broker, asyncio.get_running_loop(), self._limits)
         gauges = {"connections": lambda: self.connection_count, "slowRequests": lambda: shared.slow_count}
         for name, gauge in gauges.items():
@@ -150,12 +162,13 @@ class AsyncServer(AsyncClosing):
         shared = self._shared
         for timer in self._timers.values():
             timer.cancel()
+        if shared is not None:
+            self._accept_none(shared)
+        for listener in self._listeners:
+            listener.close()
         if shared is None:
-            self._listener.close()
             return
         loop = shared.loop
-        loop.remove_reader(self._listener.socket)
-        self._listener.close()
         shared.is_stopping = True
         for each in tuple(self._connections):
             each.end_held()
@@ -179,34 +192,46 @@ class AsyncServer(AsyncClosing):
         if ends:
             await asyncio.wait(ends, timeout=most_s)
 
+    def _take_listeners(self) -> None:
+        """Takes all listeners or, where one cannot be had, none."""
+        with ExitStack() as until_all_are:
+            for listener in self._listeners:
+                listener.take()
+                until_all_are.callback(listener.give_back)
+            until_all_are.pop_all()
+
     def _accept_from_now(self, shared: Shared) -> None:
         if not self._is_over:
-            shared.loop.add_reader(self._listener.socket, self._accept, shared)
+            for listener in self._listeners:
+                shared.loop.add_reader(listener.socket, self._accept, shared, listener)
 
-    def _accept(self, shared: Shared) -> None:
+    def _accept_none(self, shared: Shared) -> None:
+        for listener in self._listeners:
+            shared.loop.remove_reader(listener.socket)
+
+    def _accept(self, shared: Shared, listener: Listener) -> None:
         for _ in range(_MOST_ACCEPTED):
             try:
-                end, where = self._listener.socket.accept()
+                end, where = listener.socket.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
                 if error.errno in _EXHAUSTED:
                     shared.complaints.tell("accept", f"no connection can be accepted: {error.strerror}")
-                    shared.loop.remove_reader(self._listener.socket)
+                    self._accept_none(shared)
                     self._timers["rest"] = shared.loop.call_later(_REST_S, self._accept_from_now, shared)
                     return
                 continue  # the client has hung up already
-            self._take(shared, end, where)
+            listener.accepted_count += self._take(shared, end, where)
 
-    def _take(self, shared: Shared, end: socket.socket, where: tuple[Any, ...]) -> None:
-        """Serves a connection, unless there are too many."""
+    def _take(self, shared: Shared, end: socket.socket, where: tuple[Any, ...]) -> bool:
+        """Serves a connection, unless there are too many; returns whether it does."""
         if self.connection_count >= self._limits.connections:
             shared.complaints.tell(
                 "most", f"connection of {where[0]} closed: there are {self._limits.connections} already"
             )
             end.close()
-            return
-        self.accepted_count += 1
+            return False
         end.setblocking(False)
         with suppress(OSError):  # it has ended already
             end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -217,6 +242,7 @@ class AsyncServer(AsyncClosing):
         connecting = shared.loop.create_task(self._connect(shared, end, connection))
         self._connecting.add(connecting)
         connecting.add_done_callback(self._connecting.discard)
+        return True
 
     async def _connect(self, shared: Shared, end: socket.socket, connection: ServedConnection) -> None:
         try:

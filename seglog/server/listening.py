@@ -1,8 +1,13 @@
-"""The port of a server. It is there before the broker is, whose routes name it.
+"""Ports of a server. They are there before the broker is, whose routes name one of them.
 
 listener = Listener("127.0.0.1", 0)
 broker = Broker.open(path, config=BrokerConfig(address=listener.address))
 with Server(broker, listener): ...
+
+RocketMQ has three: a name server's, a broker's, and two below that the VIP channel, where the broker answers
+the same requests. Clients that are set to use it compute its port from the broker's, which routes name.
+
+Source: ``MixAll.java brokerVIPChannel``, ``BrokerController.java initializeRemotingServer``.
 """
 
 from __future__ import annotations
@@ -10,7 +15,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from typing import Final
+from contextlib import ExitStack
+from typing import Final, Self
 
 from typing_extensions import override
 
@@ -22,8 +28,14 @@ from seglog.storage.format.record import Host
 LOOPBACK: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9_876
 """A name server's, which clients ask first."""
+DEFAULT_BROKER_PORT: Final = 10_911
+"""A broker's ``listenPort``, which routes name."""
+VIP_DISTANCE: Final = 2
+"""How far the VIP channel of a broker is below its port."""
 _BACKLOG: Final = 1_024
 _MAX_PORT: Final = 65_535
+_TRIES: Final = 16
+"""How many free ports are tried for a broker until that of its VIP channel is free too."""
 
 
 class Listener(Closing):
@@ -37,8 +49,10 @@ class Listener(Closing):
 
     Attributes:
         socket: The socket.
-        address: Where it listens, ``1.2.3.4:80`` or ``[::1]:80``.
+        port: Where it listens.
+        address: The same with its host, ``1.2.3.4:80`` or ``[::1]:80``.
         is_everywhere: Whether it listens on all interfaces, so that its address leads clients nowhere.
+        accepted_count: How many connections its server has accepted here.
 
     Raises:
         CannotListenError: The port is in use, or the host is none of this machine.
@@ -58,10 +72,61 @@ class Listener(Closing):
             why = os.strerror(error.errno) if error.errno else str(error)
             raise CannotListenError(f"nothing can listen on {host}:{port}: {why}") from error
         self.socket.setblocking(False)
-        bound = self.socket.getsockname()
-        self.address = str(Host(ip.packed, bound[1]))
+        self.port: int = self.socket.getsockname()[1]
+        self.address = str(Host(ip.packed, self.port))
         self.is_everywhere = ip.is_unspecified
+        self.accepted_count = 0
         self._is_taken = False
+
+    @classmethod
+    def usual_three(
+        cls,
+        host: str = LOOPBACK,
+        port: int = DEFAULT_PORT,
+        broker_port: int = DEFAULT_BROKER_PORT,
+        *,
+        insecure: bool = False,
+    ) -> tuple[Self, Self, Self]:
+        """Listens at the ports of a name server, of a broker, and of its VIP channel: at all or at none.
+
+        Args:
+            host: As for one.
+            port: The name server's; 0 for one that is free.
+            broker_port: The broker's, 3 or more, or 0 for one that is free and has a free one two below it.
+            insecure: As for one.
+
+        Returns:
+            The listeners in this order; the broker's address is the one that routes are to name.
+
+        Raises:
+            CannotListenError: One of the ports is in use, or the host is none of this machine.
+            InvalidArgumentError: The host is not loopback, or a port is none.
+        """
+        as_int("broker_port", broker_port, 0, _MAX_PORT)
+        if 0 < broker_port <= VIP_DISTANCE:
+            why = f"the port of the VIP channel is {VIP_DISTANCE} less"
+            raise refusal("broker_port", broker_port, f"0, or {VIP_DISTANCE + 1} or more", why)
+        with ExitStack() as until_all_are:
+            name_server = until_all_are.enter_context(cls(host, port, insecure=insecure))
+            broker, vip = cls._with_vip(host, broker_port, insecure=insecure)
+            until_all_are.pop_all()
+            return name_server, broker, vip
+
+    @classmethod
+    def _with_vip(cls, host: str, port: int, *, insecure: bool) -> tuple[Self, Self]:
+        tried: list[Self] = []  # each stays until the end, so that the next free port is another one
+        try:
+            while True:
+                broker = cls(host, port, insecure=insecure)
+                try:
+                    return broker, cls(host, broker.port - VIP_DISTANCE, insecure=insecure)
+                except CannotListenError:
+                    tried.append(broker)
+                    if port or len(tried) == _TRIES:
+                        raise
+        finally:
+            for each in tried:
+                each.close()
 
     def take(self) -> None:
         """Takes it for a server.
@@ -76,6 +141,10 @@ class Listener(Closing):
                 f"a server has the listener of {self.address} already", help="make a listener for each server"
             )
         self._is_taken = True
+
+    def give_back(self) -> None:
+        """Lets another server have it: the one that has taken it was not started."""
+        self._is_taken = False
 
     @override
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Server: a broker behind a port, served by a thread of its own."""
+"""Server: a broker behind one port or several, served by a thread of its own."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ class Server(Closing):
     Args:
         broker: As for :class:`~seglog.server.async_server.AsyncServer`.
         listener: Likewise.
+        more: Likewise.
         limits: Likewise.
 
     Raises:
-        InvalidArgumentError: The listener was closed, or another server has it.
+        InvalidArgumentError: A listener was closed, or another server has it.
     """
 
-    def __init__(self, broker: Broker, listener: Listener, *, limits: ServerLimits = DEFAULT_LIMITS) -> None:
-        self._server = AsyncServer(broker, listener, limits=limits)
+    def __init__(
+        self, broker: Broker, listener: Listener, *more: Listener, limits: ServerLimits = DEFAULT_LIMITS
+    ) -> None:
+        self._server = AsyncServer(broker, listener, *more, limits=limits)
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
         self._ending = threading.Lock()  # not that of close(), which hang_up() is to shorten
@@ -51,8 +54,13 @@ class Server(Closing):
 
     @property
     def address(self) -> str:
-        """Where it listens, "host:port"."""
+        """Where it listens, "host:port"; the first of several."""
         return self._server.address
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where it listens, in the order of its listeners."""
+        return self._server.addresses
 
     @property
     def connection_count(self) -> int:

@@ -88,7 +88,7 @@ class Server:
 
 
 class BrokerServer:
-    """A broker of ours on real time behind a port; it is name server as well. Use it in a ``with`` statement.
+    """A broker of ours on real time behind ports; it is name server as well. Use it in a ``with`` statement.
 
     Args:
         path: Its store.
@@ -97,10 +97,12 @@ class BrokerServer:
         advertised: The address that routes name instead.
         limits: What clients may take.
         record_crc: Whether messages get ``__CRC32#``, which RocketMQ does not give them by default.
+        has_three: Whether the broker has a port of its own, which routes name, and one for the VIP channel.
 
     Attributes:
         broker: The broker.
         server: What serves it.
+        listeners: Where it does.
         address: Where clients find it.
         port: Of that.
     """
@@ -114,20 +116,23 @@ class BrokerServer:
         limits: ServerLimits = DEFAULT_LIMITS,
         *,
         record_crc: bool = True,
+        has_three: bool = False,
     ) -> None:
-        listener = Listener(LOOPBACK, port)
-        self.address = listener.address
-        self.port = int(self.address.rpartition(":")[2])
+        self.listeners: tuple[Listener, ...] = (
+            Listener.usual_three(LOOPBACK, port, 0) if has_three else (Listener(LOOPBACK, port),)
+        )
+        named = advertised or self.listeners[has_three].address
+        self.address, self.port = self.listeners[0].address, self.listeners[0].port
         base = on_a_roomy_disk(config or BrokerConfig())
         self.broker = Broker.open(
             path,
-            config=replace(base, address=advertised or self.address),
+            config=replace(base, address=named),
             segment_size_bytes=SEGMENT_BYTES,
             queue_file_size_bytes=QUEUE_FILE_BYTES,
             files=RoomyFiles(path),
             record_crc=record_crc,
         )
-        self.server = OurServer(self.broker, listener, limits=limits)
+        self.server = OurServer(self.broker, *self.listeners, limits=limits)
 
     def __enter__(self) -> Self:
         return self

@@ -113,8 +113,13 @@ def run_at_both(
         return Both(*(run.outcomes() for run in runs))
 
 
-def java_clients(class_path: str) -> MakeCommand:
-    """Returns what makes the command of clients in Java."""
+def java_clients(class_path: str, *, vip: bool = False) -> MakeCommand:
+    """Returns what makes the command of clients in Java.
+
+    Args:
+        class_path: Theirs.
+        vip: Whether they use the VIP channel of the broker, two below the port that routes name.
+    """
 
     def command(name_server: str, broker: str, home: Path) -> list[str]:
         program = toolchain.command_line(
@@ -123,6 +128,7 @@ def java_clients(class_path: str) -> MakeCommand:
             f"-Duser.home={home}",
             f"-Djudge.log={home / 'rocketmq.log'}",
             f"-Dclients.limit.ms={int(1_000 * patience_s(_LIMIT_S))}",
+            f"-Dclients.vip={str(vip).lower()}",
             "-Drocketmq.client.rebalance.waitInterval=1000",
             main_class="seglog.clients.Runs",
         )

@@ -26,6 +26,7 @@ final class Site implements AutoCloseable {
   private static final int INTERVAL_MS = 1_000;
   private static final int THREADS = 2;
   private static final int READ_WRITE = 6;
+  private static final boolean USES_VIP_CHANNEL = Boolean.getBoolean("clients.vip");
 
   final Cluster cluster;
   private final String scenario;
@@ -114,6 +115,7 @@ final class Site implements AutoCloseable {
   private void configure(ClientConfig client) {
     client.setNamesrvAddr(cluster.nameServer);
     client.setInstanceName(scenario);
+    client.setVipChannelEnabled(USES_VIP_CHANNEL);
     client.setPollNameServerInterval(INTERVAL_MS);
     client.setHeartbeatBrokerInterval(INTERVAL_MS);
     client.setPersistConsumerOffsetInterval(INTERVAL_MS);
