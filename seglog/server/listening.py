@@ -107,7 +107,8 @@ class Listener(Closing):
             why = f"the port of the VIP channel is {VIP_DISTANCE} less"
             raise refusal("broker_port", broker_port, f"0, or {VIP_DISTANCE + 1} or more", why)
         with ExitStack() as until_all_are:
-            name_server = until_all_are.enter_context(cls(host, port, insecure=insecure))
+            name_server = cls(host, port, insecure=insecure)
+            until_all_are.enter_context(name_server)
             broker, vip = cls._with_vip(host, broker_port, insecure=insecure)
             until_all_are.pop_all()
             return name_server, broker, vip

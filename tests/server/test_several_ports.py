@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -189,16 +190,16 @@ def test_bytes_of_unfinished_frames_are_limited_over_all_ports_together(serve_th
     clients = [dial_at(each) for each in server.listeners]
     for number, client in enumerate(clients[:2]):
         client.sendall(begun)
-        wait_until(lambda number=number: begun_bytes_of(server) >= (number + 1) * len(begun))
+        wait_until(partial(has_begun, server, (number + 1) * len(begun)))
     assert "whose end has not" not in caplog.text
     with suppress(ConnectionError):
         clients[2].sendall(begun)
     wait_until(lambda: "bytes of frames have come whose end has not" in caplog.text)
 
 
-def begun_bytes_of(server):
-    shared = server.server._server._shared
-    return 0 if shared is None else shared.begun_bytes
+def has_begun(server, least_bytes):
+    """Returns whether a server has so much of frames whose end has not come."""
+    return server.server._server._shared.begun_bytes >= least_bytes
 
 
 def test_a_stop_closes_every_port_and_ends_the_connections_of_each(serve_three, dial_at):
