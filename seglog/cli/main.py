@@ -70,10 +70,11 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Name and one line of help."""
 
 _ROOMS: Final[Mapping[str, str]] = {
-    "admin": "clients dlq group locks offsets park put retention serve skip top topic tx",
+    "admin": "clients dlq group locks offsets park put retention skip top topic tx",
     "demo": "demo",
     "doctor": "backup branch check erase explain export import repair report seal undo verify",
     "read": "checkpoint config cq du dump get id index info log query queues segments tail",
+    "serving": "serve",
     "ui": "version",
 }
 """The room of each command: module ``seglog.cli.<room>.<name>`` holds it. ``spark`` is a room of its own."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from seglog.cli.admin import serve
+from seglog.cli.serving import serve
 from seglog.server.listening import is_loopback
 from tests.tooling.test_readme import fenced_blocks
 

@@ -8,10 +8,8 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,21 +22,7 @@ from seglog.server.listening import Listener
 from seglog.storage.format.config import parse_java_properties
 from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
-from tests.support.machine.serving import Serving
 from tests.support.scale import scaled
-
-
-@pytest.fixture
-def serving() -> Iterator[Callable[..., Serving]]:
-    """Starts ``seglog serve``; what still runs in the end is killed."""
-    with ExitStack() as running:
-
-        def start(*arguments: object, **options: Any) -> Serving:
-            one = Serving([str(argument) for argument in arguments], **options)
-            running.callback(one.close)
-            return one
-
-        yield start
 
 
 def stored(path: Path, topic: str) -> set[bytes]:

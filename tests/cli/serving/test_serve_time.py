@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seglog import ConsumeFrom, Producer, PushConsumer
-from seglog.cli.admin.time_lines import TimeLines
+from seglog.cli.serving.time_lines import TimeLines
 from seglog.client.connect import make_client
 from seglog.clock import VirtualClock
 from seglog.remoting.codes import RequestCode

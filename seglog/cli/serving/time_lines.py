@@ -1,7 +1,7 @@
 """Lines on standard input that move the time of a broker: ``advance 2h``.
 
-They are read by a thread of their own; each is answered by a line on standard output. Time stands once the
-input ends, and the broker goes on.
+They are read by a thread of their own; each is answered by a line on standard output. Once the input ends,
+time stands and the broker goes on, unless that is its end too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
+from seglog.cli.serving.telling import Tell
 from seglog.closing import Closing
 from seglog.errors import SeglogError
 from seglog.text import moment
 
 _ADVANCE: Final = "advance"
 _MOST_BYTES: Final = 1_024
-
-Tell = Callable[[dict[str, object], str], None]
-"""Told what happened, as JSON and for people."""
 
 
 class TimeLines(Closing):
@@ -32,12 +30,16 @@ class TimeLines(Closing):
         broker: Whose time it is; it has a virtual clock.
         source: The descriptor.
         tell: Told of each line.
+        at_end: Called in that thread once the input has ended and all of its lines are done.
     """
 
-    def __init__(self, broker: Broker, source: int, tell: Tell) -> None:
+    def __init__(
+        self, broker: Broker, source: int, tell: Tell, at_end: Callable[[], None] | None = None
+    ) -> None:
         self._broker = broker
         self._source = source
         self._tell = tell
+        self._at_end = at_end
         self._is_over = False
         self._moving = threading.Lock()
         # A thread that waits for input ends with the process.
@@ -57,6 +59,8 @@ class TimeLines(Closing):
                 self._do(line[:_MOST_BYTES].decode("utf-8", "replace").strip())
             begun = begun[-_MOST_BYTES:]
         self._do(begun.decode("utf-8", "replace").strip())  # the last line may end with the input
+        if self._at_end is not None:
+            self._at_end()
 
     def _more(self) -> bytes:
         """Returns what comes next, nothing at the end."""
@@ -74,7 +78,7 @@ class TimeLines(Closing):
             if self._is_over:
                 return
             if word != _ADVANCE:
-                problem = f"{line!r} is no line that is known: expected `advance 2h` or the like"
+                problem = f"{line!r} is no line that is known: expected `advance 2h`, with ms, s, m, h or d"
                 self._tell({"kind": "refused", "line": line, "error": problem}, problem)
                 return
             try:

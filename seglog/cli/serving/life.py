@@ -1,0 +1,99 @@
+"""The life of the process: it opens the store, serves it until it is asked to end, and closes it.
+
+The port is bound before, as the broker's routes name it. The stop is in order: clients are sent away, held
+pulls end, sends that wait are answered, then the store is closed. A second request to end hurries that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.broker.broker import Broker
+from seglog.broker.settings import BrokerConfig
+from seglog.cli.serving.options import Wanted
+from seglog.cli.serving.readiness import tell_ready
+from seglog.cli.serving.signals import EndSignals, StopAskedError, StoppableFiles
+from seglog.cli.serving.telling import Tell, told
+from seglog.cli.serving.time_lines import TimeLines
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock, VirtualClock
+from seglog.logs import logger
+from seglog.server.async_server import AsyncServer
+
+LINGER_MS: Final = 500
+"""How long clients are sent away before their connections are closed, so that those who ask then know why."""
+_STDIN: Final = 0
+_OF_SIGNAL: Final = 128
+"""A shell's exit code of what a signal has ended, less the signal's number."""
+_log = logger(__name__)
+
+
+def run(wanted: Wanted) -> None:
+    """Serves as it is wanted; returns once the process was asked to end and the store is closed.
+
+    Raises:
+        Exit: It was asked while the store was being opened: 128 and the number of the signal.
+    """
+    with EndSignals() as signals, told(as_json=wanted.as_json) as tell:
+        try:
+            _live(wanted, signals, tell)
+        except StopAskedError as asked:
+            text = f"stopped by {asked.signal.name} before the store was open"
+            tell({"kind": "stopped", "signal": asked.signal.name}, text)
+            raise click.exceptions.Exit(_OF_SIGNAL + asked.signal) from asked
+        tell({"kind": "stopped"}, "stopped")
+
+
+def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
+    with ExitStack() as opened:
+        path = wanted.path
+        if path is None:
+            path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="seglog-"))) / "store"
+        files = StoppableFiles(path, options.followed(path), signals.check)
+        opened.callback(files.close)
+        _log.info("opening %s", path)
+        real = SystemClock()
+        broker = opened.enter_context(
+            Broker.open(
+                path,
+                config=BrokerConfig(address=wanted.advertised),
+                durability=wanted.durability,
+                clock=VirtualClock(real.now_ms()) if wanted.is_virtual else real,
+                liveness_clock=real,
+                files=files,
+            )
+        )
+        files.opened()
+        signals.check()
+        asyncio.run(_serve(broker, wanted, signals, tell))
+
+
+async def _serve(broker: Broker, wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
+    """Serves until the process is asked to end."""
+    stop = asyncio.Event()
+    with ExitStack() as opened:
+        async with AsyncServer(broker, wanted.listener, limits=wanted.limits) as server:
+
+            def asked() -> None:
+                if stop.is_set():
+                    server.hang_up()
+                stop.set()
+
+            opened.enter_context(signals.told(asyncio.get_running_loop(), asked))
+            tell_ready(broker, wanted.listener.address, tell, wanted.ready_fd)
+            if wanted.is_virtual or wanted.is_until_eof:
+                at_end = signals.end if wanted.is_until_eof else None
+                opened.enter_context(TimeLines(broker, _STDIN, tell, at_end))
+            await stop.wait()
+            count = server.connection_count
+            tell(
+                {"kind": "stopping", "connections": count},
+                f"stopping: {render.count_text(count, 'connection')}",
+            )
+            await server.close(LINGER_MS if count else 0)

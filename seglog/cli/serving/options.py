@@ -1,0 +1,71 @@
+"""What the command was told, and checks of it before anything is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from seglog.errors import InvalidArgumentError
+from seglog.server.limits import ServerLimits
+from seglog.server.listening import Listener, is_loopback
+from seglog.storage.format.record import Host
+from seglog.storage.writes import Durability
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How to serve.
+
+    Attributes:
+        path: The store; None for one that goes with the process.
+        listener: Where clients come in.
+        advertised: The address that routes name.
+        durability: What sends wait for.
+        ready_fd: Where the address is written once clients are served; None for nowhere.
+        is_virtual: Whether the broker's time is moved by lines on stdin.
+        is_until_eof: Whether the end of stdin ends the process.
+        limits: What clients may take.
+        as_json: Whether what happens is told as JSON.
+    """
+
+    path: Path | None
+    listener: Listener
+    advertised: str
+    durability: Durability
+    ready_fd: int | None
+    is_virtual: bool
+    is_until_eof: bool
+    limits: ServerLimits
+    as_json: bool
+
+
+def check_host(host: str, *, insecure: bool) -> None:
+    """Checks that an interface is one that only this machine reaches, or that another one is permitted.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if not (insecure or is_loopback(host)):
+        raise click.UsageError(
+            f"--host {host} is not loopback: there is no authentication yet, so each client that reaches the"
+            " port may read, send and delete; --insecure permits it"
+        )
+
+
+def check_advertised(text: str) -> None:
+    """Checks that clients can be given an address.
+
+    Raises:
+        UsageError: It is none that they could reach.
+    """
+    try:
+        port = Host.parse(text).port
+    except InvalidArgumentError as error:
+        raise click.UsageError(
+            f"--advertise: {error}; it is the address itself, such as 192.0.2.7:9876, and no name:"
+            " message ids hold it"
+        ) from error
+    if not port:
+        raise click.UsageError(f"--advertise {text}: no client reaches port 0; name the port that leads here")

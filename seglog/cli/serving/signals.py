@@ -1,0 +1,169 @@
+"""Signals that ask the process to end, at any moment of its life; none of them ends it by itself.
+
+SIGTERM and SIGINT ask, and SIGHUP does, which a terminal sends that hangs up, unless it was ignored when the
+process began (``nohup``). While the store is opened they are noted, and :class:`StoppableFiles` ends the
+opening before its next file; that leaves what a crash there would, which the next opening recovers from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from typing_extensions import override
+
+from seglog.closing import Closing
+from seglog.storage.files import StoreRoot
+from seglog.storage.files.files import Entry
+from seglog.storage.files.real_file import RealFile
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class StopAskedError(KeyboardInterrupt):
+    """The store was being opened when the process was asked to end.
+
+    Attributes:
+        signal: What asked.
+    """
+
+    def __init__(self, by: signal.Signals) -> None:
+        super().__init__(f"stopped by {by.name}")
+        self.signal = by
+
+
+class EndSignals(Closing):
+    """Notes signals from now on until it is closed; made by the main thread, which alone gets them.
+
+    Attributes:
+        first: The first that came; None before.
+    """
+
+    def __init__(self) -> None:
+        self.first: signal.Signals | None = None
+        self._count = 0
+        self._is_raised = False
+        self._woken, self._wake = socket.socketpair()
+        for end in (self._woken, self._wake):
+            end.setblocking(False)
+        self._fd_before = signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
+        kinds = [one for one in _ENDING if one is not signal.SIGHUP or not _is_ignored(one)]
+        self._before = {one: signal.signal(one, self._note) for one in kinds}
+
+    @override
+    def close(self) -> None:
+        """Leaves signals to who had them before."""
+        for one, before in self._before.items():
+            signal.signal(one, before)
+        signal.set_wakeup_fd(self._fd_before)
+        self._woken.close()
+        self._wake.close()
+
+    def check(self) -> None:
+        """Raises once where the process was asked to end; does nothing in other threads.
+
+        Raises:
+            StopAskedError: It was.
+        """
+        if self.first is not None and not self._is_raised and _is_main():
+            self._is_raised = True
+            raise StopAskedError(self.first)
+
+    def end(self) -> None:
+        """Asks without a signal; any thread may."""
+        self._count += 1
+        with suppress(OSError):  # it is full, so it wakes anyway, or all is over
+            self._wake.send(b"\0")
+
+    @contextmanager
+    def told(self, loop: asyncio.AbstractEventLoop, asked: Callable[[], None]) -> Iterator[None]:
+        """Has the loop call a function for each time that the process is asked, before too.
+
+        Args:
+            loop: The loop of the main thread.
+            asked: Called in it.
+        """
+        done = 0
+
+        def come() -> None:
+            nonlocal done
+            with suppress(BlockingIOError):
+                while self._woken.recv(4_096):
+                    continue
+            while done < self._count:
+                done += 1
+                asked()
+
+        loop.add_reader(self._woken, come)
+        loop.call_soon(come)
+        try:
+            yield
+        finally:
+            loop.remove_reader(self._woken)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.first is None:
+            self.first = signal.Signals(number)
+        self._count += 1
+
+
+class StoppableFiles(StoreRoot):
+    """The files of a store, each call for one of which is a point where its opening may end.
+
+    Args:
+        path: The store directory.
+        follow: As for :class:`~seglog.storage.files.StoreRoot`.
+        check: Called before each.
+    """
+
+    def __init__(self, path: Path, follow: Collection[str], check: Callable[[], None]) -> None:
+        super().__init__(path, follow=follow)
+        self._check = check
+
+    def opened(self) -> None:
+        """Ends what opens it: no call is such a point from now on."""
+        self._check = _go_on
+
+    @override
+    def list_dir(self, path: Path) -> list[Entry]:
+        self._check()
+        return super().list_dir(path)
+
+    @override
+    def open(self, path: Path, *, writable: bool) -> RealFile:
+        self._check()
+        return super().open(path, writable=writable)
+
+    @override
+    def create(self, path: Path, size_bytes: int) -> RealFile:
+        self._check()
+        return super().create(path, size_bytes)
+
+    @override
+    def read_file(self, path: Path) -> bytes:
+        self._check()
+        return super().read_file(path)
+
+    @override
+    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        self._check()
+        super().write_file(path, data, sync=sync)
+
+
+def _go_on() -> None:
+    """Stops nothing."""
+
+
+def _is_ignored(one: signal.Signals) -> bool:
+    return signal.getsignal(one) is signal.SIG_IGN
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
