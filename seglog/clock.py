@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections import Counter
+from datetime import timedelta
 from typing import Final, Protocol
 
 from typing_extensions import override
@@ -34,6 +35,11 @@ class Clock(Protocol):
 
 CLOCK_CALLS: Final = ("now_ms", "monotonic_ms", "wait")
 """What a clock is known by, where one is given."""
+
+
+def as_ms(duration: int | timedelta) -> int:
+    """Returns a duration in milliseconds, to the nearest where a ``timedelta`` has microseconds too."""
+    return round(duration / timedelta(milliseconds=1)) if isinstance(duration, timedelta) else duration
 
 
 class SystemClock:
@@ -83,8 +89,13 @@ class VirtualClock:
         """Returns the virtual time."""
         return float(self._now_ms)
 
-    def advance(self, by_ms: int) -> None:
-        """Moves time forward and wakes everyone who waits for a moment that may have come."""
+    def advance(self, by: int | timedelta) -> None:
+        """Moves time forward and wakes everyone who waits for a moment that may have come.
+
+        Args:
+            by: Milliseconds, or a ``timedelta``.
+        """
+        by_ms = as_ms(by)
         with self._lock:
             self._now_ms += by_ms
             waiting = list(self._waiting)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal, Self, Unpack
 
@@ -225,7 +226,7 @@ class ServedBroker(Closing):
             made.pop_all()
         return served
 
-    def advance(self, by: int | str) -> None:
+    def advance(self, by: int | str | timedelta) -> None:
         """Lets virtual time pass, as :meth:`~seglog.broker.broker.Broker.advance` does.
 
         Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -65,6 +66,8 @@ def test_virtual_time_stands_still_until_it_is_moved():
     assert (clock.now_ms(), clock.monotonic_ms()) == (5, 5.0)
     clock.advance(72 * 3600 * 1000)
     assert clock.now_ms() == 259_200_005
+    clock.advance(timedelta(hours=1, microseconds=1_501))
+    assert clock.now_ms() == 262_800_007
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

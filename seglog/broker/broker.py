@@ -18,6 +18,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ from seglog.broker.tables.relays import Relayed
 from seglog.broker.tasks.client_scan import ClientScan
 from seglog.broker.tasks.notifying import Notifying
 from seglog.broker.tasks.saving import Saving
-from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock
+from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock, as_ms
 from seglog.closing import Closing
 from seglog.forked import Forked, abandon_in_children, forked_error
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -389,7 +390,7 @@ class Broker(Closing):
         """Takes a client out of its groups, whose other clients are notified: its connection has ended."""
         self._state.clients.lose(peer)
 
-    def advance(self, by: int | str) -> None:
+    def advance(self, by: int | str | timedelta) -> None:
         """Lets virtual time pass, and does at its moment everything that falls into it.
 
         What is idle costs as well: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests and has
@@ -397,13 +398,13 @@ class Broker(Closing):
         a CPU second or more, most of it for that file; start consumers after long waits where you can.
 
         Args:
-            by: Milliseconds, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.
+            by: Milliseconds, a ``timedelta``, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.
 
         Raises:
             InvalidArgumentError: ``by`` is no duration, or leads behind November 9999; or the broker is
                 on real time.
         """
-        self._duties.advance(duration_ms(by) if isinstance(by, str) else as_int("by", by, 0))
+        self._duties.advance(duration_ms(by) if isinstance(by, str) else as_int("by", as_ms(by), 0))
 
     def run_due(self) -> bool:
         """Does what is due now, for a broker without threads on real time; returns whether anything was."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_a_delayed_message_wakes_a_held_pull_when_the_test_moves_time(seglog_ser
         producer.send("T", b"late", queue_id=0, delay_level=18)
         consumer.start()
         wait_until(lambda: server.broker.held_count >= 1, 30)
-        server.advance("1h 59m 59s")
+        server.advance(timedelta(hours=1, minutes=59, seconds=59))
         assert server.messages("T") == []
         server.advance("1s")
         assert [message.body for message in server.messages("T")] == [b"late"]

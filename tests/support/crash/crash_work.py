@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from typing_extensions import override
 
-from seglog.clock import VirtualClock
+from seglog.clock import VirtualClock, as_ms
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.directory.broker_topics import TOPICS_FILE
 from seglog.storage.format.config.config_value import ConfigValue
@@ -53,8 +54,8 @@ class StillClock(VirtualClock):
     """A clock that no thread waits for: background threads never get their turn, the workload takes it."""
 
     @override
-    def advance(self, by_ms: int) -> None:
-        self._now_ms += by_ms
+    def advance(self, by: int | timedelta) -> None:
+        self._now_ms += as_ms(by)
 
 
 class Work:
