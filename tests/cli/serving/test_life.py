@@ -46,8 +46,13 @@ def unclosed(path, count: int):
 
 
 def bodies(path) -> list[bytes]:
+    found, at = list[bytes](), 0
     with MessageStore.open(path, read_only=True) as store:
-        return [bytes(one.body) for one in store.get("T", 0, 0, 10_000).messages]
+        while at < store.max_offset("T", 0):
+            page = store.get("T", 0, at, 1_000)
+            found += [bytes(one.body) for one in page.messages]
+            at = page.next_offset
+    return found
 
 
 def test_a_log_that_nobody_reads_holds_no_client_up_and_no_stop(serving, memory_path):
@@ -55,7 +60,7 @@ def test_a_log_that_nobody_reads_holds_no_client_up_and_no_stop(serving, memory_
     one = serving(memory_path / "s", stderr=writing)
     with Producer(one.address) as producer:
         for _ in range(20):
-            producer.send("T", b"x")
+            producer.send("T", b"x", queue_id=0)
     code, said = one.end(signal.SIGTERM)
     os.close(writing)
     os.close(reading)
@@ -77,7 +82,7 @@ def test_an_output_that_nobody_reads_holds_nothing_up_from_the_first_line_on(mem
         with open(address_in) as lines:
             address = lines.readline().strip()
         with Producer(address) as producer:
-            producer.send("T", b"x")
+            producer.send("T", b"x", queue_id=0)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=patience_s(60)) == 0
     os.close(writing)
@@ -90,7 +95,7 @@ def test_readers_of_the_output_may_go(serving, memory_path):
     one.process.stdout.close()
     one.process.stderr.close()
     with Producer(one.address) as producer:
-        producer.send("T", b"x")
+        producer.send("T", b"x", queue_id=0)
     one.process.send_signal(signal.SIGTERM)
     assert one.process.wait(timeout=patience_s(60)) == 0
     assert bodies(memory_path / "s") == [b"x"]
@@ -108,7 +113,7 @@ def test_a_signal_while_the_store_is_opened_ends_that_without_a_traceback(comman
     assert process.returncode == STOPPED[by], (out, errors)
     assert [json.loads(line)["signal"] for line in out.splitlines()] == [by.name]
     assert errors == ""
-    assert len(bodies(path)) == 10_000
+    assert len(bodies(path)) == 20_000
 
 
 def test_an_opening_that_is_stopped_at_any_file_leaves_a_store_that_opens_with_all(tmp_path):
@@ -144,14 +149,14 @@ def test_a_terminal_that_hangs_up_ends_it_in_order_and_nohup_keeps_it(serving, m
     kept = serving(memory_path / "s", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     kept.process.send_signal(signal.SIGHUP)
     with Producer(kept.address) as producer:
-        producer.send("T", b"x")
+        producer.send("T", b"x", queue_id=0)
     assert kept.end(signal.SIGTERM)[0] == 0
 
 
 def test_signals_one_after_the_other_still_close_the_store(serving, memory_path):
     one = serving(memory_path / "s")
     with Producer(one.address) as producer:
-        producer.send("T", b"x")
+        producer.send("T", b"x", queue_id=0)
         for _ in range(20):
             one.process.send_signal(signal.SIGTERM)
             time.sleep(0.001)
@@ -173,7 +178,7 @@ def test_the_end_of_the_input_ends_it_where_that_is_wanted(time_options):
 def test_without_it_the_end_of_the_input_ends_nothing(serving):
     one = serving("--ephemeral", "--virtual-time", stdin=subprocess.DEVNULL)
     with Producer(one.address) as producer:
-        producer.send("T", b"x")
+        producer.send("T", b"x", queue_id=0)
     assert one.end(signal.SIGTERM)[0] == 0
 
 

@@ -25,9 +25,8 @@ class Serving:
 
     def __init__(self, arguments: list[str], **options: Any) -> None:
         command = [sys.executable, "-m", "seglog.cli.main", "serve", *arguments, "--port", "0", "--json"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-        )
+        options = {"stderr": subprocess.PIPE, **options}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         line = self._out.readline()
         assert line, self.process.communicate()[1]
         self.ready: dict[str, Any] = json.loads(line)
