@@ -122,9 +122,15 @@ class AsyncServer(AsyncClosing):
 
         Raises:
             ClosedError: This is a forked child: loop and connections are its parent's.
+            InvalidArgumentError: Another loop serves than the one that calls.
         """
         self._check_process()
         as_number("linger_ms", linger_ms)
+        if self._shared is not None and self._shared.loop is not asyncio.get_running_loop():
+            raise InvalidArgumentError(
+                f"the server at {self.address} is served by another event loop than this one",
+                help="await close() in the loop that awaited start()",
+            )
         if self._ended is None:
             self._ended = asyncio.ensure_future(self._stop(linger_ms / 1_000))
         await asyncio.shield(self._ended)

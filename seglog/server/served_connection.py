@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from typing_extensions import override
 
@@ -33,8 +33,11 @@ from seglog.server.limits import FRAME_BYTES_PER_MS
 from seglog.server.outgoing import Outgoing
 from seglog.server.served_requests import Asking, ServedRequests
 from seglog.server.shared import Shared
+from seglog.server.strangers import HEAD_BYTES, stranger_of
 from seglog.storage.format.record import Host
 
+_STRANGER_S: Final = 1.0
+"""How long one that speaks another protocol may take to read what it is told, and to hang up."""
 _log = logger(__name__)
 
 
@@ -75,6 +78,7 @@ class ServedConnection(asyncio.Protocol, Asking):
         peer = Peer(str(host), host, self, *OUR_SENDER, is_remote=True)
         self._requests = ServedRequests(shared, self._codec, self, peer)
         self._is_going_on = self._is_finished = False
+        self._head = b""
         self._begun_bytes = self._kernel_bytes = self._counted_bytes = 0
         self._begun_s = self._heard_s = self._written_s = shared.loop.time()
         self.is_over = False
@@ -132,6 +136,8 @@ class ServedConnection(asyncio.Protocol, Asking):
         if self.is_over or self._is_finished:
             return
         self._heard_s = self._shared.loop.time()
+        if len(self._head) < HEAD_BYTES:
+            self._head += data[: HEAD_BYTES - len(self._head)]
         self._events = self._codec.receive(data)
         self._go_on()
 
@@ -220,6 +226,20 @@ class ServedConnection(asyncio.Protocol, Asking):
             self._transport.abort()
         self._shared.broker.disconnect(self._requests.peer)
 
+    def _end_stranger(self, error: FrameError) -> None:
+        """Ends it because of what is no frame; one that speaks another protocol is told so in that."""
+        stranger = stranger_of(self._head)
+        if stranger is None:
+            self.end(Ending("frame", f"it has sent what is no frame: {error}"))
+        elif not stranger.answer:
+            self.end(Ending(stranger.kind, stranger.why))
+        else:
+            self._shared.complaints.tell(stranger.kind, f"connection of {self._host} closed: {stranger.why}")
+            self.put([stranger.answer])
+            self.flush()
+            self.finish()
+            self._shared.loop.call_later(_STRANGER_S, self.end, None)
+
     def _note_read(self, now_s: float) -> None:
         """Takes it for something written where the client reads, though the socket takes no more yet."""
         with suppress(OSError):  # it is broken, which the loop finds out by itself
@@ -247,7 +267,7 @@ class ServedConnection(asyncio.Protocol, Asking):
                 event = next(events, None)
             except FrameError as error:
                 self.flush()
-                self.end(Ending("frame", f"it has sent what is no frame: {error}"))
+                self._end_stranger(error)
                 return
             if event is None:
                 events = self._events = None

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.closing import Closing
+from seglog.errors import InvalidArgumentError
 from seglog.forked import abandon_in_children, forked_error
 from seglog.server.async_server import AsyncServer
 from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
@@ -81,8 +82,16 @@ class Server(Closing):
 
         Raises:
             ClosedError: This is a forked child.
+            InvalidArgumentError: The server's own thread calls, which would wait for itself: a function that
+                is called before each request, or when something is answered.
         """
         self._check_process()
+        if self._is_here():
+            raise InvalidArgumentError(
+                f"the server at {self.address} cannot be closed by the thread that serves: it would wait for"
+                " itself",
+                help="close it from another thread, such as the one that made it",
+            )
         with self._closing:
             if self._loop.is_closed():
                 return
@@ -108,6 +117,9 @@ class Server(Closing):
         async def hang_up() -> None:
             self._server.hang_up()
 
+        if self._is_here():
+            self._server.hang_up()
+            return
         with self._ending:
             if not self._loop.is_closed():
                 self._do(hang_up()).result()
@@ -125,6 +137,10 @@ class Server(Closing):
     def _check_process(self) -> None:
         if self._is_forked:
             raise forked_error(f"the server at {self.address}")
+
+    def _is_here(self) -> bool:
+        """Returns whether the calling thread is the one that serves."""
+        return threading.get_ident() == self._thread.ident
 
     def _do(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)

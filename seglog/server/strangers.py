@@ -1,0 +1,59 @@
+"""Peers that speak another protocol to the port: which one, and what they are told.
+
+Their first bytes say so, which as the length of a frame are more than any frame has. Source of TLS and of
+PROXY: ``NettyRemotingServer.java``, ``TlsModeHandler`` and ``HandshakeHandler``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+HEAD_BYTES: Final = 8
+"""How much of what comes first is looked at."""
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+_PROXY: Final = (b"PROXY ", b"\r\n\r\n\x00\r\nQ")
+_HTTP: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
+"""The beginnings of its methods, and of HTTP/2."""
+_TEXT: Final = b"This port speaks Apache RocketMQ's remoting protocol, not HTTP.\n"
+
+
+class Stranger(NamedTuple):
+    """What a peer speaks.
+
+    Attributes:
+        kind: One word.
+        why: What the log says of it, and what helps.
+        answer: What is sent before the connection is closed; may be empty.
+    """
+
+    kind: str
+    why: str
+    answer: bytes = b""
+
+
+_TLS: Final = Stranger(
+    "tls",
+    "a client speaks TLS; this server has none: have it connect without (tls.enable=false, useTLS=false)",
+)
+_PROXIED: Final = Stranger(
+    "proxy", "a proxy sends PROXY lines, which this server does not read: turn them off there (send-proxy)"
+)
+_WEB: Final = Stranger(
+    "http",
+    "a client speaks HTTP; this port has RocketMQ's remoting protocol alone: name it to RocketMQ's clients",
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_TEXT), _TEXT),
+)
+
+
+def stranger_of(head: bytes) -> Stranger | None:
+    """Returns what a peer speaks whose first bytes are no frame; None where they do not say.
+
+    Args:
+        head: At most :data:`HEAD_BYTES` of them.
+    """
+    if head.startswith(_TLS_HANDSHAKE):
+        return _TLS
+    if any(head.startswith(one[: len(head)]) for one in _PROXY) and len(head) >= len(_HTTP[0]):
+        return _PROXIED
+    return _WEB if head.startswith(_HTTP) else None
