@@ -73,7 +73,7 @@ class Outlet(Closing):
 
     @override
     def close(self) -> None:
-        """Returns once all is written; after :data:`CLOSE_S` too where nobody reads. Once is enough."""
+        """Returns once all is written; after :data:`CLOSE_S` too where there is no reader. Once is enough."""
         with self._changed:
             if self._is_closing:
                 return
@@ -132,7 +132,7 @@ class Outlet(Closing):
                 self._changed.wait()
 
     def _write(self, data: bytes) -> bool:
-        """Writes a line; returns whether it is written, false at the end where nobody reads."""
+        """Writes a line; returns whether it is written, false at the end without a reader."""
         view, chunk_bytes = memoryview(data), _CHUNK_BYTES
         while view:
             if not self._await_room():

@@ -20,9 +20,7 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.closing import Closing
-from seglog.storage.files import StoreRoot
-from seglog.storage.files.files import Entry
-from seglog.storage.files.real_file import RealFile
+from seglog.storage.files import Entry, RealFile, StoreRoot
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

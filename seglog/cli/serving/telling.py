@@ -1,6 +1,6 @@
 """What the process says of itself: lines on standard output, and its log on standard error.
 
-Both go through outlets: a terminal that stands still, a pipe that nobody reads and a full disk keep no
+Both go through outlets: a terminal that stands still, a pipe without a reader and a full disk keep no
 client waiting.
 """
 
