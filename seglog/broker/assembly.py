@@ -29,6 +29,7 @@ from seglog.broker.tables.name_server import KEY_VALUE_FILE, KeyValues, WritePer
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.broker.tables.relays import Relays
+from seglog.broker.tables.request_modes import REQUEST_MODES_FILE, RequestModes
 from seglog.clock import Clock, VirtualClock
 from seglog.remoting.unique_id import UniqueIds
 from seglog.schedule import Timers
@@ -110,6 +111,7 @@ def assemble(
         disk=disk,
         retention=retention,
         relays=Relays(liveness_clock, Timers(liveness_clock)),
+        request_modes=RequestModes(table(REQUEST_MODES_FILE), clock),
         key_values=KeyValues(
             ConfigFile(store.files, store.path / KEY_VALUE_FILE, store.path / OURS / EVIDENCE), clock
         ),

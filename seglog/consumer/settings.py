@@ -24,8 +24,8 @@ from seglog.arguments import (
     as_unicode,
     refusal,
 )
-from seglog.client.allocation import AllocateAveragely, AllocationStrategy
 from seglog.consumer.listener import ConsumeFrom
+from seglog.remoting.allocation import AllocateAveragely, AllocationStrategy
 from seglog.remoting.heartbeat import MessageModel
 from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
 from seglog.storage.format.names import check_client_topic, check_group

@@ -91,6 +91,8 @@ class RequestCode(enum.IntEnum):
     GET_SUBSCRIPTIONGROUP_CONFIG = 352
     UPDATE_AND_GET_GROUP_FORBIDDEN = 353
     LITE_PULL_MESSAGE = 361
+    QUERY_ASSIGNMENT = 400
+    SET_MESSAGE_REQUEST_MODE = 401
 
 
 class ResponseCode(enum.IntEnum):

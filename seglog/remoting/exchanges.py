@@ -17,6 +17,7 @@ from seglog.remoting import client_headers as client
 from seglog.remoting import headers as header
 from seglog.remoting.batch import decode_batch, encode_batch
 from seglog.remoting.bodies import MessageBatch, RecordsBody
+from seglog.remoting.body_json import assignment_bodies as of_assignments
 from seglog.remoting.body_json import client_bodies as of_clients
 from seglog.remoting.body_json import figure_bodies as of_figures
 from seglog.remoting.body_json import queue_bodies as of_queues
@@ -100,6 +101,10 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     ),
     Code.LOCK_BATCH_MQ: Exchange(request_body=of_queues.LOCK_BATCH, response_body=of_queues.LOCKED_QUEUES),
     Code.UNLOCK_BATCH_MQ: Exchange(request_body=of_queues.LOCK_BATCH),
+    Code.QUERY_ASSIGNMENT: Exchange(
+        request_body=of_assignments.QUERY_ASSIGNMENT, response_body=of_assignments.ASSIGNMENTS
+    ),
+    Code.SET_MESSAGE_REQUEST_MODE: Exchange(request_body=of_assignments.REQUEST_MODE),
     Code.HEART_BEAT: Exchange(request_body=of_clients.HEARTBEAT),
     Code.UNREGISTER_CLIENT: Exchange(client.UnregisterClientHeader),
     Code.CHECK_CLIENT_CONFIG: Exchange(request_body=of_clients.CHECK_CLIENT),

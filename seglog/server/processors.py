@@ -32,6 +32,7 @@ LIVENESS: Final = frozenset(
         RequestCode.UNREGISTER_CLIENT,
         RequestCode.CHECK_CLIENT_CONFIG,
         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.QUERY_ASSIGNMENT,
         RequestCode.QUERY_CONSUMER_OFFSET,
         RequestCode.UPDATE_CONSUMER_OFFSET,
         RequestCode.LOCK_BATCH_MQ,

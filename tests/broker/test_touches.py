@@ -13,6 +13,7 @@ from seglog.remoting import admin_headers as admin
 from seglog.remoting import client_headers as client
 from seglog.remoting import headers as header
 from seglog.remoting.admin_bodies import ConfigBody, GroupListBody
+from seglog.remoting.allocation import QueryAssignmentBody, RequestModeBody
 from seglog.remoting.batch import encode_batch
 from seglog.remoting.bodies import BatchMessage, LockBatchBody, MessageBatch
 from seglog.remoting.codes import RequestCode as Code
@@ -135,6 +136,9 @@ ROWS = [
         for code in LOCKS
     ),
     *((code, OF_BODY, LockBatchBody("g", "c", OF_RETRY), "Group g Sub") for code in LOCKS),
+    (Code.QUERY_ASSIGNMENT, OF_BODY, QueryAssignmentBody("T", "g", "c", "AVG"), "Group g Sub, Topic T Sub"),
+    (Code.QUERY_ASSIGNMENT, OF_BODY, QueryAssignmentBody("%RETRY%g", "g", "c", "AVG"), "Group g Sub"),
+    (Code.SET_MESSAGE_REQUEST_MODE, OF_BODY, RequestModeBody("T", "g"), "Group g Update, Topic T Update"),
     (
         Code.HEART_BEAT,
         OF_BODY,

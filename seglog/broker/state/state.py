@@ -24,6 +24,7 @@ from seglog.broker.tables.name_server import KeyValues, WritePermission
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.broker.tables.relays import Relays
+from seglog.broker.tables.request_modes import RequestModes
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import UnsyncedAppends
@@ -63,6 +64,7 @@ class BrokerState:
         disk: Refuses sends while the disk is nearly full.
         retention: Deletes what is old.
         relays: What waits for answers of clients.
+        request_modes: How groups get the messages of topics.
         key_values: What the name server keeps for clients.
         write_permission: What routes say of it.
         figures: What was counted.
@@ -91,6 +93,7 @@ class BrokerState:
     disk: DiskGate
     retention: LogRetention
     relays: Relays
+    request_modes: RequestModes
     key_values: KeyValues
     write_permission: WritePermission
     figures: Figures

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from seglog.client.allocation import share_of
 from seglog.client.client import Client
 from seglog.client.home import Bell
 from seglog.consumer.brokers import Brokers
@@ -23,6 +22,7 @@ from seglog.consumer.shares.locks import LockClient
 from seglog.consumer.shares.words import in_words
 from seglog.errors import SeglogError
 from seglog.logs import logger
+from seglog.remoting.allocation import share_of
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_body

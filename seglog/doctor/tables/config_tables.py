@@ -25,6 +25,7 @@ TABLES: Final = {
     DELAY_FILE: "offsetTable",
     GROUPS_FILE: "subscriptionGroupTable",
     "consumerFilter.json": "filterDataByTopic",
+    "messageRequestMode.json": "messageRequestModeMap",
 }
 """The table in each file."""
 

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.interop
 
 SCENARIOS: Final = (
     *("no-conditions", "retries", "thrown", "sent-back", "orderly-dead", "orderly", "shared", "concurrent"),
+    *("broker-shared", "modes"),
     *("tags", "broadcast", "beginnings", "sql", "wrong-conditions", "lite", "lite-again", "lite-assigned"),
     *("pulls", "held", "replies", "no-reply", "delayed", "alone", "anywhere", "new-topic", "async", "oneway"),
     *("batch", "selected", "big", "refused", "refused-by-broker", "messages", "queues"),

@@ -7,7 +7,14 @@ from typing import Final
 from tests.interop.judging import difference_cases as cases
 from tests.interop.judging.difference import Difference
 from tests.interop.judging.difference_cases import NO_SQL
-from tests.interop.judging.requests import ask_state, check_condition, consume_directly, make_group
+from tests.interop.judging.requests import (
+    ask_state,
+    check_condition,
+    consume_directly,
+    make_group,
+    make_topic,
+    set_pop,
+)
 
 CLIENT_DIFFERENCES: Final = (
     Difference(
@@ -35,5 +42,17 @@ CLIENT_DIFFERENCES: Final = (
         here="No Any Consumer online in the consumer group",
         fields=("remark",),
         holds=cases.is_not_to_be_asked,
+    ),
+    Difference(
+        name="pop-mode",
+        request="group that is set to consume a topic by POP (SET_MESSAGE_REQUEST_MODE)",
+        theirs="is set to it",
+        ours="is refused with 3; where a file says so, it is told to pull",
+        why="POP is not served here, and its members would get nothing",
+        shown_by=(make_topic("pop-mode"), make_group("pop-mode"), set_pop("pop-mode", "pop-mode")),
+        there=0,
+        here=3,
+        leads_apart=cases.sets_pop,
+        is_drawn=False,
     ),
 )

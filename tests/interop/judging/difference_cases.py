@@ -10,6 +10,7 @@ from typing import Final
 from seglog.broker.broker import Broker
 from seglog.broker.tables.groups import group_name_problem
 from seglog.errors import NotFoundError
+from seglog.remoting.allocation import RequestMode, RequestModeBody
 from seglog.remoting.bodies import MessageBatch
 from seglog.remoting.client_headers import ConsumeDirectlyHeader, GroupForbiddenHeader, UnregisterClientHeader
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
@@ -218,6 +219,11 @@ def is_lite(request: Request, _broker: Broker) -> bool:
     return isinstance(request.body, SubscriptionGroup) and any(
         str(name).startswith("+lite.") for name in request.body.attributes
     )
+
+
+def sets_pop(request: Request, _broker: Broker) -> bool:
+    """Returns whether a group is to consume by POP."""
+    return isinstance(request.body, RequestModeBody) and request.body.mode is RequestMode.POP
 
 
 def deletes_system_group(request: Request, _broker: Broker) -> bool:

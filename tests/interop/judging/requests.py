@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seglog.remoting.allocation import RequestMode, RequestModeBody
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.client_headers import ConsumeDirectlyHeader, ConsumerStatusHeader, GroupForbiddenHeader
 from seglog.remoting.codes import PullFlag, RequestCode
@@ -133,6 +134,12 @@ def check_condition(topic: str, condition: str) -> Request:
     """Asks whether messages of a topic can be filtered by an SQL92 expression."""
     wanted = SubscriptionData(topic, condition, expression_type=SQL_TYPE)
     return Request(RequestCode.CHECK_CLIENT_CONFIG, body=CheckClientBody("c", "g", wanted))
+
+
+def set_pop(topic: str, group: str) -> Request:
+    """Has a group consume a topic by POP."""
+    body = RequestModeBody(topic, group, RequestMode.POP)
+    return Request(RequestCode.SET_MESSAGE_REQUEST_MODE, body=body)
 
 
 def consume_directly(group: str) -> Request:

@@ -15,6 +15,8 @@ final class Scenarios {
     all.put("orderly-dead", Retries::orderlyDead);
     all.put("orderly", Retries::orderly);
     all.put("shared", Pushes::shared);
+    all.put("broker-shared", Assignments::shared);
+    all.put("modes", Assignments::modes);
     all.put("concurrent", Pushes::concurrent);
     all.put("tags", Pushes::byTags);
     all.put("broadcast", Pushes::broadcast);

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from seglog.arguments import MAX_I32, as_int
-from seglog.client.allocation.strategy import is_member
+from seglog.remoting.allocation.strategy import is_member
 from seglog.remoting.message_queue import MessageQueue
 
 VIRTUAL_NODES: Final = 10
@@ -49,7 +49,7 @@ class AllocateConsistentHash:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> tuple[MessageQueue, ...]:
-        """Returns a member's share; see :class:`~seglog.client.allocation.strategy.AllocationStrategy`."""
+        """Returns a member's share; see :class:`~seglog.remoting.allocation.strategy.AllocationStrategy`."""
         if not is_member(group, client_id, queues, members):
             return ()
         ring = self._ring(members)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Final
 
-from seglog.client.allocation.strategy import AllocationStrategy, is_member, java_order
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.allocation.strategy import AllocationStrategy, is_member, java_order
 from seglog.remoting.message_queue import MessageQueue
 
 _ROOM_AND_BROKER: Final = 2
@@ -33,7 +33,7 @@ class AllocateByMachineRoom:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> tuple[MessageQueue, ...]:
-        """Returns a member's share; see :class:`~seglog.client.allocation.strategy.AllocationStrategy`."""
+        """Returns a member's share; see :class:`~seglog.remoting.allocation.strategy.AllocationStrategy`."""
         if not is_member(group, client_id, queues, members):
             return ()
         index = members.index(client_id)

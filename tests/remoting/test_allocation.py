@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seglog.client.allocation import AllocateAveragely, share_of
-from seglog.client.allocation.averagely import AllocateAveragelyByCircle
-from seglog.client.allocation.by_config import AllocateByConfig
-from seglog.client.allocation.consistent_hash import AllocateConsistentHash
-from seglog.client.allocation.machine_rooms import AllocateByMachineRoom, AllocateMachineRoomNearby
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.allocation import AllocateAveragely, share_of
+from seglog.remoting.allocation.averagely import AllocateAveragelyByCircle
+from seglog.remoting.allocation.by_config import AllocateByConfig
+from seglog.remoting.allocation.consistent_hash import AllocateConsistentHash
+from seglog.remoting.allocation.machine_rooms import AllocateByMachineRoom, AllocateMachineRoomNearby
 from seglog.remoting.message_queue import MessageQueue
 from tests.support.material.allocations import GROUPS, STRANGER, golden_groups
 

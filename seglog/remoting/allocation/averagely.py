@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from seglog.client.allocation.strategy import is_member
+from seglog.remoting.allocation.strategy import is_member
 from seglog.remoting.message_queue import MessageQueue
 
 
@@ -22,7 +22,7 @@ class AllocateAveragely:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> tuple[MessageQueue, ...]:
-        """Returns a member's share; see :class:`~seglog.client.allocation.strategy.AllocationStrategy`."""
+        """Returns a member's share; see :class:`~seglog.remoting.allocation.strategy.AllocationStrategy`."""
         if not is_member(group, client_id, queues, members):
             return ()
         index = members.index(client_id)
@@ -40,7 +40,7 @@ class AllocateAveragelyByCircle:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> tuple[MessageQueue, ...]:
-        """Returns a member's share; see :class:`~seglog.client.allocation.strategy.AllocationStrategy`."""
+        """Returns a member's share; see :class:`~seglog.remoting.allocation.strategy.AllocationStrategy`."""
         if not is_member(group, client_id, queues, members):
             return ()
         return tuple(queues[members.index(client_id) :: len(members)])

@@ -1,0 +1,163 @@
+"""Which queues are a client's: its share where the broker allocates, and the locks that it has.
+
+RocketMQ's broker knows two strategies, as here, and no client gets a share by another. It answers the first
+questions about a topic with nothing until it has asked its name server for the route.
+
+Source: ``QueryAssignmentProcessor.java``; ``AdminBrokerProcessor.java lockBatchMQ, unlockBatchMQ``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from seglog.broker.access import Action, Resource
+from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.touching import named
+from seglog.broker.state.state import BrokerState
+from seglog.errors import InvalidArgumentError
+from seglog.remoting.allocation import (
+    AllocateAveragely,
+    AllocateAveragelyByCircle,
+    AllocationStrategy,
+    AssignmentsBody,
+    QueryAssignmentBody,
+    QueueAssignment,
+    RequestMode,
+    RequestModeBody,
+    in_order,
+    share_of,
+)
+from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Header, Request, Response, expect_body, refuse
+from seglog.remoting.heartbeat import MessageModel
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.topics import PERM_READ
+from seglog.storage.format.names import LMQ_PREFIX, RETRY_PREFIX
+
+_STRATEGIES: Final[Mapping[str, AllocationStrategy]] = {
+    each.name: each for each in (AllocateAveragely(), AllocateAveragelyByCircle())
+}
+
+
+def lock_queues(state: BrokerState, call: Call[Header]) -> Response:
+    """Locks or renews; always succeeds and says which queues are the client's now."""
+    body = expect_body(call.request, LockBatchBody)
+    group, client_id = body.consumer_group, body.client_id
+    before = {queue for queue in body.queues if state.locks.owner(group, queue) == client_id}
+    taken = state.locks.lock(group, body.queues, client_id, is_lasting=call.peer.is_remote)
+    is_recorded = False
+    try:
+        state.lock_record.record(state.now_ms())
+        is_recorded = True
+    finally:
+        if not is_recorded:  # after a restart another client could have them as well
+            state.locks.unlock(group, taken - before, client_id)
+    return Response(ResponseCode.SUCCESS, body=LockedQueuesBody(taken))
+
+
+def unlock_queues(state: BrokerState, call: Call[Header]) -> Response:
+    """Gives back those that are the client's."""
+    body = expect_body(call.request, LockBatchBody)
+    state.locks.unlock(body.consumer_group, body.queues, body.client_id)
+    state.lock_record.record(state.now_ms())
+    return Response(ResponseCode.SUCCESS)
+
+
+def query_assignment(state: BrokerState, call: Call[Header]) -> Response:
+    """Says which queues of a topic are a client's, where it leaves that to the broker."""
+    body = expect_body(call.request, QueryAssignmentBody)
+    queues = _share(state, body)
+    assignments = None if queues is None else tuple(QueueAssignment(queue) for queue in in_order(queues))
+    return Response(ResponseCode.SUCCESS, body=AssignmentsBody(assignments))
+
+
+def set_request_mode(state: BrokerState, call: Call[Header]) -> Response:
+    """Notes how a group gets the messages of a topic, which can be by pulling alone."""
+    body = expect_body(call.request, RequestModeBody)
+    if body.topic.startswith(RETRY_PREFIX):
+        return refuse(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+    if state.topics.get(body.topic) is None:
+        return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{body.topic}] not exist")
+    if state.groups.find(body.consumer_group) is None:
+        return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+    if body.mode is not RequestMode.PULL:
+        return refuse(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+            f"{body.mode.value} is not served here: {body.consumer_group} can consume {body.topic} by PULL",
+        )
+    state.request_modes.put(body)
+    return Response(ResponseCode.SUCCESS)
+
+
+def _share(state: BrokerState, body: QueryAssignmentBody) -> Iterable[MessageQueue] | None:
+    """Returns a client's queues; None where that cannot be said, so that it keeps those that it has."""
+    is_shared = body.message_model is not MessageModel.BROADCASTING
+    queues = _queues(state, body.topic, has_light=is_shared)
+    if queues is None or not is_shared:
+        return queues
+    group, strategy = state.clients.consumers(body.consumer_group), _STRATEGIES.get(body.strategy_name)
+    if group is None or strategy is None or not queues:
+        return None
+    members = [client.client_id for client in group.clients.values()]
+    try:
+        return share_of(strategy, body.consumer_group, body.client_id, queues, members)
+    except InvalidArgumentError:
+        return None
+
+
+def _queues(state: BrokerState, topic: str, *, has_light: bool) -> list[MessageQueue] | None:
+    """Returns the queues of a topic that can be read; None where there is no such topic."""
+    broker_name, known = state.config.broker_name, state.topics.get(topic)
+    if has_light and topic.startswith(LMQ_PREFIX):
+        return [MessageQueue(topic, broker_name, 0)]
+    if known is None:
+        return None
+    known.check_listed()  # clients make an object of each queue
+    count = known.read_queue_nums if known.perm & PERM_READ else 0
+    return [MessageQueue(topic, broker_name, number) for number in range(count)]
+
+
+def _group(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, LockBatchBody).consumer_group,)
+
+
+def _topics(_header: Header, request: Request, _state: BrokerState) -> list[str]:
+    return sorted({queue.topic for queue in expect_body(request, LockBatchBody).queues})
+
+
+def _asking_group(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, QueryAssignmentBody).consumer_group,)
+
+
+def _asked_topic(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, QueryAssignmentBody).topic,)
+
+
+def _set_group(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, RequestModeBody).consumer_group,)
+
+
+def _set_topic(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
+    return (expect_body(request, RequestModeBody).topic,)
+
+
+_RULES: Final = (
+    named(Resource.GROUP, _group, Action.SUB),
+    named(Resource.TOPIC, _topics, Action.SUB),
+)
+_ASKS: Final = (
+    named(Resource.GROUP, _asking_group, Action.SUB),
+    named(Resource.TOPIC, _asked_topic, Action.SUB),
+)
+_SETS: Final = (
+    named(Resource.GROUP, _set_group, Action.UPDATE),
+    named(Resource.TOPIC, _set_topic, Action.UPDATE),
+)
+HANDLERS: Final = (
+    Handler(RequestCode.QUERY_ASSIGNMENT, Header, query_assignment, _ASKS),
+    Handler(RequestCode.SET_MESSAGE_REQUEST_MODE, Header, set_request_mode, _SETS),
+    Handler(RequestCode.LOCK_BATCH_MQ, Header, lock_queues, _RULES),
+    Handler(RequestCode.UNLOCK_BATCH_MQ, Header, unlock_queues, _RULES),
+)
