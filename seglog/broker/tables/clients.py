@@ -30,6 +30,7 @@ from seglog.remoting.command import Request
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, MessageModel
 from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
+from seglog.storage.format.names import RETRY_PREFIX
 
 EXPIRY_MS: Final = 120_000
 """``channelExpiredTimeout``."""
@@ -91,9 +92,15 @@ class ConsumerGroup:
         return self.message_model is MessageModel.BROADCASTING
 
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """Returns the topics that its clients want different things of."""
+        """Returns the topics that its clients want different things of.
+
+        Not those where POP has its retries, which nothing is stored in here: a consumer that leaves it to the
+        broker which queues are its subscribes to them once it has been told, and others do not.
+        """
         found: list[Disagreement] = []
-        for topic in sorted({topic for client in self.clients.values() for topic in client.choices}):
+        of_pop = f"{RETRY_PREFIX}{self.name}_"
+        named = {topic for client in self.clients.values() for topic in client.choices}
+        for topic in sorted(one for one in named if not one.startswith(of_pop)):
             by_choice: dict[tuple[str, str] | None, tuple[str, ...]] = {}
             for client in self.clients.values():
                 choice = client.choices.get(topic)

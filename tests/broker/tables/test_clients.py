@@ -308,6 +308,16 @@ def test_clients_that_subscribe_to_different_things_are_named_once_in_the_log(br
     )
 
 
+def test_a_client_that_is_told_its_queues_disagrees_with_none_over_the_retries_of_pop(broker: Broker, caplog):
+    with caplog.at_level(logging.WARNING):
+        ToldClient(broker, "a").beat(ALL_OF_T, SubscriptionData("%RETRY%cg_T"))
+        ToldClient(broker, "b").beat(ALL_OF_T)
+        assert broker.clients.disagreements() == {}
+        ToldClient(broker, "c").beat(ALL_OF_T, SubscriptionData("%RETRY%cg"))
+    assert [one.topic for one in broker.clients.disagreements()[GROUP]] == ["%RETRY%cg"]
+    assert "%RETRY%cg_T" not in caplog.text
+
+
 def test_clients_that_come_and_go_fill_no_log_with_what_they_subscribe_to(broker: Broker, caplog):
     first = ToldClient(broker, "a")
     with caplog.at_level(logging.WARNING):
