@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from seglog.broker.settings.config import BrokerConfig
-from seglog.broker.settings.java_keys import CHANGEABLE, FIXED, read_changes, shown
+from seglog.broker.settings.java_keys import CHANGEABLE, OPENED_WITH, read_changes, shown
 from seglog.broker.settings.live_config import Lent
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError
@@ -53,7 +53,7 @@ def test_settings_are_shown_by_rocketmqs_names(broker, tmp_path):
     )
     assert found["storePathRootDir"] == str(tmp_path / "store")
     assert found["autoCreateTopicEnable"] == "true"
-    assert {*CHANGEABLE, *FIXED} <= set(found)
+    assert {*CHANGEABLE, *OPENED_WITH} <= set(found)
 
 
 def test_each_setting_that_can_be_changed_is_shown_as_it_can_be_set():

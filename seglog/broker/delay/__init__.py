@@ -4,4 +4,5 @@ Called by the broker's background tasks.
 Truth: the log; what was delivered after the last save of the table is found there.
 """
 
+from seglog.broker.delay.delay_levels import DelayLevels as DelayLevels
 from seglog.broker.delay.delay_offsets import DelayOffsets as DelayOffsets

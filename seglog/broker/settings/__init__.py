@@ -7,3 +7,8 @@ Truth: RocketMQ's defaults unless the caller says otherwise.
 from seglog.broker.settings.config import BrokerConfig as BrokerConfig
 from seglog.broker.settings.config import GuardPolicy as GuardPolicy
 from seglog.broker.settings.live_config import Lent as Lent
+from seglog.broker.settings.releases import RELEASES as RELEASES
+from seglog.broker.settings.startup import Said as Said
+from seglog.broker.settings.startup import Startup as Startup
+from seglog.broker.settings.startup import read_startup as read_startup
+from seglog.broker.settings.startup import said_in as said_in

@@ -50,7 +50,12 @@ def _read_number(text: str) -> int:
     return int(stripped)
 
 
-def _read_count(text: str) -> int:
+def read_count(text: str) -> int:
+    """Returns a number from 1 on.
+
+    Raises:
+        InvalidArgumentError: The text is none.
+    """
     number = _read_number(text)
     if not number:
         raise refusal("a setting", text, "a whole number from 1")
@@ -64,6 +69,16 @@ def _read_hours(text: str) -> tuple[int, ...]:
     return hours
 
 
+def _read_text(text: str) -> str:
+    if not text.strip():
+        raise refusal("a setting", text, "a name or another text")
+    return text.strip()
+
+
+def _text(attribute: str) -> JavaKey:
+    return JavaKey(attribute, _read_text, str)
+
+
 def _flag(attribute: str) -> JavaKey:
     return JavaKey(attribute, _read_flag, lambda value: "true" if value else "false")
 
@@ -73,7 +88,7 @@ def _number(attribute: str) -> JavaKey:
 
 
 def _count(attribute: str) -> JavaKey:
-    return JavaKey(attribute, _read_count, str)
+    return JavaKey(attribute, read_count, str)
 
 
 _MOST_DIGITS: Final = 10
@@ -97,19 +112,20 @@ CHANGEABLE: Final[Mapping[str, JavaKey]] = {
     "shortPollingTimeMills": _number("short_polling_ms"),
 }
 """By RocketMQ's name."""
-FIXED: Final[Mapping[str, Callable[[BrokerConfig], object]]] = {
-    "brokerClusterName": lambda config: config.cluster_name,
-    "brokerIP1": lambda config: config.address.rpartition(":")[0],
-    "brokerName": lambda config: config.broker_name,
-    "defaultTopicQueueNums": lambda config: config.default_topic_queue_nums,
-    "flushConsumerOffsetInterval": lambda config: config.persist_interval_ms,
-    "listenPort": lambda config: config.address.rpartition(":")[2],
-    "maxMessageSize": lambda config: config.max_message_size_bytes,
-    "messageDelayLevel": lambda config: config.delay_levels,
-    "regionId": lambda config: config.region_id,
-    "traceOn": lambda config: "true" if config.is_trace_on else "false",
+OPENED_WITH: Final[Mapping[str, JavaKey]] = {
+    "brokerClusterName": _text("cluster_name"),
+    "brokerName": _text("broker_name"),
+    "defaultTopicQueueNums": _number("default_topic_queue_nums"),
+    "flushConsumerOffsetInterval": _count("persist_interval_ms"),
+    "maxMessageSize": _count("max_message_size_bytes"),
+    "messageDelayLevel": _text("delay_levels"),
+    "regionId": _text("region_id"),
+    "traceOn": _flag("is_trace_on"),
 }
-"""What a broker is opened with, by RocketMQ's name."""
+"""What a broker is opened with, by RocketMQ's name; no request changes it."""
+BROKER_IP: Final = "brokerIP1"
+LISTEN_PORT: Final = "listenPort"
+"""The two halves of what routes name."""
 
 
 def is_refused(name: str, refused: frozenset[str]) -> bool:
@@ -132,7 +148,7 @@ def read_changes(values: Mapping[str, str]) -> dict[str, Any]:
         InvalidArgumentError: A text is no value of its setting, which is named.
     """
     return {
-        CHANGEABLE[name].attribute: _read(name, CHANGEABLE[name].read, text)
+        CHANGEABLE[name].attribute: read_value(name, CHANGEABLE[name].read, text)
         for name, text in values.items()
         if name in CHANGEABLE
     }
@@ -148,10 +164,20 @@ def read_lent(values: Mapping[str, str], lent: Collection[str]) -> dict[str, int
     Raises:
         InvalidArgumentError: A text is no number from 1 on; its name is in the message.
     """
-    return {name: _read(name, _read_count, text) for name, text in values.items() if name in lent}
+    return {name: read_value(name, read_count, text) for name, text in values.items() if name in lent}
 
 
-def _read(name: str, read: Callable[[str], Value], text: str) -> Value:
+def read_value(name: str, read: Callable[[str], Value], text: str) -> Value:
+    """Returns what a text says.
+
+    Args:
+        name: RocketMQ's name of the setting.
+        read: Reads it.
+        text: The text.
+
+    Raises:
+        InvalidArgumentError: It is no value of the setting, whose name is in the message.
+    """
     try:
         return read(text)
     except InvalidArgumentError as error:
@@ -160,5 +186,8 @@ def _read(name: str, read: Callable[[str], Value], text: str) -> Value:
 
 def shown(config: BrokerConfig) -> dict[str, str]:
     """Returns settings as texts, by RocketMQ's name."""
-    found = {name: str(of(config)) for name, of in FIXED.items()}
-    return found | {name: key.show(getattr(config, key.attribute)) for name, key in CHANGEABLE.items()}
+    ip, _, port = config.address.rpartition(":")
+    keys = {**OPENED_WITH, **CHANGEABLE}
+    return {BROKER_IP: ip, LISTEN_PORT: port} | {
+        name: key.show(getattr(config, key.attribute)) for name, key in keys.items()
+    }

@@ -15,7 +15,6 @@ from typing import Final
 import click
 
 from seglog.broker.broker import Broker
-from seglog.broker.settings import BrokerConfig
 from seglog.cli.serving.options import Wanted
 from seglog.cli.serving.readiness import tell_ready
 from seglog.cli.serving.signals import EndSignals, StopAskedError, StoppableFiles
@@ -25,6 +24,7 @@ from seglog.cli.ui import options, render
 from seglog.clock import SystemClock, VirtualClock
 from seglog.logs import logger
 from seglog.server.async_server import AsyncServer
+from seglog.storage.directory import QUEUE_FILE, SEGMENT
 
 LINGER_MS: Final = 500
 """How long clients are sent away before their connections are closed, so that those who ask then know why."""
@@ -57,13 +57,17 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="seglog-"))) / "store"
         files = StoppableFiles(path, options.followed(path), signals.check)
         opened.callback(files.close)
+        for note in wanted.notes:
+            _log.warning("%s", note)
         _log.info("opening %s", path)
         real = SystemClock()
         broker = opened.enter_context(
             Broker.open(
                 path,
-                config=BrokerConfig(address=wanted.advertised),
+                config=wanted.config,
                 durability=wanted.durability,
+                segment_size_bytes=wanted.lengths.get(SEGMENT),
+                queue_file_size_bytes=wanted.lengths.get(QUEUE_FILE),
                 clock=VirtualClock(real.now_ms()) if wanted.is_virtual else real,
                 liveness_clock=real,
                 files=files,
@@ -78,7 +82,7 @@ async def _serve(broker: Broker, wanted: Wanted, signals: EndSignals, tell: Tell
     """Serves until the process is asked to end."""
     stop = asyncio.Event()
     with ExitStack() as opened:
-        async with AsyncServer(broker, wanted.listener, limits=wanted.limits) as server:
+        async with AsyncServer(broker, *wanted.listeners, limits=wanted.limits) as server:
 
             def asked() -> None:
                 if stop.is_set():
@@ -86,7 +90,7 @@ async def _serve(broker: Broker, wanted: Wanted, signals: EndSignals, tell: Tell
                 stop.set()
 
             opened.enter_context(signals.told(asyncio.get_running_loop(), asked))
-            tell_ready(broker, wanted.listener.address, tell, wanted.ready_fd)
+            tell_ready(broker, server.addresses, tell, wanted.ready_fd)
             if wanted.is_virtual or wanted.is_until_eof:
                 at_end = signals.end if wanted.is_until_eof else None
                 opened.enter_context(TimeLines(broker, _STDIN, tell, at_end))

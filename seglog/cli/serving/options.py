@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from seglog.broker.settings import BrokerConfig
 from seglog.errors import InvalidArgumentError
 from seglog.server.limits import ServerLimits
 from seglog.server.listening import Listener, is_loopback
@@ -20,8 +22,10 @@ class Wanted:
 
     Attributes:
         path: The store; None for one that goes with the process.
-        listener: Where clients come in.
-        advertised: The address that routes name.
+        listeners: Where clients come in: one, or a name server's, a broker's and its VIP channel's.
+        config: Names and settings; its address is the one that routes name.
+        lengths: Of the files of a new store, by RocketMQ's names, in bytes.
+        notes: What the log says first.
         durability: What sends wait for.
         ready_fd: Where the address is written once clients are served; None for nowhere.
         is_virtual: Whether the broker's time is moved by lines on stdin.
@@ -31,8 +35,10 @@ class Wanted:
     """
 
     path: Path | None
-    listener: Listener
-    advertised: str
+    listeners: tuple[Listener, ...]
+    config: BrokerConfig
+    lengths: Mapping[str, int]
+    notes: Sequence[str]
     durability: Durability
     ready_fd: int | None
     is_virtual: bool
@@ -54,8 +60,8 @@ def check_host(host: str, *, insecure: bool) -> None:
         )
 
 
-def check_advertised(text: str) -> None:
-    """Checks that clients can be given an address.
+def check_advertised(option: str, text: str) -> None:
+    """Checks that clients can be given an address; the option is named.
 
     Raises:
         UsageError: It is none that they could reach.
@@ -64,8 +70,8 @@ def check_advertised(text: str) -> None:
         port = Host.parse(text).port
     except InvalidArgumentError as error:
         raise click.UsageError(
-            f"--advertise: {error}; it is the address itself, such as 192.0.2.7:9876, and no name:"
+            f"{option}: {error}; it is the address itself, such as 192.0.2.7:9876, and no name:"
             " message ids hold it"
         ) from error
     if not port:
-        raise click.UsageError(f"--advertise {text}: no client reaches port 0; name the port that leads here")
+        raise click.UsageError(f"{option} {text}: no client reaches port 0; name the port that leads here")

@@ -24,6 +24,8 @@ MOST_BYTES: Final = 1 << 20
 """How much waits at most."""
 CLOSE_S: Final = 1.0
 """How long a close waits for a reader that does not read."""
+_OF_THREAD: Final = 0.8
+"""The share of it that the thread waits itself; then it has ended when the close returns."""
 _STARVED_S: Final = 30.0
 """How long it waits where there is room, and only the thread has no turn to write."""
 _CHUNK_BYTES: Final = select.PIPE_BUF
@@ -52,6 +54,7 @@ class Outlet(Closing):
         self._waiting: deque[tuple[bytes, int]] = deque()  # and how many lines each stands for
         self._waiting_bytes = self._missing_count = 0
         self._is_closing = self._is_gone = self._is_failing = False
+        self._is_left = False
         self._close_s = 0.0
         self._woken, self._wake = os.pipe()
         self._thread = threading.Thread(target=self._run, name=f"seglog-{name}", daemon=True)
@@ -78,14 +81,15 @@ class Outlet(Closing):
             if self._is_closing:
                 return
             self._is_closing = True
-            self._close_s = time.monotonic() + CLOSE_S
+            self._close_s = time.monotonic() + CLOSE_S * _OF_THREAD
             self._changed.notify()
         os.write(self._wake, b"\n")
-        most_s = self._close_s + _STARVED_S
+        most_s = time.monotonic() + _STARVED_S
         self._thread.join(CLOSE_S)
         # Where the descriptor takes more, the thread is not stuck: this machine has no turn for it yet.
         while self._thread.is_alive() and time.monotonic() < most_s and self._has_room(0):
             self._thread.join(CLOSE_S)
+        self._is_left = True
         if not self._thread.is_alive():
             os.close(self._woken)
             os.close(self._wake)
@@ -150,7 +154,8 @@ class Outlet(Closing):
             poll.register(self._woken, select.POLLIN)
             if any(descriptor == self._descriptor for descriptor, _ in poll.poll()):
                 return True
-        return self._has_room(max(0.0, self._close_s - time.monotonic()))
+        has_room = self._has_room(max(0.0, self._close_s - time.monotonic()))
+        return has_room and not self._is_left
 
     def _has_room(self, wait_s: float) -> bool:
         """Returns whether something can be written, or would fail at once."""

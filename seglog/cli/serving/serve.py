@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import click
 
+from seglog.broker.settings import RELEASES, BrokerConfig
+from seglog.cli.serving.configuring import notes_of, startup_of
 from seglog.cli.serving.descriptors import check_descriptor, raise_descriptor_limit
 from seglog.cli.serving.life import run
 from seglog.cli.serving.options import Wanted, check_advertised, check_host
+from seglog.cli.serving.ports import listen
 from seglog.cli.serving.telling import logged
 from seglog.cli.ui import options
 from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
-from seglog.server.listening import DEFAULT_PORT, LOOPBACK, Listener
+from seglog.server.listening import DEFAULT_PORT, LOOPBACK
 from seglog.storage.writes import Durability
 
 _MAX_PORT: Final = 65_535
@@ -29,6 +33,13 @@ _MAX_PORT: Final = 65_535
     default=DEFAULT_PORT,
     show_default=True,
     help="Port to listen on; 0 takes one that is free.",
+)
+@click.option(
+    "--broker-port",
+    type=click.IntRange(0, _MAX_PORT),
+    metavar="N",
+    help="Have the broker at this port, its VIP channel at N - 2, and the name server alone at --port; 0"
+    " takes free ones. By default all is at --port, or as listenPort of --config says.",
 )
 @click.option("--advertise", metavar="IP:PORT", help="Address that clients are given, where it is another.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback: there is no authentication yet.")
@@ -47,10 +58,29 @@ _MAX_PORT: Final = 65_535
 @click.option(
     "--send-wait-ms",
     type=click.IntRange(1),
-    default=DEFAULT_LIMITS.send_wait_ms,
-    show_default=True,
+    show_default=str(DEFAULT_LIMITS.send_wait_ms),
     metavar="N",
     help="Answer SYSTEM_BUSY to a send that has waited so long for its turn; RocketMQ's default is 200.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="RocketMQ's broker.conf: names, ports, flushDiskType, retention and so on; STORE may be said in it.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One setting by the name it has in broker.conf; wins over --config.",
+)
+@click.option(
+    "--compatible-with",
+    type=click.Choice(tuple(RELEASES)),
+    default=BrokerConfig().compatible_with,
+    show_default=True,
+    help="Release of RocketMQ that the broker does as, where they differ.",
 )
 @click.option(
     "--ready-fd", type=click.IntRange(3), metavar="N", help="Write the address to this descriptor when ready."
@@ -61,13 +91,17 @@ def command(
     path: Path | None,
     host: str,
     port: int,
+    broker_port: int | None,
     advertise: str | None,
     insecure: bool,
     sync: bool,
     ephemeral: bool,
     virtual_time: bool,
     until_eof: bool,
-    send_wait_ms: int,
+    send_wait_ms: int | None,
+    config: Path | None,
+    settings: tuple[str, ...],
+    compatible_with: str,
     ready_fd: int | None,
     as_json: bool,
 ) -> None:
@@ -76,6 +110,9 @@ def command(
     Makes the store where STORE is missing or empty. SIGTERM, SIGINT, and SIGHUP without nohup, end it in
     order; a second one hangs up at once.
     """
+    startup = startup_of(config, settings)
+    if path is None and startup.store is not None and not ephemeral:
+        path = Path(startup.store)
     if ephemeral == (path is not None):
         raise click.UsageError("give either STORE or --ephemeral")
     if virtual_time and not ephemeral:
@@ -88,14 +125,38 @@ def command(
     if ready_fd is not None:
         check_descriptor("--ready-fd", ready_fd)
     if advertise is not None:
-        check_advertised(advertise)
+        check_advertised("--advertise", advertise)
     check_host(host, insecure=insecure)
-    with Listener(host, port, insecure=insecure) as listener:
-        if advertise is None and listener.is_everywhere:
+    with ExitStack() as open_:
+        listeners = listen(
+            host, port, startup.port if broker_port is None else broker_port, insecure=insecure
+        )
+        for each in listeners:
+            open_.enter_context(each)
+        of_broker = listeners[min(1, len(listeners) - 1)]
+        if advertise is None and startup.ip is not None:
+            advertise = f"{startup.ip}:{of_broker.port}"
+            check_advertised("brokerIP1", advertise)
+        if advertise is None and of_broker.is_everywhere:
             raise click.UsageError(f"--host {host} is no address that clients can use: give --advertise too")
-        durability = Durability.SYNC if sync else Durability.ASYNC
         raise_descriptor_limit()
-        given = advertise or listener.address
-        limits = ServerLimits(send_wait_ms=send_wait_ms)
+        waits = startup.waits if send_wait_ms is None else startup.waits | {"send_wait_ms": send_wait_ms}
+        wanted = Wanted(
+            path=path,
+            listeners=listeners,
+            config=BrokerConfig(
+                **startup.settings,
+                address=advertise or of_broker.address,
+                compatible_with=compatible_with,
+            ),
+            lengths=startup.lengths,
+            notes=notes_of(startup),
+            durability=Durability.SYNC if sync or startup.is_sync else Durability.ASYNC,
+            ready_fd=ready_fd,
+            is_virtual=virtual_time,
+            is_until_eof=until_eof,
+            limits=ServerLimits(**waits),
+            as_json=as_json,
+        )
         with logged():
-            run(Wanted(path, listener, given, durability, ready_fd, virtual_time, until_eof, limits, as_json))
+            run(wanted)

@@ -11,6 +11,7 @@ from seglog.storage.directory.broker_conf import BATCH_FILE as BATCH_FILE
 from seglog.storage.directory.broker_conf import INDEX_ENTRIES as INDEX_ENTRIES
 from seglog.storage.directory.broker_conf import INDEX_SLOTS as INDEX_SLOTS
 from seglog.storage.directory.broker_conf import LENGTHS_FILE as LENGTHS_FILE
+from seglog.storage.directory.broker_conf import MAX_CONF_BYTES as MAX_CONF_BYTES
 from seglog.storage.directory.broker_conf import QUEUE_FILE as QUEUE_FILE
 from seglog.storage.directory.broker_conf import SEGMENT as SEGMENT
 from seglog.storage.directory.broker_conf import load_lengths as load_lengths

@@ -28,10 +28,11 @@ from typing import Final
 
 from seglog.errors import ReadOnlyError, StoreLockedError
 from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
-from seglog.storage.format.names import LOCK_FILE
+from seglog.storage.format.names import ABORT_FILE, LOCK_FILE
 
 _CONTENT: Final = b"lock"
 _MOST_CONTENT_BYTES: Final = 64
+_MOST_PID_DIGITS: Final = 10
 _MOST_TRIES: Final = 8
 LOCK_MARK: Final = b"seglog"
 """Must differ from the four bytes of RocketMQ within their length."""
@@ -85,10 +86,18 @@ class StoreLock:
             os.close(descriptor)
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
-            who = (
-                f"process {holder}" if holder is not None and holder > 0 else "another process, or this one,"
-            )
-            raise StoreLockedError(f"{who} has {root} open for writing") from error
+            holder = holder if holder is not None and holder > 0 else _noted_holder(root, folder)
+            if holder == os.getpid():
+                raise StoreLockedError(f"this process has {root} open for writing already") from error
+            if not holder:
+                raise StoreLockedError(
+                    f"another process, or this one, has {root} open for writing"
+                ) from error
+            raise StoreLockedError(
+                f"process {holder} has {root} open for writing",
+                help=f"end it (`kill {holder}`), or read beside it: with read_only=True, or a command that"
+                f" reads, such as `seglog info {root}`",
+            ) from error
         self._descriptor = descriptor
         if not self._is_named(root, folder):
             self.release()
@@ -187,6 +196,39 @@ def lock_holder(root: Path, folder: int | None = None) -> int | None:
             os.close(descriptor)
         else:
             _close_unless_held(descriptor)
+
+
+def _noted_holder(root: Path, folder: int | None) -> int:
+    """Returns which process the store says has it open, where that is there; 0 else.
+
+    The system does not say whose an open-file-description lock is; who opens a store writes its process id
+    into ``abort``, as RocketMQ does.
+    """
+    name = root / ABORT_FILE if folder is None else ABORT_FILE
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return 0
+    try:
+        text = os.pread(descriptor, _MOST_CONTENT_BYTES, 0).strip()
+    except OSError:
+        return 0
+    finally:
+        os.close(descriptor)
+    holder = int(text) if text.isdigit() and len(text) < _MOST_PID_DIGITS else 0
+    return holder if _is_running(holder) else 0
+
+
+def _is_running(process: int) -> bool:
+    if process <= 0:
+        return False
+    try:
+        os.kill(process, 0)
+    except PermissionError:  # another user's, but there
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _open(root: Path, folder: int | None, flags: int) -> int:

@@ -98,7 +98,8 @@ def test_a_close_does_not_wait_for_who_does_not_read(pipe):
     outlet.put("x\n")
     began_s = time.monotonic()
     outlet.close()
-    assert CLOSE_S * 0.9 <= time.monotonic() - began_s < CLOSE_S + 20
+    assert CLOSE_S * 0.7 <= time.monotonic() - began_s < CLOSE_S + 20
+    assert not outlet._thread.is_alive()
     outlet.put("y\n")  # it is closed: nothing takes it
 
 
@@ -112,7 +113,7 @@ def test_nothing_is_lost_where_only_the_machine_is_slow(pipe):
             sum(range(100))
 
     spinning = [threading.Thread(target=spin) for _ in range(4)]
-    sys.setswitchinterval(CLOSE_S / 2)
+    sys.setswitchinterval(CLOSE_S / 5)
     try:
         outlet = Outlet(writing, "out", missing)
         for each in spinning:

@@ -25,16 +25,23 @@ def parse_java_properties(data: bytes) -> dict[str, str]:
     Raises:
         CorruptError: The bytes are no text.
     """
+    return {name: value for name, value, _ in numbered_java_properties(data)}
+
+
+def numbered_java_properties(data: bytes) -> list[tuple[str, str, int]]:
+    """Returns names and values in their order, each with the number of its line, from 1 on.
+
+    Raises:
+        CorruptError: The bytes are no text.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise CorruptError("not-text", position_bytes=error.start, expected="UTF-8") from error
-    found: dict[str, str] = {}
-    for line in _logical_lines(text):
-        entry = _ENTRY.fullmatch(line)
-        if entry is not None:
-            found[_unescaped(entry[1])] = _unescaped(entry[2])
-    return found
+    entries = ((_ENTRY.fullmatch(line), number) for line, number in _logical_lines(text))
+    return [
+        (_unescaped(entry[1]), _unescaped(entry[2]), number) for entry, number in entries if entry is not None
+    ]
 
 
 def java_properties_text(values: Mapping[str, str]) -> str:
@@ -46,21 +53,25 @@ def _escaped(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Yields lines without comments and blank ones, those that end with a backslash joined to the next."""
-    joined = ""
-    for natural in _LINE.split(text):
+def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Yields lines without comments and blank ones, those that end with a backslash joined to the next.
+
+    Beside each stands the number of the first line that it is of.
+    """
+    joined, first = "", 0
+    for number, natural in enumerate(_LINE.split(text), 1):
         line = natural.lstrip(_BLANKS)
         if not joined and (not line or line[0] in "#!"):
             continue
+        first = first if joined else number
         joined += line
         if (len(joined) - len(joined.rstrip("\\"))) % 2:
             joined = joined[:-1]
             continue
-        yield joined
+        yield joined, first
         joined = ""
     if joined:
-        yield joined
+        yield joined, first
 
 
 def _unescaped(text: str) -> str:

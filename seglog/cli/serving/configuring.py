@@ -1,0 +1,60 @@
+"""What a configuration file and ``--set`` say: read before anything is made, and told in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from seglog.broker.delay import DelayLevels
+from seglog.broker.settings import Said, Startup, read_startup, said_in
+from seglog.errors import InvalidArgumentError
+from seglog.storage.directory import MAX_CONF_BYTES
+from seglog.storage.small_files import open_regular
+
+_HELP: Final = "give the broker's configuration file, such as conf/broker.conf"
+_NAME_SERVERS: Final = "namesrvAddr"
+
+
+def startup_of(file: Path | None, values: Sequence[str]) -> Startup:
+    """Returns what both amount to.
+
+    Args:
+        file: The configuration file; None for none.
+        values: Single settings, ``NAME=VALUE``; they win over the file, and later ones over earlier ones.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or something in it or in a value cannot be; file and
+            line, or ``--set``, are named.
+    """
+    said = [] if file is None else said_in(_content(file), str(file))
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip():
+            raise InvalidArgumentError(
+                f"--set {value!r} is no NAME=VALUE", help="such as --set autoCreateTopicEnable=false"
+            )
+        said.append(Said(name.strip(), text, "--set"))
+    return read_startup(said, {"messageDelayLevel": DelayLevels})
+
+
+def notes_of(startup: Startup) -> list[str]:
+    """Returns what the log is to say of settings that change nothing: a line for each kind."""
+    notes = []
+    if startup.unknown:
+        shown = ", ".join(
+            f"{one.name} ({one.where}{f'; {near}?' if near else ''})" for one, near in startup.unknown
+        )
+        notes.append(f"no settings of RocketMQ, so they change nothing: {shown}")
+    if startup.unused:
+        own = " (this server is its own name server)" if _NAME_SERVERS in startup.unused else ""
+        notes.append(f"settings that change nothing here: {', '.join(sorted(startup.unused))}{own}")
+    return notes
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with open_regular(path, MAX_CONF_BYTES, advice=_HELP) as file:
+            return file.read(MAX_CONF_BYTES)
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}", help=_HELP) from error

@@ -1,0 +1,44 @@
+"""The ports that clients come in at, and what to do where one cannot be had."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+from seglog.errors import CannotListenError
+from seglog.server.listening import Listener
+
+_ADVICE: Final = {
+    errno.EADDRINUSE: "another process has it, which `ss -ltnp` names: end it, or take another port;"
+    " `--port 0` and `--broker-port 0` take free ones",
+    errno.EACCES: "ports below 1024 are for root: take one from 1024 on, such as 9876",
+    errno.EADDRNOTAVAIL: "no interface of this machine has that address: `ip address` lists those it has",
+}
+
+
+def listen(host: str, port: int, broker_port: int | None, *, insecure: bool) -> tuple[Listener, ...]:
+    """Returns the listeners: one, or with a port for the broker the three that RocketMQ has.
+
+    Args:
+        host: Address or name of an interface.
+        port: The name server's, which is the broker's too where that has none; 0 for a free one.
+        broker_port: The broker's, whose VIP channel is two below it; 0 for free ones, None for no others.
+        insecure: Whether the interface may be another one than loopback.
+
+    Raises:
+        CannotListenError: A port cannot be had; none is.
+        InvalidArgumentError: There is no VIP channel below such a port.
+    """
+    try:
+        if broker_port is None:
+            return (Listener(host, port, insecure=insecure),)
+        return Listener.usual_three(host, port, broker_port, insecure=insecure)
+    except CannotListenError as error:
+        cause = error.__cause__
+        code = cause.errno if isinstance(cause, OSError) else None
+        vip = (
+            ""
+            if broker_port is None
+            else f" (the VIP channel of a broker is two below --broker-port {broker_port})"
+        )
+        raise CannotListenError(f"{error}{vip}", help=_ADVICE.get(code or 0, error.help)) from error

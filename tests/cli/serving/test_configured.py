@@ -1,0 +1,146 @@
+"""A broker is started with RocketMQ's own configuration, at the ports that RocketMQ has."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from seglog import Producer
+from seglog.client.connect import make_client
+from seglog.errors import CannotConnectError
+from seglog.remoting.admin_bodies import KeyValuesBody
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request, expect_body
+from seglog.server.listening import VIP_DISTANCE, Listener
+from seglog.storage.format.config import parse_java_properties
+from tests.support.command_line import Seglog
+from tests.support.machine.patience import patience_s
+
+
+def settings_of(address: str) -> dict[str, str]:
+    """Returns the settings of a broker as tools see them."""
+    with make_client(address) as client:
+        answer = client.link.invoke(Request(RequestCode.GET_BROKER_CONFIG), 30_000, address)
+    assert isinstance(answer.body, bytes | memoryview)
+    return parse_java_properties(bytes(answer.body))
+
+
+def test_a_broker_is_as_its_file_says_and_single_settings_win(serving, memory_path, tmp_path):
+    conf = tmp_path / "broker.conf"
+    conf.write_text(
+        "brokerName = broker-b\nflushDiskType=SYNC_FLUSH\nfileReservedTime=48\n"
+        f"storePathRootDir={memory_path}/s\nmessageDelayLevel=1s 2s\nmappedFileSizeCommitLog=1048576\n"
+        "namesrvAddr=10.0.0.1:9876\nbrokerNmae=x\n"
+    )
+    one = serving("--config", conf, "--set", "fileReservedTime=7", "--set", "autoCreateTopicEnable=false")
+    found = settings_of(one.address)
+    assert {name: found[name] for name in ("brokerName", "fileReservedTime", "messageDelayLevel")} == {
+        "brokerName": "broker-b",
+        "fileReservedTime": "7",
+        "messageDelayLevel": "1s 2s",
+    }
+    assert (found["flushDiskType"], found["autoCreateTopicEnable"]) == ("SYNC_FLUSH", "false")
+    assert (found["storePathRootDir"], found["mappedFileSizeCommitLog"]) == (f"{memory_path}/s", "1048576")
+    one.process.send_signal(signal.SIGTERM)
+    _, said = one.process.communicate(timeout=patience_s(60))
+    assert one.process.returncode == 0
+    assert f"change nothing: brokerNmae ({conf} line 8; brokerName?)" in said
+    assert "change nothing here: namesrvAddr (this server is its own name server)" in said
+
+
+def test_name_server_and_broker_have_ports_of_their_own(serving):
+    one = serving("--ephemeral", "--broker-port", "0", "--compatible-with", "5.4.0")
+    name_server, broker, vip = one.ready["addresses"]
+    assert (one.address, one.ready["advertised"]) == (name_server, broker)
+    assert int(vip.rpartition(":")[2]) == int(broker.rpartition(":")[2]) - VIP_DISTANCE
+    for address in (name_server, broker, vip):
+        assert settings_of(address)["brokerName"] == "broker-a"
+    with make_client(broker) as client:
+        answer = client.link.invoke(Request(RequestCode.GET_BROKER_RUNTIME_INFO), 30_000, broker)
+    assert expect_body(answer, KeyValuesBody).values["brokerVersionDesc"] == "V5_4_0"
+    with Producer(name_server) as producer:
+        assert producer.send("T", b"x", queue_id=0).queue.queue_id == 0
+    assert one.end(signal.SIGTERM)[0] == 0
+    with pytest.raises(CannotConnectError), Producer(vip) as producer:
+        producer.send("T", b"x")
+
+
+def test_the_port_and_the_address_of_the_file_are_the_brokers(serving):
+    with Listener(port=0) as free:
+        port = free.port
+    one = serving("--ephemeral", "--set", f"listenPort={port}", "--set", "brokerIP1=127.0.0.1")
+    assert one.ready["advertised"] == f"127.0.0.1:{port}"
+    assert len(one.ready["addresses"]) == 3
+
+
+def test_a_vip_channel_that_is_taken_is_named_and_nothing_is_made(seglog: Seglog, tmp_path):
+    with Listener(port=0) as taken:
+        broker_port = taken.port + VIP_DISTANCE
+        ran = seglog("serve", tmp_path / "s", "--port", "0", "--broker-port", broker_port)
+    assert ran.exit_code == 49
+    assert f"nothing can listen on 127.0.0.1:{taken.port}" in ran.stderr
+    assert f"two below --broker-port {broker_port}" in ran.stderr
+    assert "`--broker-port 0` take free ones" in ran.stderr
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "autoCreateTopicEnable"], "is no NAME=VALUE"),
+        (["--set", "fileReservedTime=x"], "--set: fileReservedTime=x"),
+        (["--set", "messageDelayLevel=1x"], "--set: '1x' names no delay levels"),
+        (["--set", "storePathCommitLog=/x"], "--set: storePathCommitLog cannot be chosen"),
+        (["--set", "brokerIP1=here"], "brokerIP1: "),
+        (["--config", "missing.conf"], "missing.conf cannot be read: No such file"),
+        (["--broker-port", "2"], "broker_port"),
+        (["--compatible-with", "4.9.0"], "'4.9.0' is not one of"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_made(
+    seglog: Seglog, tmp_path, monkeypatch, arguments, said
+):
+    monkeypatch.chdir(tmp_path)
+    ran = seglog("serve", "s", "--port", "0", *arguments)
+    assert ran.exit_code in {2, 24}
+    assert said in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_another_process_serves_is_named_with_what_to_do(serving, memory_path, command_line):
+    one = serving(memory_path / "s")
+    ran = subprocess.run(
+        [*command_line, "serve", memory_path / "s", "--port", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 16
+    assert f"process {one.process.pid} has {memory_path / 's'} open for writing" in ran.stderr
+    assert f"`kill {one.process.pid}`" in ran.stderr
+    assert f"`seglog info {memory_path / 's'}`" in ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_no_store_is_left_alone(seglog: Seglog, tmp_path, kind):
+    path = tmp_path / "s"
+    if kind == "file":
+        path.write_text("mine")
+    else:
+        path.mkdir()
+        (path / "letter.txt").write_text("mine")
+    ran = seglog("serve", path, "--port", "0")
+    assert ran.exit_code == 14
+    assert str(path) in ran.stderr
+    assert "commitlog/" in ran.stderr
+    assert "mine" in {one.read_text() for one in tmp_path.rglob("*") if one.is_file()}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may listen anywhere")
+def test_a_port_that_is_roots_is_named(seglog: Seglog, tmp_path):
+    ran = seglog("serve", tmp_path / "s", "--port", "80")
+    assert ran.exit_code == 49
+    assert "ports below 1024 are for root" in ran.stderr
