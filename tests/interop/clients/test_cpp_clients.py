@@ -12,7 +12,7 @@ import pytest
 
 from seglog.broker.settings.config import BrokerConfig
 from tests.interop.judging import toolchain
-from tests.interop.judging.client_runs import PATIENT, Both, ClientRun, cpp_clients, leaves, run_at_both
+from tests.interop.judging.client_runs import PATIENT, Both, ClientRun, cpp_clients, run_at_both
 from tests.interop.judging.places import DELAY_LEVELS
 from tests.support.listening import BrokerServer
 
@@ -47,15 +47,12 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_each_scenario_was_done(both):
-    assert sorted(both.ours) == sorted(both.theirs) == sorted(SCENARIOS)
+    both.check_done(SCENARIOS)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_clients_come_to_the_same(both, scenario):
-    ours, theirs = both.ours[scenario], both.theirs[scenario]
-    assert "failure" not in theirs, theirs["failure"]
-    assert "failure" not in ours, ours["failure"]
-    assert leaves(ours["outcome"]) == leaves(theirs["outcome"])
+    both.check_alike(scenario)
 
 
 def test_after_the_last_attempt_a_message_is_a_dead_letter(tmp_path):

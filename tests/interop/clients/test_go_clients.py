@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.interop.judging import toolchain
-from tests.interop.judging.client_runs import Both, go_clients, leaves, run_at_both
+from tests.interop.judging.client_runs import Both, go_clients, run_at_both
 
 pytestmark = pytest.mark.interop
 
@@ -33,12 +33,9 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_each_scenario_was_done(both):
-    assert sorted(both.ours) == sorted(both.theirs) == sorted(SCENARIOS)
+    both.check_done(SCENARIOS)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_clients_come_to_the_same(both, scenario):
-    ours, theirs = both.ours[scenario], both.theirs[scenario]
-    assert "failure" not in theirs, theirs["failure"]
-    assert "failure" not in ours, ours["failure"]
-    assert leaves(ours["outcome"]) == leaves(theirs["outcome"])
+    both.check_alike(scenario)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.clients.conftest import RELEASES
 from tests.interop.judging import toolchain
-from tests.interop.judging.client_runs import Both, java_clients, leaves, run_at_both
+from tests.interop.judging.client_runs import Both, java_clients, run_at_both
 from tests.support.scale import is_full
 
 pytestmark = pytest.mark.interop
@@ -44,15 +44,9 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_each_scenario_was_done(both):
-    assert sorted(both.ours) == sorted(both.theirs) == sorted(SCENARIOS)
+    both.check_done(SCENARIOS)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_clients_come_to_the_same(both, scenario):
-    ours, theirs = both.ours[scenario], both.theirs[scenario]
-    assert "failure" not in theirs, theirs["failure"]
-    assert "failure" not in ours, ours["failure"]
-    for name in OTHER_WORDS.get(scenario, ()):
-        words = [side["outcome"][name].pop("words") for side in (ours, theirs)]
-        assert words[0] != words[1], "a row of OTHER_WORDS that does not hold"
-    assert leaves(ours["outcome"]) == leaves(theirs["outcome"])
+    both.check_alike(scenario, OTHER_WORDS.get(scenario, ()))

@@ -61,6 +61,25 @@ class Both:
     ours: dict[str, Outcome]
     theirs: dict[str, Outcome]
 
+    def check_done(self, scenarios: Sequence[str]) -> None:
+        """Holds that each scenario was done at both, and no other one."""
+        assert sorted(self.ours) == sorted(self.theirs) == sorted(scenarios)
+
+    def check_alike(self, scenario: str, other_words: Sequence[str] = ()) -> None:
+        """Holds that clients came to the same in a scenario.
+
+        Args:
+            scenario: Which one.
+            other_words: Errors in its outcome that differ in their words, and in these alone.
+        """
+        ours, theirs = self.ours[scenario], self.theirs[scenario]
+        assert "failure" not in theirs, theirs["failure"]
+        assert "failure" not in ours, ours["failure"]
+        for name in other_words:
+            words = [side["outcome"][name].pop("words") for side in (ours, theirs)]
+            assert words[0] != words[1], f"{name} of {scenario} does not differ in its words"
+        assert leaves(ours["outcome"]) == leaves(theirs["outcome"])
+
 
 MakeCommand = Callable[[str, str, Path], list[str]]
 """Makes the command of clients, of the name server, the broker and the folder for what they write."""
