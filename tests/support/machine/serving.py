@@ -16,6 +16,7 @@ class Serving:
 
     Args:
         arguments: What it is told.
+        port: Where it listens; 0 for one that is free.
         options: How it is started.
 
     Attributes:
@@ -23,8 +24,9 @@ class Serving:
         address: Where it is.
     """
 
-    def __init__(self, arguments: list[str], **options: Any) -> None:
-        command = [sys.executable, "-m", "seglog.cli.main", "serve", *arguments, "--port", "0", "--json"]
+    def __init__(self, arguments: list[str], port: int = 0, **options: Any) -> None:
+        listens = ["--port", str(port), "--json"]
+        command = [sys.executable, "-m", "seglog.cli.main", "serve", *arguments, *listens]
         options = {"stderr": subprocess.PIPE, **options}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         line = self._out.readline()
