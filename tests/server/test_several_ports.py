@@ -33,7 +33,7 @@ def serve_three(tmp_path):
     servers = []
 
     def serve(**limits):
-        servers.append(BrokerServer(tmp_path / "served", limits=ServerLimits(**limits), has_three=True))
+        servers.append(BrokerServer(tmp_path / "served", limits=ServerLimits(**limits), broker_port=0))
         return servers[-1]
 
     yield serve

@@ -97,7 +97,8 @@ class BrokerServer:
         advertised: The address that routes name instead.
         limits: What clients may take.
         record_crc: Whether messages get ``__CRC32#``, which RocketMQ does not give them by default.
-        has_three: Whether the broker has a port of its own, which routes name, and one for the VIP channel.
+        broker_port: The broker's own port, which routes name; 0 for one that is free. The VIP channel has one
+            too then. None for one port for all.
 
     Attributes:
         broker: The broker.
@@ -116,12 +117,14 @@ class BrokerServer:
         limits: ServerLimits = DEFAULT_LIMITS,
         *,
         record_crc: bool = True,
-        has_three: bool = False,
+        broker_port: int | None = None,
     ) -> None:
-        self.listeners: tuple[Listener, ...] = (
-            Listener.usual_three(LOOPBACK, port, 0) if has_three else (Listener(LOOPBACK, port),)
-        )
-        named = advertised or self.listeners[has_three].address
+        self.listeners: tuple[Listener, ...]
+        if broker_port is None:
+            self.listeners = (Listener(LOOPBACK, port),)
+        else:
+            self.listeners = Listener.usual_three(LOOPBACK, port, broker_port)
+        named = advertised or self.listeners[broker_port is not None].address
         self.address, self.port = self.listeners[0].address, self.listeners[0].port
         base = on_a_roomy_disk(config or BrokerConfig())
         self.broker = Broker.open(

@@ -25,7 +25,7 @@ def runs(
     class_path, folder = toolchain.build(), tmp_path_factory.mktemp("vip")
     outcomes = []
     with (
-        BrokerServer(folder / "three", limits=PATIENT, has_three=True) as three,
+        BrokerServer(folder / "three", limits=PATIENT, broker_port=0) as three,
         BrokerServer(folder / "one", limits=PATIENT) as one,
     ):
         running = []

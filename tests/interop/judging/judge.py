@@ -238,6 +238,7 @@ class Judge:
         settings: dict[str, object] | None = None,
         halt: bool = False,
         name_server: bool = False,
+        name_server_port: int = 0,
         **config: object,
     ) -> Iterator[JavaBroker]:
         """Runs the real broker on ``path`` until the block ends; this judge does nothing else meanwhile.
@@ -249,10 +250,12 @@ class Judge:
             halt: End with Runtime.halt instead of a clean shutdown: the abort file stays, tables are as they
                 were last saved.
             name_server: Whether a name server runs beside it.
+            name_server_port: Where that listens; 0 for a port that is free.
             config: Further properties of MessageStoreConfig.
         """
         broker = {name: java_text(value) for name, value in (settings or {}).items()}
         question = {"op": "brokerStart", "broker": broker, "nameServer": name_server}
+        question["nameServerPort"] = name_server_port
         question |= target_of(path, geometry, config)
         (started,) = self._ask(question)
         try:

@@ -32,7 +32,7 @@ final class RealBroker implements AutoCloseable {
     this.members = new Members(ADDRESS + ":" + nameServerPort());
   }
 
-  /** Starts a broker on the directory of the request; it listens on any free port. */
+  /** Starts a broker on the directory of the request; it listens on any free port unless one is named. */
   static RealBroker start(Request request) throws Exception {
     // The start scripts' main classes do this. Without it all requests of this process are of version 0, and
     // the name server takes the topics of a broker so old out of another body: it knows none.
@@ -44,11 +44,12 @@ final class RealBroker implements AutoCloseable {
     config.setListenPort(0);
     config.setEnableDetailStat(false);
     RealStore.applyFurther(config, request.broker);
-    NamesrvController nameServer = request.nameServer ? startNameServer() : null;
+    NamesrvController nameServer =
+        request.nameServer ? startNameServer(request.nameServerPort) : null;
     if (nameServer != null) {
       config.setNamesrvAddr(ADDRESS + ":" + nameServer.getNettyServerConfig().getListenPort());
     }
-    NettyServerConfig server = loopback();
+    NettyServerConfig server = loopback(config.getListenPort());
     BrokerController controller =
         new BrokerController(config, server, new NettyClientConfig(), RealStore.configure(request));
     if (!controller.initialize()) {
@@ -71,15 +72,15 @@ final class RealBroker implements AutoCloseable {
     }
   }
 
-  private static NettyServerConfig loopback() {
+  private static NettyServerConfig loopback(int port) {
     NettyServerConfig server = new NettyServerConfig();
     server.setBindAddress(ADDRESS);
-    server.setListenPort(0);
+    server.setListenPort(port);
     return server;
   }
 
-  private static NamesrvController startNameServer() throws Exception {
-    NamesrvController nameServer = new NamesrvController(new NamesrvConfig(), loopback());
+  private static NamesrvController startNameServer(int port) throws Exception {
+    NamesrvController nameServer = new NamesrvController(new NamesrvConfig(), loopback(port));
     if (!nameServer.initialize()) {
       throw new IllegalStateException("initialize() of the name server returned false");
     }

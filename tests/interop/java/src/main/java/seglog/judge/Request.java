@@ -38,6 +38,9 @@ final class Request {
   /** brokerStart: also start a name server, which the broker tells of its topics. */
   boolean nameServer;
 
+  /** brokerStart: where that listens; 0 for a free port. The broker has its listenPort in {@link #broker}. */
+  int nameServerPort;
+
   /** brokerAsk: which of the clients asks; each has a connection of its own. member...: which member. */
   String client = "";
 
