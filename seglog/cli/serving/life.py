@@ -20,6 +20,7 @@ from seglog.cli.serving.readiness import tell_ready
 from seglog.cli.serving.signals import EndSignals, StopAskedError, StoppableFiles
 from seglog.cli.serving.telling import Tell, told
 from seglog.cli.serving.time_lines import TimeLines
+from seglog.cli.serving.undelivered import undelivered
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock, VirtualClock
 from seglog.logs import logger
@@ -74,6 +75,8 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
             )
         )
         files.opened()
+        for waiting in undelivered(broker.store):
+            _log.warning("%s", waiting)
         signals.check()
         asyncio.run(_serve(broker, wanted, signals, tell))
 

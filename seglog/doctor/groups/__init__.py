@@ -34,5 +34,6 @@ from seglog.doctor.groups.skipping import Skipped as Skipped
 from seglog.doctor.groups.skipping import skip as skip
 from seglog.doctor.groups.transactions import Ended as Ended
 from seglog.doctor.groups.transactions import OpenHalf as OpenHalf
+from seglog.doctor.groups.transactions import count_open_transactions as count_open_transactions
 from seglog.doctor.groups.transactions import end_transaction as end_transaction
 from seglog.doctor.groups.transactions import open_transactions as open_transactions

@@ -86,6 +86,15 @@ def open_transactions(files: Files, root: Path) -> list[OpenHalf]:
         return list(_open_in(store, OffsetTable(files, root)))
 
 
+def count_open_transactions(store: MessageStore) -> int:
+    """Returns how many half messages of an open store wait for an end.
+
+    Raises:
+        ConfigError: Neither the table of offsets nor its backup can be read.
+    """
+    return sum(1 for _ in _open_in(store, OffsetTable(store.files, store.path)))
+
+
 def end_transaction(files: Files, root: Path, clock: Clock, wanted: str, *, commit: bool) -> Ended:
     """Commits one half message, or rolls it back.
 

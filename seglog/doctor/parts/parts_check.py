@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seglog.doctor.parts.offset_check import offset_findings, topic_findings
 from seglog.doctor.parts.other_files import compaction_findings, ext_findings, own_findings
-from seglog.doctor.parts.timer_check import timer_findings
+from seglog.doctor.parts.timer_check import timer_findings, timer_notes
 from seglog.doctor.parts.transaction_check import half_findings
 from seglog.doctor.tables.config_tables import ConfigTables
 from seglog.storage.files import Files
@@ -35,6 +35,7 @@ def check_parts(
         *topic_findings(tables, queues, with_files),
         *half_findings(files, root, geometry, queues, tables),
         *timer_findings(store, files, queues, start),
+        *timer_notes(files, root, queues),
         *ext_findings(files, root, store.queue_files.values(), geometry),
         *compaction_findings(files, root, queues, start, geometry),
         *own_findings(files, root, geometry, end_phy_offset),

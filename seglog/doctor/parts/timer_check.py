@@ -90,6 +90,39 @@ def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_off
     return log.findings + findings
 
 
+def timer_notes(files: Files, root: Path, queues: Queues) -> list[Finding]:
+    """Returns what is normal about the timer, and to be known: how many messages wait."""
+    queue = queues.get((TIMER_TOPIC, 0))
+    count = 0 if queue is None else waiting_timers(files, root, queue.min_offset, queue.max_offset)
+    return [Finding("timer-waiting", queue_directory(TIMER_TOPIC, 0), messages=count)] if count else []
+
+
+def waiting_timers(files: Files, root: Path, min_offset: int, max_offset: int) -> int:
+    """Returns how many timer messages wait for their time.
+
+    Those are the ones that the wheel has in slots that are still to be read, and those that the timer has
+    not taken from its topic yet.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        min_offset: Where the queue of the timer topic begins.
+        max_offset: Where it ends.
+    """
+    if max_offset <= min_offset:
+        return 0
+    sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
+    check = decode_timer_checkpoint(read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES))
+    count = max(0, max_offset - max(min_offset, check.last_queue_offset))
+    if sizes.get(TIMER_WHEEL) == TIMER_WHEEL_FILE_BYTES:
+        slots = view_timer_slots(files.read_file(root / TIMER_WHEEL))
+        chosen = slots[occupied_slots(slots)]
+        slot_ms = chosen["slot_time"].astype(np.int64) * DEFAULT_PRECISION_MS
+        is_ahead = (slot_ms >= check.last_read_timestamp_ms) & (slot_ms <= MOST_READ_MS)
+        count += int(np.clip(chosen["message_count"][is_ahead], 0, None).sum())
+    return count
+
+
 def _check_findings(
     files: Files, root: Path, log: _TimerLog, queue: QueueEnds | None, *, is_used: bool
 ) -> tuple[TimerCheckpoint, list[Finding]]:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.findings.code import REFUSES, Code, warning
+from seglog.storage.findings.code import REFUSES, Code, note, warning
 
 TIMER_CODES: Final[dict[str, Code]] = {
+    "timer-waiting": note(
+        "timer messages that wait for their time",
+        "RocketMQ delivers them when they are due; `seglog serve` has no timer, and does not",
+        "serve the store with RocketMQ until they are delivered",
+        "seglog get STORE rmq_sys_wheel_timer",
+    ),
     "timer-check-missing": warning(
         "timer messages, but no config/timercheck",
         "RocketMQ delivers every timer message that is still in the log again",

@@ -96,7 +96,7 @@ def test_every_code_that_is_no_older_one_has_a_damage_here():
         "recovery-point-unused", "seal-stale", "topic-name", "queue-beyond-log", "queue-file-size",
             "queue-deleted", "queue-due", "index-due", "rescan-due", "checkpoint-behind",
         # in this folder
-        "in-use", "file-owner", "half-pending", "op-beyond-half", "offset-below-queue",
+        "in-use", "file-owner", "half-pending", "op-beyond-half", "offset-below-queue", "timer-waiting",
         "delay-offset-below",
         # test_lengths.py, test_memory.py, test_hostile_packs.py, test_opening_mends.py and the two of cli:
         # test_erase_journal.py, test_undo_packs.py

@@ -46,7 +46,7 @@ DAMAGES = {
 }  # fmt: skip
 """Codes of every damaged store beside :data:`USUAL`; files that are gone in front are retention's to take."""
 
-USUAL = {"stray", "log-spare", "not-closed", "half-pending", "offset-without-queue"}
+USUAL = {"stray", "log-spare", "not-closed", "half-pending", "offset-without-queue", "timer-waiting"}
 """Notes that intact stores have too; ``lab.properties`` is what they were made with."""
 
 
