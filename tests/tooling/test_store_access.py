@@ -31,6 +31,7 @@ OWN = {
     "cli/doctor/import_.py": "the file to import, which the user names",
     "cli/read/info.py": "prints the path of the store that the user gave",
     "cli/doctor/repair.py": "asks for the name of the store that the user gave",
+    "cli/serving/port_holder.py": "/proc",
     "cli/spark/__main__.py": "the package's own folder",
     "cli/spark/compaction.py": "the path of the store that the user gave",
     "cli/spark/options.py": "the path of the store that the user gave",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 from typing import Final
 
+from seglog.cli.serving.port_holder import port_holder
 from seglog.errors import CannotListenError
-from seglog.server.listening import Listener
+from seglog.server.listening import VIP_DISTANCE, Listener
 
 _ADVICE: Final = {
-    errno.EADDRINUSE: "another process has it, which `ss -ltnp` names: end it, or take another port;"
+    errno.EADDRINUSE: "end what has it (`ss -ltnp` shows all that listens), or take another port;"
     " `--port 0` and `--broker-port 0` take free ones",
     errno.EACCES: "ports below 1024 are for root: take one from 1024 on, such as 9876",
     errno.EADDRNOTAVAIL: "no interface of this machine has that address: `ip address` lists those it has",
@@ -36,9 +37,18 @@ def listen(host: str, port: int, broker_port: int | None, *, insecure: bool) -> 
     except CannotListenError as error:
         cause = error.__cause__
         code = cause.errno if isinstance(cause, OSError) else None
-        vip = (
-            ""
-            if broker_port is None
-            else f" (the VIP channel of a broker is two below --broker-port {broker_port})"
-        )
-        raise CannotListenError(f"{error}{vip}", help=_ADVICE.get(code or 0, error.help)) from error
+        text = str(error)
+        if code == errno.EADDRINUSE:
+            text += _who_has(
+                port, *(() if broker_port is None else (broker_port, broker_port - VIP_DISTANCE))
+            )
+        if broker_port is not None:
+            text += f" (the VIP channel of a broker is two below --broker-port {broker_port})"
+        raise CannotListenError(text, help=_ADVICE.get(code or 0, error.help)) from error
+
+
+def _who_has(*ports: int) -> str:
+    """Returns what an error says of who listens on the first of some ports that is taken."""
+    found = (port_holder(port) for port in ports if port > 0)
+    who = next((one for one in found if one is not None), None)
+    return "" if who is None else f", by {who}"

@@ -215,7 +215,8 @@ def test_a_port_that_is_in_use_leaves_no_store(seglog: Seglog, tmp_path):
     with Listener(port=0) as listener:
         ran = seglog("serve", tmp_path / "s", "--port", listener.address.partition(":")[2])
     assert ran.exit_code == 49
-    assert "Address already in use" in ran.stderr
+    assert f"Address already in use, by process {os.getpid()} (" in ran.stderr
+    assert "`--port 0` and `--broker-port 0` take free ones" in ran.stderr
     assert not (tmp_path / "s").exists()
 
 
