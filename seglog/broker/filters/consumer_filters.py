@@ -19,6 +19,7 @@ from typing import Final
 from seglog.broker.filters.bloom import BIT_NUM, bit_positions
 from seglog.broker.filters.subscription_filter import expression_filter
 from seglog.broker.tables.config_shape import as_int, as_object, as_text
+from seglog.broker.tables.entries import without_unreadable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.subscription import SubscriptionData, is_tag_type
@@ -73,16 +74,19 @@ class ConsumerFilters:
         self._file = file
         self._clock = clock
         self._lock = threading.Lock()
+        """Guards what is in memory; nothing waits for the disk with it."""
+        self._saving = threading.Lock()
         self._filters: dict[tuple[str, str], ConsumerFilter] = {}
+        self._topics: dict[str, set[str]] = {}  # that each group has filters for
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self._is_changed = False
-        stored = file.load(_parse_table)
+        stored = file.load(_parse_table, without_unreadable(_parse_table, (_TABLE,), "consumerFilter.json"))
         if stored is not None:
             filters, self._unknown = stored
             dead_ms = clock.now_ms() - DEAD_SINCE_MS
             for one in filters:
                 dead = one if one.is_dead else replace(one, dead_ms=max(dead_ms, one.born_ms))
-                self._filters[one.group, one.topic] = dead
+                self._keep(dead)
 
     @property
     def is_dirty(self) -> bool:
@@ -106,17 +110,15 @@ class ConsumerFilters:
                 topics.add(subscription.topic)
                 if not is_tag_type(subscription.expression_type) and subscription.expression:
                     self._register(group, subscription, now_ms)
-            for one in list(self._filters.values()):
-                if one.group == group and one.topic not in topics:
-                    self._kill(one, now_ms)
+            for topic in self._topics.get(group, set()) - topics:
+                self._kill(self._filters[group, topic], now_ms)
 
     def unregister(self, group: str) -> None:
         """Lets the filters of a group die: it has no client any more."""
         now_ms = self._clock.now_ms()
         with self._lock:
-            for one in list(self._filters.values()):
-                if one.group == group:
-                    self._kill(one, now_ms)
+            for topic in tuple(self._topics.get(group, ())):
+                self._kill(self._filters[group, topic], now_ms)
 
     def persist(self) -> None:
         """Saves the filters if they have changed, without those that have been dead for a day.
@@ -124,14 +126,24 @@ class ConsumerFilters:
         Raises:
             FullError: There is no space; the file is as it was and the next call tries again.
         """
-        with self._lock:
-            kept = {key: one for key, one in self._filters.items() if not self._is_outdated(one)}
-            if not self._is_changed and len(kept) == len(self._filters):
+        with self._saving:
+            with self._lock:
+                found, unknown = dict(self._filters), self._unknown
+                is_changed, self._is_changed = self._is_changed, False
+            kept = {key: one for key, one in found.items() if not self._is_outdated(one)}
+            if not is_changed and len(kept) == len(found):
                 return
-            with explained():
-                self._file.save({_TABLE: _to_config(kept.values()), **self._unknown})
-            self._filters = kept
-            self._is_changed = False
+            is_saved = False
+            try:
+                with explained():
+                    self._file.save({_TABLE: _to_config(kept.values()), **unknown})
+                is_saved = True
+            finally:
+                with self._lock:
+                    for key in (found.keys() - kept.keys()) if is_saved else ():
+                        if self._filters.get(key) is found[key]:
+                            self._drop(key)
+                    self._is_changed = self._is_changed or not is_saved
 
     def _register(self, group: str, subscription: SubscriptionData, now_ms: int) -> None:
         key = group, subscription.topic
@@ -149,12 +161,23 @@ class ConsumerFilters:
             self._put(new)
         elif old is not None:
             # The client learns of it with its next pull.
-            del self._filters[key]
+            self._drop(key)
             self._is_changed = True
 
     def _put(self, one: ConsumerFilter) -> None:
-        self._filters[one.group, one.topic] = one
+        self._keep(one)
         self._is_changed = True
+
+    def _keep(self, one: ConsumerFilter) -> None:
+        self._filters[one.group, one.topic] = one
+        self._topics.setdefault(one.group, set()).add(one.topic)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        group, topic = key
+        del self._filters[key]
+        self._topics[group].discard(topic)
+        if not self._topics[group]:
+            del self._topics[group]
 
     def _kill(self, one: ConsumerFilter, now_ms: int) -> None:
         if not one.is_dead:

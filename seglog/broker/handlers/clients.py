@@ -15,7 +15,7 @@ from seglog.broker.filters.subscription_filter import expression_filter
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.handlers.touching import named, of_consumer_group, of_every
 from seglog.broker.pulls.pull_checks import no_such_language
-from seglog.broker.sends.group_topics import find_group, retry_topic
+from seglog.broker.sends.group_topics import RetryTopic, retry_topics
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.clients import Client
 from seglog.errors import InvalidArgumentError
@@ -34,10 +34,13 @@ from seglog.remoting.heartbeat import (
     ProducersBody,
 )
 from seglog.remoting.subscription import is_tag_type
+from seglog.storage.threads import check_may_wait
 
 KNOWS_V2: Final = "IS_SUPPORT_HEART_BEAT_V2"
 HAS_CHANGED: Final = "IS_SUB_CHANGE"
 """Fields of the answer to a heartbeat: the client may leave its subscriptions out, and has to say them."""
+MANY_GROUPS: Final = 100
+"""Groups of one heartbeat from which on a thread that must not wait leaves it to another."""
 
 
 def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
@@ -46,17 +49,27 @@ def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
     A group that does not exist and may not be created is passed over, as in RocketMQ.
     """
     body = expect_body(call.request, HeartbeatBody)
+    if len(body.consumers) + len(body.producer_groups) > MANY_GROUPS:
+        check_may_wait()
     has_changed = not body.fingerprint
-    for consumer in body.consumers:
-        if state.config.reject_pull_consumer_enable and consumer.consume_type is ConsumeType.ACTIVELY:
-            continue
-        group = find_group(state, consumer.group)
+    is_pull_refused = state.config.reject_pull_consumer_enable
+    consumers = [
+        consumer
+        for consumer in body.consumers
+        if not (is_pull_refused and consumer.consume_type is ConsumeType.ACTIVELY)
+    ]
+    groups = state.groups.find_all(consumer.group for consumer in consumers)
+    wanted: list[RetryTopic] = []
+    for consumer in consumers:
+        group = groups[consumer.group]
         if group is not None:
             known = (state.topics.get(subscription.topic) for subscription in consumer.subscriptions)
             is_order = any(topic is not None and topic.is_order for topic in known)
-            retry_topic(state, group, is_order=is_order, is_unit=consumer.is_unit_mode, lazily=True)
+            wanted.append(RetryTopic(group, is_order, consumer.is_unit_mode))
+    retry_topics(state, wanted, lazily=True)
+    for consumer in consumers:
         has_changed |= state.clients.note_fingerprint(consumer.group, body.fingerprint)
-        if group is None:
+        if groups[consumer.group] is None:
             continue
         keeps = bool(body.fingerprint) and body.is_without_subscriptions
         state.clients.heard_consumer(call.peer, body.client_id, consumer, keeps_subscriptions=keeps)

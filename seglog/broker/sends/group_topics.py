@@ -6,8 +6,9 @@ Source: ``TopicConfigManager.java createTopicInSendMessageBackMethod``,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.topics import TopicConfig
@@ -28,42 +29,54 @@ def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:
     return state.groups.find(name)
 
 
-def retry_topic(
-    state: BrokerState,
-    group: SubscriptionGroup,
-    *,
-    is_order: bool | None = None,
-    is_unit: bool = False,
-    lazily: bool = False,
-) -> TopicConfig:
-    """Returns the retry topic of a group, creating it if it does not exist.
+class RetryTopic(NamedTuple):
+    """The retry topic that a group is to have.
 
-    Args:
-        state: The broker's.
+    Attributes:
         group: The group.
         is_order: Whether the group consumes in order; None leaves a topic as it is.
         is_unit: Whether a new topic is marked as one of units.
-        lazily: Whether a new topic may be saved later where the calling thread may not wait.
+    """
+
+    group: SubscriptionGroup
+    is_order: bool | None = None
+    is_unit: bool = False
+
+    def new(self) -> TopicConfig:
+        """Returns it as it is made."""
+        count = min(self.group.retry_queue_nums, MAX_QUEUES)  # a file may say more
+        return TopicConfig(
+            f"{RETRY_PREFIX}{self.group.name}",
+            count,
+            count,
+            is_order=bool(self.is_order),
+            sys_flag=UNIT_SUB if self.is_unit else 0,
+        )
+
+
+def retry_topics(
+    state: BrokerState, wanted: Sequence[RetryTopic], *, lazily: bool = False
+) -> list[TopicConfig]:
+    """Returns retry topics, creating those that do not exist; all that is new is saved together.
+
+    Args:
+        state: The broker's.
+        wanted: Which.
+        lazily: Whether new topics may be saved later where the calling thread may not wait.
 
     Raises:
-        FullError: There is no space for it.
+        FullError: There is no space for them.
     """
-    count = min(group.retry_queue_nums, MAX_QUEUES)  # a file may say more
-    topic = state.topics.ensure(
-        TopicConfig(
-            f"{RETRY_PREFIX}{group.name}",
-            count,
-            count,
-            is_order=bool(is_order),
-            sys_flag=UNIT_SUB if is_unit else 0,
-        ),
-        lazily=lazily,
-    )
-    if is_order is None or topic.is_order == is_order:
-        return topic
-    changed = replace(topic, is_order=is_order)
-    state.topics.put(changed)
-    return changed
+    found = state.topics.ensure_all([one.new() for one in wanted], lazily=lazily)
+    made = [
+        topic
+        if one.is_order is None or topic.is_order == one.is_order
+        else replace(topic, is_order=one.is_order)
+        for one, topic in zip(wanted, found, strict=True)
+    ]
+    if made != found:
+        state.topics.put_all(made)
+    return made
 
 
 def dlq_topic(state: BrokerState, group_name: str) -> TopicConfig:

@@ -16,7 +16,7 @@ from typing import Final
 
 from seglog.broker.delay.delay_levels import TIMERS, hold
 from seglog.broker.sends.dead_letters import warn_of_dead_letter
-from seglog.broker.sends.group_topics import dlq_topic, retry_topic
+from seglog.broker.sends.group_topics import RetryTopic, dlq_topic, retry_topics
 from seglog.broker.sends.send import is_writable, may_wait, no_sends
 from seglog.broker.state.state import AnyAppends, BrokerState
 from seglog.errors import NotFoundError, SeglogError
@@ -43,7 +43,7 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
     if group.retry_queue_nums <= 0:
         return Response(ResponseCode.SUCCESS)
     # As in RocketMQ, the topic is not one of order from now on, until the group's next heartbeat.
-    topic = retry_topic(state, group, is_order=False, is_unit=header.is_unit_mode)
+    (topic,) = retry_topics(state, (RetryTopic(group, is_order=False, is_unit=header.is_unit_mode),))
     if not topic.perm & PERM_WRITE:
         return refuse(ResponseCode.NO_PERMISSION, f"the topic[{topic.name}] sending message is forbidden")
     message = find_message(state, header)

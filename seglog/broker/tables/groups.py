@@ -18,6 +18,7 @@ from typing_extensions import override
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text, check_int32
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.entries import without_unreadable
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
@@ -31,10 +32,12 @@ from seglog.remoting.topics import MAX_QUEUES, PERM_READ
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS, is_system_group
 from seglog.storage.small_files import ConfigFile
-from seglog.storage.threads import may_wait
 
 MAX_GROUP_CHARACTERS: Final = 120
 """Of a group that is created, on request or by its use."""
+
+MAX_GROUP_SETTINGS: Final = 1 << 16
+"""Characters that the settings of one group may take in the file; RocketMQ's take some 500."""
 
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 GROUP_TABLE: Final = "subscriptionGroupTable"
@@ -63,6 +66,8 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         with_system: Whether the groups that every broker has exist, even if the file lacks them.
     """
 
+    most_entry_characters = MAX_GROUP_SETTINGS
+
     def __init__(
         self, file: ConfigFile, config: BrokerConfig, clock: Clock, *, with_system: bool = True
     ) -> None:
@@ -71,7 +76,8 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         super().__init__(
             file, clock, {name: SubscriptionGroup(name) for name in SYSTEM_GROUPS if with_system}
         )
-        stored = file.load(_parse_table)
+        rest = without_unreadable(_parse_table, (GROUP_TABLE, FORBIDDEN_TABLE), "subscriptionGroup.json")
+        stored = file.load(_parse_table, rest)
         if stored is not None:
             self._version, groups, self._forbidden, self._unknown = stored
             self._values |= groups
@@ -96,23 +102,28 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         Raises:
             FullError: There is no space; the group is not created.
         """
-        group = self._values.get(name)
-        if group is not None or not self._may_create(name):
-            return group
-        if not may_wait():
-            return self._ensure_later(name, SubscriptionGroup(name))
-        with self._changing():
-            group = self._values.get(name)
-            if group is None:
-                group = SubscriptionGroup(name)
-                self._save({**self._values, name: group})
-            return group
+        return self.find_all((name,))[name]
+
+    def find_all(self, names: Iterable[str]) -> dict[str, SubscriptionGroup | None]:
+        """Returns groups of a client as :meth:`find` does, by name; new ones are saved together.
+
+        Raises:
+            FullError: There is no space; none is created.
+        """
+        names = tuple(names)
+        known = self._values
+        new = {
+            name: SubscriptionGroup(name) for name in names if name not in known and self._may_create(name)
+        }
+        self._ensure_all(new, lazily=True)
+        known = self._values
+        return {name: known.get(name) for name in names}
 
     def put(self, group: SubscriptionGroup) -> None:
         """Creates a group or replaces its settings, and saves the table.
 
         Raises:
-            InvalidArgumentError: A number does not fit.
+            InvalidArgumentError: A number does not fit, or the settings could not be read again.
             FullError: There is no space; nothing has changed.
         """
         self.put_all((group,))
@@ -122,7 +133,8 @@ class GroupTable(NamedTable[SubscriptionGroup]):
 
         Raises:
             InvalidArgumentError: A number does not fit, and a Java broker would drop the whole file; or a
-                retry topic is to have more than :data:`MAX_QUEUES` queues.
+                retry topic is to have more than :data:`MAX_QUEUES` queues; or settings could not be read
+                again, or take too much.
             FullError: There is no space; nothing has changed.
         """
         groups = tuple(groups)
@@ -213,8 +225,16 @@ class GroupTable(NamedTable[SubscriptionGroup]):
             "dataVersion": version.to_config(),
             FORBIDDEN_TABLE: _to_config(self._forbidden),
             **self._unknown,
-            GROUP_TABLE: {name: group_to_config(group) for name, group in values.items()},
+            **self._as_entries(values),
         }
+
+    @override
+    def _entries_of(self, value: ConfigValue) -> Mapping[str, SubscriptionGroup]:
+        return _parse_table(value)[1]
+
+    @override
+    def _as_entries(self, values: Mapping[str, SubscriptionGroup]) -> Mapping[str | int, ConfigValue]:
+        return {GROUP_TABLE: {name: group_to_config(group) for name, group in values.items()}}
 
     def _save_with(self, groups: dict[str, SubscriptionGroup], forbidden: dict[str, dict[str, int]]) -> None:
         """Saves groups and what is forbidden to them; if that fails, both stay as they were."""

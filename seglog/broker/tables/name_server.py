@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from seglog.broker.tables.config_shape import as_object, as_text
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.entries import without_unreadable
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.remoting.topics import PERM_WRITE
@@ -39,7 +40,8 @@ class KeyValues(NamedTable[Mapping[str, str]]):
 
     def __init__(self, file: ConfigFile, clock: Clock) -> None:
         super().__init__(file, clock, {})
-        self._values |= file.load(_parse_table) or {}
+        rest = without_unreadable(_parse_table, (_TABLE,), KEY_VALUE_FILE)
+        self._values |= file.load(_parse_table, rest) or {}
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
         """Returns the values of a namespace by key, None if it never had any."""
@@ -49,6 +51,7 @@ class KeyValues(NamedTable[Mapping[str, str]]):
         """Sets a value, and saves the table.
 
         Raises:
+            InvalidArgumentError: The namespace could not be read again: ``$ref`` leads to another place.
             FullError: There is no space; nothing has changed.
         """
         with self._changing():
@@ -71,6 +74,14 @@ class KeyValues(NamedTable[Mapping[str, str]]):
     def _as_config(
         self, version: DataVersion, values: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str | int, ConfigValue]:
+        return self._as_entries(values)
+
+    @override
+    def _entries_of(self, value: ConfigValue) -> Mapping[str, Mapping[str, str]]:
+        return _parse_table(value)
+
+    @override
+    def _as_entries(self, values: Mapping[str, Mapping[str, str]]) -> Mapping[str | int, ConfigValue]:
         table: dict[str | int, ConfigValue] = {}
         for name, entries in values.items():
             table[name] = {str(key): value for key, value in entries.items()}

@@ -1,7 +1,7 @@
 """A table of named settings that is kept in one file.
 
-A change is saved first and used then: what was seen exists after a crash. Readers wait for nothing, and a
-thread that may not wait for the disk changes nothing but what comes again if it is lost.
+A change is saved first and used then: what was seen exists after a crash, and can be read again. Readers wait
+for nothing, and a thread that may not wait for the disk changes nothing but what comes again if it is lost.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.entries import check_entry
 from seglog.broker.tables.gathering import Gathering
 from seglog.clock import Clock
 from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.small_files import ConfigFile
-from seglog.storage.threads import check_may_wait
+from seglog.storage.threads import check_may_wait, may_wait
 
 V = TypeVar("V")
 
@@ -31,6 +32,9 @@ class NamedTable(ABC, Generic[V]):
         clock: Stamps the table's version.
         values: What is there before the file was read.
     """
+
+    most_entry_characters: ClassVar[int | None] = None
+    """How long the text of one entry may be in the file; None has no limit."""
 
     def __init__(self, file: ConfigFile, clock: Clock, values: Mapping[str, V]) -> None:
         self._file = file
@@ -96,30 +100,70 @@ class NamedTable(ABC, Generic[V]):
         check_may_wait()
         return self._lock
 
-    def _ensure_later(self, name: str, value: V) -> V:
-        """Returns the value of a name, this one if it had none: then it is saved soon.
+    def _ensure_later(self, wanted: Mapping[str, V]) -> None:
+        """Gives names that have no value these: they are saved soon.
 
         For threads that may not wait, and values that come again if they are lost.
         """
         with self._quick:
-            known = self._values.get(name)
-            if known is None:
-                self._values = {**self._values, name: value}
+            new = {name: value for name, value in wanted.items() if name not in self._values}
+            if new:
+                self._values = {**self._values, **new}
                 self._is_dirty = True
-            return value if known is None else known
+
+    def _ensure_all(self, wanted: Mapping[str, V], *, lazily: bool) -> None:
+        """Gives names that have no value these, all with one save.
+
+        Args:
+            wanted: Values by name.
+            lazily: Whether they may be saved later where the calling thread may not wait.
+
+        Raises:
+            FullError: There is no space; nothing has changed.
+        """
+        if all(name in self._values for name in wanted):
+            return
+        if lazily and not may_wait():
+            self._ensure_later(wanted)
+            return
+        with self._changing():
+            new = {name: value for name, value in wanted.items() if name not in self._values}
+            if new:
+                self._save({**self._values, **new}, is_ours=True)
 
     @abstractmethod
     def _as_config(self, version: DataVersion, values: Mapping[str, V]) -> Mapping[str | int, ConfigValue]:
         """Returns what the file is to hold."""
 
-    def _save(self, values: dict[str, V], *, together: bool = True) -> None:
+    @abstractmethod
+    def _entries_of(self, value: ConfigValue) -> Mapping[str, V]:
+        """Returns the values of a file.
+
+        Raises:
+            CorruptError: They cannot be read.
+        """
+
+    @abstractmethod
+    def _as_entries(self, values: Mapping[str, V]) -> Mapping[str | int, ConfigValue]:
+        """Returns the part of the file that holds values, alone."""
+
+    def _save(self, values: dict[str, V], *, together: bool = True, is_ours: bool = False) -> None:
         """Saves first and uses then, under the lock.
 
         Args:
             values: All of them, made of those of now.
             together: Whether they may be saved with others where the calling thread gathers.
+            is_ours: Whether what has changed is as the broker makes it, which can be read again.
+
+        Raises:
+            InvalidArgumentError: One that has changed could not be read again.
         """
         before = self._values
+        if values is not before and not is_ours:
+            for name, value in values.items():
+                if before.get(name) is not value:
+                    config = self._as_entries({name: value})
+                    check_entry(name, value, config, self._entries_of, self.most_entry_characters)
         version = self._version.next(self._clock.now_ms())
         is_later = together and self._gathering.takes(before, values)
         if not is_later:

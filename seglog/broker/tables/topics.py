@@ -18,6 +18,7 @@ from typing_extensions import override
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text, check_int32
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.entries import without_unreadable
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError, NotFoundError
@@ -42,10 +43,11 @@ from seglog.storage.format.system_names import (
     SYSTEM_TOPICS,
 )
 from seglog.storage.small_files import ConfigFile
-from seglog.storage.threads import may_wait
 from seglog.text import printable
 
 MAX_TOPIC_CHARACTERS: Final = 127
+MAX_TOPIC_SETTINGS: Final = 1 << 16
+"""Characters that the settings of one topic may take in the file; RocketMQ's take some 200."""
 TOPIC_TABLE: Final = "topicConfigTable"
 _log = logger(__name__)
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -144,6 +146,8 @@ class TopicTable(NamedTable[TopicConfig]):
         with_system: Whether the topics that every broker has exist, even if the file lacks them.
     """
 
+    most_entry_characters = MAX_TOPIC_SETTINGS
+
     def __init__(
         self,
         file: ConfigFile,
@@ -157,7 +161,7 @@ class TopicTable(NamedTable[TopicConfig]):
         self._tell_store = tell_store
         system = system_topics(config) if with_system else ()
         super().__init__(file, clock, {topic.name: topic for topic in system})
-        stored = file.load(_parse_table)
+        stored = file.load(_parse_table, without_unreadable(_parse_table, (TOPIC_TABLE,), "topics.json"))
         if stored is not None:
             self._version, topics, self._unknown = stored
             self._values |= topics
@@ -196,7 +200,8 @@ class TopicTable(NamedTable[TopicConfig]):
 
         Raises:
             InvalidArgumentError: A number does not fit, and a Java broker would drop the whole file; or it is
-                to have more than :data:`MAX_QUEUES` queues, and more than it has.
+                to have more than :data:`MAX_QUEUES` queues, and more than it has; or its settings could not
+                be read again, or take too much.
             FullError: There is no space; nothing has changed.
         """
         self.put_all((topic,))
@@ -236,15 +241,17 @@ class TopicTable(NamedTable[TopicConfig]):
             FullError: There is no space; the topic is not created.
         """
         known = self._values.get(topic.name)
-        if known is not None:
-            return known
-        if lazily and not may_wait():
-            return self._ensure_later(topic.name, topic)
-        with self._changing():
-            known = self._values.get(topic.name)
-            if known is None:
-                self._save({**self._values, topic.name: topic})
-            return known or topic
+        return self.ensure_all((topic,), lazily=lazily)[0] if known is None else known
+
+    def ensure_all(self, topics: Sequence[TopicConfig], *, lazily: bool = False) -> list[TopicConfig]:
+        """Returns topics as :meth:`ensure` does; new ones are saved together.
+
+        Raises:
+            FullError: There is no space; none is created.
+        """
+        self._ensure_all({topic.name: topic for topic in topics}, lazily=lazily)
+        known = self._values
+        return [known.get(topic.name, topic) for topic in topics]
 
     def delete(self, name: str) -> None:
         """Deletes a topic, and saves the table; the store keeps its messages.
@@ -300,9 +307,17 @@ class TopicTable(NamedTable[TopicConfig]):
     ) -> Mapping[str | int, ConfigValue]:
         return {
             "dataVersion": version.to_config(),
-            TOPIC_TABLE: {name: topic.to_config() for name, topic in values.items()},
+            **self._as_entries(values),
             **self._unknown,
         }
+
+    @override
+    def _entries_of(self, value: ConfigValue) -> Mapping[str, TopicConfig]:
+        return _parse_table(value)[1]
+
+    @override
+    def _as_entries(self, values: Mapping[str, TopicConfig]) -> Mapping[str | int, ConfigValue]:
+        return {TOPIC_TABLE: {name: topic.to_config() for name, topic in values.items()}}
 
 
 def system_topics(config: BrokerConfig) -> list[TopicConfig]:

@@ -6,7 +6,7 @@ reach the disk, what is found was whole once. A damaged ``X`` never becomes the 
 
 Loading takes ``X``, or else ``X.bak``. RocketMQ deletes a file it cannot parse; here the damaged one is
 moved to the evidence folder. If neither can be read that is an error and not an empty table: starting
-from nothing would deliver everything again.
+from nothing would deliver everything again. Who can do without a part of it may have the rest.
 
 Source: ``ConfigManager.java load/persist``, ``MixAll.java string2File``.
 """
@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files.files import Files
-from seglog.storage.format.config import ConfigValue, decode_config, encode_config
+from seglog.storage.format.config import ConfigValue, decode_config, decode_loosely, encode_config
 from seglog.storage.threads.waiting import check_may_wait
 
 T = TypeVar("T")
@@ -53,12 +54,17 @@ class ConfigFile:
         self._backup = path.with_name(path.name + ".bak")
         self._evidence = evidence
         self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes known to be good
+        self._is_partial = False  # whether a part of the file cannot be read
 
-    def load(self, parse: Callable[[ConfigValue], T]) -> T | None:
+    def load(
+        self, parse: Callable[[ConfigValue], T], parse_rest: Callable[[ConfigValue], T] | None = None
+    ) -> T | None:
         """Returns what the file holds, None if neither it nor a backup exists.
 
         Args:
             parse: Makes the value of the decoded JSON, and raises CorruptError if its shape is wrong.
+            parse_rest: The same without what cannot be read, where that is wanted of a file that has no
+                whole backup. The file stays in its place then; the next save puts it aside.
 
         Raises:
             ConfigError: Something is there, but neither the file nor the backup can be read.
@@ -78,9 +84,15 @@ class ConfigFile:
             if not backup.strip():
                 if damage is None and not backup:
                     return None
+                rest = None if parse_rest is None else self._rest_of(parse_rest, main)
+                if rest is not None:
+                    return rest
                 raise ConfigError(f"{self.path} is damaged and has no backup: {damage}") from damage
             value = parse(decode_config(backup))
         except CorruptError as error:
+            rest = None if parse_rest is None else self._rest_of(parse_rest, main, backup)
+            if rest is not None:
+                return rest
             raise ConfigError(
                 f"neither {self.path} nor its backup can be read: {damage or 'the file is gone'}; {error}"
             ) from error
@@ -117,14 +129,23 @@ class ConfigFile:
         except CorruptError:  # too long
             self._put_aside(b"")
         else:
-            if main and self._is_whole(main):
+            if main and not self._is_partial and self._is_whole(main):
                 self._files.rename(self.path, self._backup)
             elif main.strip():
                 self._put_aside(main)
         self._files.rename(new, self.path)
         if sync:
             self._files.sync_dir(folder)
-        self._whole = _print_of(data)
+        self._whole, self._is_partial = _print_of(data), False
+
+    def _rest_of(self, parse_rest: Callable[[ConfigValue], T], *texts: bytes) -> T | None:
+        """Returns what can be read of the first text of which anything can be."""
+        for text in texts:
+            with suppress(CorruptError):
+                rest = parse_rest(decode_loosely(text))
+                self._is_partial = True
+                return rest
+        return None
 
     def _read(self, path: Path) -> bytes:
         try:

@@ -121,7 +121,7 @@ def test_unknown_fields_survive():
 
 def test_json_of_another_shape_is_damage():
     with pytest.raises(ConfigError):
-        open_table(CrashFiles.holding({PATH: b'{"topicConfigTable":{"T":{"perm":"rw"}}}'}))
+        open_table(CrashFiles.holding({PATH: b'{"topicConfigTable":["T"]}'}))
 
 
 def test_queues_that_a_store_has_without_a_file_become_topics():

@@ -26,6 +26,8 @@ from seglog.storage.format.config.config_value import ConfigValue
 
 MAX_DEPTH: Final = 32
 """RocketMQ's own files nest seven deep."""
+_LOOSE_DEPTH: Final = 200
+"""Of what is read to see which part of a file cannot be."""
 
 _SPACES: Final = frozenset(" \t\n\r")
 _INTEGER_KEY: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?![0-9])")
@@ -56,16 +58,30 @@ def decode_config(text: str | bytes, *, has_unique_keys: bool = False) -> Config
             ) from error
     quick = decode_quickly(text, MAX_DEPTH, has_unique_keys=has_unique_keys)
     value = decode_closely(text, has_unique_keys=has_unique_keys) if quick is None else quick[0]
-    return resolve_refs(value) if f'"{REF}"' in text else value
+    return resolve_refs(value, len(text)) if f'"{REF}"' in text else value
 
 
-def decode_closely(text: str, *, has_unique_keys: bool = False) -> ConfigValue:
+def decode_loosely(text: bytes) -> ConfigValue:
+    """Returns the value of a file of which a part cannot be read: references as they stand, and more levels.
+
+    Raises:
+        CorruptError: Anything but one JSON value of the dialect.
+    """
+    return decode_closely(text.decode("utf-8", "replace"), max_depth=_LOOSE_DEPTH)
+
+
+def decode_closely(text: str, *, has_unique_keys: bool = False, max_depth: int = MAX_DEPTH) -> ConfigValue:
     """Returns the value of a text with its references as they stand there.
+
+    Args:
+        text: The whole text.
+        has_unique_keys: As for :func:`decode_config`.
+        max_depth: How deep values may be.
 
     Raises:
         CorruptError: As :func:`decode_config`.
     """
-    reader = _Reader(text, has_unique_keys)
+    reader = _Reader(text, has_unique_keys, max_depth)
     value = reader.read_value(depth=0)
     if reader.peek():
         reader.fail("the end")
@@ -82,9 +98,10 @@ def encode_config(value: ConfigValue) -> str:
 class _Reader:
     """One pass over the text; ``_at`` is the character to read next."""
 
-    __slots__ = ("_at", "_has_unique_keys", "_text")
+    __slots__ = ("_at", "_has_unique_keys", "_max_depth", "_text")
 
-    def __init__(self, text: str, has_unique_keys: bool) -> None:
+    def __init__(self, text: str, has_unique_keys: bool, max_depth: int) -> None:
+        self._max_depth = max_depth
         self._text = text
         self._has_unique_keys = has_unique_keys
         self._at = 0
@@ -103,8 +120,8 @@ class _Reader:
         raise CorruptError("config-json", position_bytes=position_bytes, expected=expected, found=repr(found))
 
     def read_value(self, depth: int) -> ConfigValue:
-        if depth > MAX_DEPTH:
-            self.fail(f"at most {MAX_DEPTH} levels")
+        if depth > self._max_depth:
+            self.fail(f"at most {self._max_depth} levels")
         character = self.peek()
         if character == "{":
             return self._read_object(depth)

@@ -22,27 +22,48 @@ if TYPE_CHECKING:
 REF: Final = "$ref"
 MAX_HEIGHT: Final = 64
 """Levels of a value whose references are resolved."""
-MAX_VALUES: Final = 1_000_000
-"""Values of a file with every reference written out."""
+MAX_GROWTH: Final = 8
+"""So many times its own characters a text may have with every reference written out."""
+GROWN_CHARACTERS: Final = 1 << 16
+"""So many it may have in any case."""
 
 _PATH: Final = re.compile(r"\$(?:\.(?:\\.|[^\\.\[])+|\[-?[0-9]{1,18}\])+", re.DOTALL)
 _STEP: Final = re.compile(r"\.((?:\\.|[^\\.\[])+)|\[(-?[0-9]+)\]", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_SCALAR_CHARACTERS: Final = 8
+"""Of a number or a word, roughly."""
 
 
-def resolve_refs(root: ConfigValue) -> ConfigValue:
+def resolve_refs(root: ConfigValue, text_characters: int) -> ConfigValue:
     """Returns the value with every reference replaced by what it stands for, which is shared, not copied.
+
+    Args:
+        root: The value of a text.
+        text_characters: How long the text is.
 
     Raises:
         CorruptError: A reference to nothing or to what contains it, or a value too large or too deep.
     """
-    return _Resolver(root).resolve(root, 0).value
+    resolver = _Resolver(root)
+    resolved = resolver.resolve(root, 0)
+    most = max(GROWN_CHARACTERS, MAX_GROWTH * text_characters)
+    if resolved.characters > most:
+        expected = f"at most {most} characters with all references written out"
+        raise _damage(expected, f"{resolved.characters} characters")
+    return resolved.value
 
 
 class _Resolved(NamedTuple):
+    """A value without references.
+
+    Attributes:
+        height: Its levels.
+        characters: What it takes when it is written out, about.
+    """
+
     value: ConfigValue
     height: int
-    value_count: int
+    characters: int
 
 
 class _Resolver:
@@ -54,7 +75,7 @@ class _Resolver:
 
     def resolve(self, value: ConfigValue, depth: int) -> _Resolved:
         if isinstance(value, str) or not isinstance(value, Mapping | Sequence):
-            return _Resolved(value, 0, 1)
+            return _Resolved(value, 0, len(value) + 2 if isinstance(value, str) else _SCALAR_CHARACTERS)
         if depth > MAX_HEIGHT:
             raise _damage(f"at most {MAX_HEIGHT} levels", value)
         if id(value) in self._done:
@@ -68,10 +89,11 @@ class _Resolver:
             resolved = self.resolve(self._find(path), depth + 1)
         elif isinstance(value, Mapping):
             parts = {key: self.resolve(item, depth + 1) for key, item in value.items()}
-            resolved = _joined({key: part.value for key, part in parts.items()}, list(parts.values()))
+            names = sum(len(key) if isinstance(key, str) else _SCALAR_CHARACTERS for key in value)
+            resolved = _joined({key: part.value for key, part in parts.items()}, list(parts.values()), names)
         else:
             items = [self.resolve(item, depth + 1) for item in value]
-            resolved = _joined([part.value for part in items], items)
+            resolved = _joined([part.value for part in items], items, 0)
         self._done[id(value)] = resolved
         return resolved
 
@@ -93,12 +115,11 @@ class _Resolver:
         return at
 
 
-def _joined(value: ConfigValue, parts: list[_Resolved]) -> _Resolved:
+def _joined(value: ConfigValue, parts: list[_Resolved], key_characters: int) -> _Resolved:
     height = 1 + max((part.height for part in parts), default=0)
-    count = 1 + sum(part.value_count for part in parts)
-    if height > MAX_HEIGHT or count > MAX_VALUES:
-        raise _damage(f"at most {MAX_HEIGHT} levels and {MAX_VALUES} values", f"{height} and {count}")
-    return _Resolved(value, height, count)
+    if height > MAX_HEIGHT:
+        raise _damage(f"at most {MAX_HEIGHT} levels", f"{height}")
+    return _Resolved(value, height, 2 + key_characters + sum(part.characters + 1 for part in parts))
 
 
 def _path_of(value: ConfigValue) -> str | None:

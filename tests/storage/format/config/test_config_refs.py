@@ -106,8 +106,12 @@ def test_references_to_references_end(text):
 
 def test_what_would_grow_without_measure_is_refused():
     doubled = ",".join(f'"v{n}":[{{"$ref":"$.v{n - 1}"}},{{"$ref":"$.v{n - 1}"}}]' for n in range(1, 40))
-    with pytest.raises(CorruptError, match="values"):
+    with pytest.raises(CorruptError, match="characters"):
         decode_config(f'{{"v0":[1],{doubled}}}')
+    long = "x" * 10_000
+    copies = ",".join(['{"$ref":"$.long"}'] * 1_000)
+    with pytest.raises(CorruptError, match="characters"):
+        decode_config(f'{{"long":"{long}","copies":[{copies}]}}')
     deep = ",".join(f'"v{n}":[{{"$ref":"$.v{n - 1}"}}]' for n in range(1, 3 * MAX_HEIGHT))
     with pytest.raises(CorruptError, match="levels"):
         decode_config(f'{{"v0":[1],{deep}}}')
