@@ -95,7 +95,7 @@ def assemble(
         offsets=offsets,
         locks=locks,
         lock_record=LockPicture(
-            store.files, store.path, locks, is_synced=store.durability is Durability.SYNC
+            store.files, store.path, locks, clock, is_synced=store.durability is Durability.SYNC
         ),
         # On virtual time the same calls give the same store, and other ids after the next open.
         ids=UniqueIds(clock, process_id=0, life=store.max_phy_offset) if is_virtual else UniqueIds(clock),

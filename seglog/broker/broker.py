@@ -109,9 +109,9 @@ class Broker(Closing):
             (queue.topic, queue.queue_id, queue.max_offset) for queue in store.queues()
         )
         self._gate = None if before is None else Gate(as_before(before), state)
-        self._held = HeldPulls(store, self._liveness_clock)
-        state.figures.add_gauge("parkedPulls", lambda: self.held_count)
         self._is_inline = isinstance(self._clock, VirtualClock)
+        self._held = HeldPulls(store, self._liveness_clock, has_thread=not self._is_inline)
+        state.figures.add_gauge("parkedPulls", lambda: self.held_count)
         deadlines = SendDeadlines(self._clock)
         self._answering = Answering(
             store, state.topics, state.groups, deadlines, self._handle, self._hold, state.refusals
@@ -452,6 +452,7 @@ class Broker(Closing):
         self._duties.stop()
         self._liveness_duties.stop()
         self._answering.close()
+        self._state.lock_record.stop()
         try:
             self.persist()
             self._state.offsets.tidy()

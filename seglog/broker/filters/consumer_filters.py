@@ -104,12 +104,13 @@ class ConsumerFilters:
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
         """Takes over what a group subscribes to; its filters for other topics die."""
         now_ms = self._clock.now_ms()
+        subscriptions = tuple(subscriptions)
+        wanted = [one for one in subscriptions if one.expression and not is_tag_type(one.expression_type)]
+        unsound = {id(one) for one in wanted if not self._is_known(group, one) and not _is_sound(one)}
         with self._lock:
-            topics: set[str] = set()
-            for subscription in subscriptions:
-                topics.add(subscription.topic)
-                if not is_tag_type(subscription.expression_type) and subscription.expression:
-                    self._register(group, subscription, now_ms)
+            topics = {one.topic for one in subscriptions}
+            for subscription in wanted:
+                self._register(group, subscription, now_ms, is_sound=id(subscription) not in unsound)
             for topic in self._topics.get(group, set()) - topics:
                 self._kill(self._filters[group, topic], now_ms)
 
@@ -145,7 +146,15 @@ class ConsumerFilters:
                             self._drop(key)
                     self._is_changed = self._is_changed or not is_saved
 
-    def _register(self, group: str, subscription: SubscriptionData, now_ms: int) -> None:
+    def _is_known(self, group: str, said: SubscriptionData) -> bool:
+        """Returns whether a group has a filter of the same expression, which was compiled before."""
+        old = self._filters.get((group, said.topic))
+        return old is not None and (old.expression, old.expression_type) == (
+            said.expression,
+            str(said.expression_type),
+        )
+
+    def _register(self, group: str, subscription: SubscriptionData, now_ms: int, *, is_sound: bool) -> None:
         key = group, subscription.topic
         old = self._filters.get(key)
         language = str(subscription.expression_type)
@@ -157,7 +166,7 @@ class ConsumerFilters:
                 self._put(replace(old, dead_ms=0))
         elif old is not None and (old.expression, old.expression_type) == (new.expression, language):
             self._put(replace(old, version=new.version, dead_ms=0))
-        elif _is_sound(new):
+        elif is_sound:
             self._put(new)
         elif old is not None:
             # The client learns of it with its next pull.
@@ -187,7 +196,7 @@ class ConsumerFilters:
         return one.is_dead and self._clock.now_ms() - one.dead_ms >= KEPT_DEAD_MS
 
 
-def _is_sound(one: ConsumerFilter) -> bool:
+def _is_sound(one: SubscriptionData) -> bool:
     try:
         expression_filter(one.expression, one.expression_type)
     except InvalidArgumentError:

@@ -5,12 +5,12 @@ A broker compares tagsCodes only. They collide, so clients compare the tags of w
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from seglog.broker.filters.kept_filters import KeptFilters
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.subscription import ALL_TAGS, SQL_TYPE, parse_subscription
 from seglog.storage.format.record import find_property
@@ -20,8 +20,8 @@ from seglog.storage.reads import TagFilter
 if TYPE_CHECKING:
     from seglog.remoting.sql92 import SqlExpression
 
-KEPT_FILTERS: Final = 1_024
-"""Filters are kept by their text: clients ask with the same one again and again."""
+MAX_SQL_CHARACTERS: Final = 1 << 16
+"""Of an expression: each message is tested against all of it. RocketMQ has no limit."""
 
 
 class SqlFilter:
@@ -54,27 +54,33 @@ def tag_filter(expression: str | None) -> TagFilter | None:
     Raises:
         InvalidArgumentError: The expression names no tag.
     """
-    return _tag_filter(expression) if expression and expression != ALL_TAGS else None
+    return _TAG_FILTERS.get(expression) if expression and expression != ALL_TAGS else None
 
 
 def expression_filter(expression: str, expression_type: str | None) -> SqlFilter:
     """Returns the filter that an expression is.
 
     Raises:
-        InvalidArgumentError: It is none, or in another language than SQL92.
+        InvalidArgumentError: It is none, is too long, or is in another language than SQL92.
     """
     if expression_type != SQL_TYPE:
         raise InvalidArgumentError(f"messages cannot be filtered by {expression_type}")
-    return _sql_filter(expression)
+    if len(expression) > MAX_SQL_CHARACTERS:
+        raise InvalidArgumentError(
+            f"an expression has {len(expression)} characters, at most {MAX_SQL_CHARACTERS} are compiled"
+        )
+    return _SQL_FILTERS.get(expression)
 
 
-@lru_cache(KEPT_FILTERS)
 def _tag_filter(expression: str) -> TagFilter:
     return TagFilter(parse_subscription(expression).expression, exact=False)
 
 
-@lru_cache(KEPT_FILTERS)
 def _sql_filter(expression: str) -> SqlFilter:
     from seglog.remoting.sql92 import compile_sql  # its parser is made for those who filter so
 
     return SqlFilter(compile_sql(expression))
+
+
+_TAG_FILTERS: Final = KeptFilters(_tag_filter)
+_SQL_FILTERS: Final = KeptFilters(_sql_filter)

@@ -40,7 +40,9 @@ KNOWS_V2: Final = "IS_SUPPORT_HEART_BEAT_V2"
 HAS_CHANGED: Final = "IS_SUB_CHANGE"
 """Fields of the answer to a heartbeat: the client may leave its subscriptions out, and has to say them."""
 MANY_GROUPS: Final = 100
-"""Groups of one heartbeat from which on a thread that must not wait leaves it to another."""
+"""Groups or subscriptions of one heartbeat, from which on it takes long."""
+LONG_EXPRESSIONS: Final = 1 << 14
+"""Characters of its expressions, likewise."""
 
 
 def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
@@ -49,7 +51,7 @@ def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
     A group that does not exist and may not be created is passed over, as in RocketMQ.
     """
     body = expect_body(call.request, HeartbeatBody)
-    if len(body.consumers) + len(body.producer_groups) > MANY_GROUPS:
+    if _takes_long(body):
         check_may_wait()
     has_changed = not body.fingerprint
     is_pull_refused = state.config.reject_pull_consumer_enable
@@ -78,6 +80,14 @@ def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
     for name in body.producer_groups:
         state.clients.heard_producer(call.peer, body.client_id, name)
     return Response(ResponseCode.SUCCESS, ext={KNOWS_V2: "true", HAS_CHANGED: str(has_changed).lower()})
+
+
+def _takes_long(body: HeartbeatBody) -> bool:
+    """Returns whether a heartbeat says so much that a thread that must not wait leaves it to another."""
+    if len(body.consumers) + len(body.producer_groups) > MANY_GROUPS:
+        return True
+    said = [one for consumer in body.consumers for one in consumer.subscriptions]
+    return len(said) > MANY_GROUPS or sum(len(one.expression) for one in said) > LONG_EXPRESSIONS
 
 
 def unregister_client(state: BrokerState, call: Call[UnregisterClientHeader]) -> Response:

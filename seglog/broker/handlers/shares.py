@@ -8,11 +8,11 @@ Source: ``QueryAssignmentProcessor.java``; ``AdminBrokerProcessor.java lockBatch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from seglog.broker.access import Action, Resource
-from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.handler import Answer, Call, Handler
 from seglog.broker.handlers.touching import named
 from seglog.broker.state.state import BrokerState
 from seglog.errors import InvalidArgumentError
@@ -32,37 +32,69 @@ from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_body, refuse
 from seglog.remoting.heartbeat import MessageModel
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.topics import PERM_READ
 from seglog.storage.format.names import LMQ_PREFIX, RETRY_PREFIX
+from seglog.storage.threads import may_wait
 
 _STRATEGIES: Final[Mapping[str, AllocationStrategy]] = {
     each.name: each for each in (AllocateAveragely(), AllocateAveragelyByCircle())
 }
 
 
-def lock_queues(state: BrokerState, call: Call[Header]) -> Response:
+def lock_queues(state: BrokerState, call: Call[Header]) -> Answer:
     """Locks or renews; always succeeds and says which queues are the client's now."""
     body = expect_body(call.request, LockBatchBody)
     group, client_id = body.consumer_group, body.client_id
     before = {queue for queue in body.queues if state.locks.owner(group, queue) == client_id}
     taken = state.locks.lock(group, body.queues, client_id, is_lasting=call.peer.is_remote)
-    is_recorded = False
-    try:
-        state.lock_record.record(state.now_ms())
-        is_recorded = True
-    finally:
-        if not is_recorded:  # after a restart another client could have them as well
-            state.locks.unlock(group, taken - before, client_id)
-    return Response(ResponseCode.SUCCESS, body=LockedQueuesBody(taken))
+
+    def give_back() -> None:  # after a restart another client could have them as well
+        state.locks.unlock(group, taken - before, client_id)
+
+    return _recorded(state, call, Response(ResponseCode.SUCCESS, body=LockedQueuesBody(taken)), give_back)
 
 
-def unlock_queues(state: BrokerState, call: Call[Header]) -> Response:
+def unlock_queues(state: BrokerState, call: Call[Header]) -> Answer:
     """Gives back those that are the client's."""
     body = expect_body(call.request, LockBatchBody)
     state.locks.unlock(body.consumer_group, body.queues, body.client_id)
-    state.lock_record.record(state.now_ms())
-    return Response(ResponseCode.SUCCESS)
+    return _recorded(state, call, Response(ResponseCode.SUCCESS), lambda: None)
+
+
+def _recorded(
+    state: BrokerState, call: Call[Header], response: Response, give_back: Callable[[], None]
+) -> Answer:
+    """Returns an answer once the record has the owners, or what it will come by.
+
+    Args:
+        state: The broker's.
+        call: What is asked.
+        response: The answer.
+        give_back: Called where the record cannot be written.
+    """
+    record = state.lock_record
+    if not record.is_due:
+        return response
+    if may_wait():
+        is_recorded = False
+        try:
+            record.record(state.now_ms())
+            is_recorded = True
+        finally:
+            if not is_recorded:
+                give_back()
+        return response
+    answer: Deferred[Response] = Deferred()
+
+    def told(error: Exception | None) -> None:
+        if error is not None:
+            give_back()
+        answer.resolve(response if error is None else state.refusals.of(call.request.code, error))
+
+    record.when_recorded(told)
+    return answer
 
 
 def query_assignment(state: BrokerState, call: Call[Header]) -> Response:

@@ -4,7 +4,8 @@ Each is parked with a function that is called once, when the pull is to be asked
 that it wants, its time has passed, or the broker closes. What calls it is the thread that put the message, or
 a duty; so it only passes the word on, to a thread that waits or to an event loop.
 
-A message is tested against a filter where it arrives, each one once, however many wait with it. All that is
+A message is tested against a filter where it arrives, each one once, however many wait with it; where many
+filters wait, a thread of the table's own tests it, and what put it goes on. All that is
 in the queue but was not wanted has the pull asked again by the sweep, every five seconds: then its client is
 sent the next offset.
 
@@ -30,8 +31,11 @@ from seglog.schedule import Duty
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.reads import MessageFilter
 from seglog.storage.store import MessageStore
+from seglog.storage.threads import OnDemand
 
 SWEEP_MS: Final = 5_000
+FEW_CROWDS: Final = 4
+"""Filters at one queue that what puts a message tests by itself."""
 MIN_DEADLINES: Final = 64
 """So many may be out of date before they are cleared away."""
 
@@ -89,9 +93,13 @@ class HeldPulls:
     Args:
         store: Where messages arrive.
         clock: Its monotonic time ends the pulls.
+        has_thread: Whether there is a thread for many filters; on virtual time all is done where it begins.
     """
 
-    def __init__(self, store: MessageStore, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, clock: Clock, *, has_thread: bool = False) -> None:
+        self._has_thread = has_thread
+        self._arrivals: dict[_Key, None] = {}
+        self._looker = OnDemand("seglog-held-pulls", self._look_at_arrivals)
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
@@ -186,12 +194,29 @@ class HeldPulls:
             self._is_closed = True
             everyone = self._everyone()
         self._end(everyone)
+        self._looker.stop()
 
     def _arrived(self, key: _Key) -> None:
         with self._lock:
             queue = self._queues.get(key)
             crowds = [] if queue is None else list(queue.crowds.values())
+            is_aside = self._has_thread and len(crowds) > FEW_CROWDS
+            if is_aside:
+                self._arrivals[key] = None
+        if is_aside:
+            self._looker.ask()
+            crowds = [crowd for crowd in crowds if crowd.wanted is None]
         for crowd in crowds:
+            self._look(crowd)
+
+    def _look_at_arrivals(self) -> None:
+        with self._lock:
+            keys, self._arrivals = self._arrivals, {}
+            queues = [self._queues[key] for key in keys if key in self._queues]
+            crowds = [crowd for queue in queues for crowd in queue.crowds.values()]
+        for crowd in crowds:
+            if self._is_closed:
+                return
             self._look(crowd)
 
     def _look(self, crowd: _Crowd) -> None:

@@ -6,28 +6,37 @@ the disk if the store is SYNC. Where the disk is full, locks hold for this life 
 and that is logged: consumers that stood still would free nothing. Renewals, and locks of clients in the
 broker's process, are written with the offset table; these are marked, and no next life has them. Ages are of
 the moment of the record.
+
+The record is written whole. So that a broker with many locks does little else, all that changes while it is
+written, and for four times as long afterwards, is one write; clients have their answers then.
 """
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from seglog.broker.tables.config_shape import as_bool, as_int, as_object, as_text
 from seglog.broker.tables.queue_locks import QueueLock, QueueLocks
+from seglog.clock import Clock
 from seglog.complaints import Complaints
 from seglog.errors import CorruptError, FullError
 from seglog.logs import logger
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import Files, explained
-from seglog.storage.format.config import ConfigValue, decode_config, encode_config
+from seglog.storage.format.config import decode_config
 from seglog.storage.format.names import OURS
-from seglog.storage.threads import check_may_wait
+from seglog.storage.threads import OnDemand, check_may_wait
 
 _log = logger(__name__)
 LOCKS_FILE: Final = f"{OURS}/locks.json"
+PAUSES: Final = 4
+"""So many times as long as a write took, the next one waits."""
+MAX_PAUSE_MS: Final = 400
+"""RocketMQ's clients wait 1 s for the answer to a lock."""
 
 
 class LockPicture:
@@ -37,10 +46,12 @@ class LockPicture:
         files: Where the store is.
         root: The store directory.
         locks: What is drawn.
+        clock: Its monotonic time tells how long a write takes.
         is_synced: Whether a lasting owner has to be on the disk.
     """
 
-    def __init__(self, files: Files, root: Path, locks: QueueLocks, *, is_synced: bool) -> None:
+    def __init__(self, files: Files, root: Path, locks: QueueLocks, clock: Clock, *, is_synced: bool) -> None:
+        self._clock = clock
         self._files = files
         self._path = root / LOCKS_FILE
         self._locks = locks
@@ -49,6 +60,50 @@ class LockPicture:
         self._complaints = Complaints(_log)
         self._drawn_changes = 0
         self._recorded_changes = 0
+        self._pause = threading.Condition()
+        self._is_closed = False
+        self._waiting: list[Callable[[Exception | None], None]] = []
+        self._writer = OnDemand("seglog-locks", self._write)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a lasting owner has changed that is not recorded."""
+        return self._recorded_changes < self._locks.lasting_changes
+
+    def when_recorded(self, told: Callable[[Exception | None], None]) -> None:
+        """Has a function called once the lasting owners of now are recorded, by the thread that has done it.
+
+        Args:
+            told: Given what the write failed with, None if it did not.
+        """
+        with self._pause:
+            self._waiting.append(told)
+        self._writer.ask()
+
+    def _write(self) -> None:
+        """Records what is due, for all who wait; then it pauses, so that more come for the next time."""
+        with self._pause:
+            waiting, self._waiting = self._waiting, []
+        began_ms = self._clock.monotonic_ms()
+        failed: Exception | None = None
+        try:
+            self.record(self._clock.now_ms())
+        except Exception as error:  # noqa: BLE001 - it is of those who wait
+            failed = error
+        took_ms = self._clock.monotonic_ms() - began_ms
+        for told in waiting:
+            told(failed)
+        with self._pause:
+            if not self._is_closed:
+                self._clock.wait(self._pause, min(PAUSES * took_ms, MAX_PAUSE_MS))
+
+    def stop(self) -> None:
+        """Ends the thread, and records what still waits."""
+        with self._pause:
+            self._is_closed = True
+            self._pause.notify_all()
+        self._writer.stop()
+        self._write()
 
     def record(self, now_ms: int) -> None:
         """Returns once the lasting owners of now are recorded; several that change at once are one write.
@@ -62,7 +117,7 @@ class LockPicture:
             WouldWaitError: The calling thread may not wait for the disk.
         """
         due = self._locks.lasting_changes
-        if self._recorded_changes >= due:
+        if not self.is_due:
             return
         check_may_wait()
         with self._drawing:
@@ -107,36 +162,33 @@ class LockPicture:
     def _draw(self, now_ms: int, *, sync: bool, is_last: bool = False) -> None:
         # Counted before they are read: what changes meanwhile is drawn again.
         changes, lasting_changes = self._locks.changes, self._locks.lasting_changes
-        locks = self._locks.all()
-        if is_last:
-            locks = [lock for lock in locks if lock.is_lasting and not lock.is_expired]
-        if locks:
-            self._replace(now_ms, locks, sync=sync)
+        live_ms = self._locks.live_ms
+        rows = [
+            {
+                "group": group,
+                "topic": queue.topic,
+                "brokerName": queue.broker_name,
+                "queueId": queue.queue_id,
+                "clientId": owner.client_id,
+                "ageMs": int(age_ms),
+                "local": not owner.is_lasting,
+            }
+            for group, queue, owner, age_ms in self._locks.owners()
+            if not is_last or (owner.is_lasting and age_ms <= live_ms)
+        ]
+        if rows:
+            # The encoder of the standard library: there may be a row for each queue of each group.
+            text = json.dumps({"drawnMs": now_ms, "liveMs": live_ms, "locks": rows}, separators=(",", ":"))
+            self._replace(text.encode(), sync=sync)
         else:
             self._remove()
         self._drawn_changes, self._recorded_changes = changes, lasting_changes
 
-    def _replace(self, now_ms: int, locks: Sequence[QueueLock], *, sync: bool) -> None:
-        value: ConfigValue = {
-            "drawnMs": now_ms,
-            "liveMs": self._locks.live_ms,
-            "locks": [
-                {
-                    "group": lock.group,
-                    "topic": lock.queue.topic,
-                    "brokerName": lock.queue.broker_name,
-                    "queueId": lock.queue.queue_id,
-                    "clientId": lock.client_id,
-                    "ageMs": int(lock.age_ms),
-                    "local": not lock.is_lasting,
-                }
-                for lock in locks
-            ],
-        }
+    def _replace(self, data: bytes, *, sync: bool) -> None:
         unfinished = self._path.with_name(self._path.name + ".tmp")
         with explained():
             self._files.make_dirs(self._path.parent)
-            self._files.write_file(unfinished, encode_config(value).encode(), sync=sync)
+            self._files.write_file(unfinished, data, sync=sync)
             self._files.rename(unfinished, self._path)
             if sync:
                 self._files.sync_dir(self._path.parent)

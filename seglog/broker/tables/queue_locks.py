@@ -140,24 +140,25 @@ class QueueLocks:
             held = self._groups.get(group, {})
             return any(now_ms - owner.renewed_ms <= self._live_ms for owner in held.values())
 
-    def all(self) -> list[QueueLock]:
-        """Returns every lock, expired ones included, by group and queue."""
+    def owners(self) -> list[tuple[str, MessageQueue, Owner, float]]:
+        """Returns the owner of each lock with its age in ms, expired ones included, in no order."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
-            locks = [
-                QueueLock(
-                    group,
-                    queue,
-                    owner.client_id,
-                    age_ms,
-                    self._live_ms - age_ms,
-                    age_ms > self._live_ms,
-                    owner.is_lasting,
-                )
+            return [
+                (group, queue, owner, now_ms - owner.renewed_ms)
                 for group, held in self._groups.items()
                 for queue, owner in held.items()
-                for age_ms in [now_ms - owner.renewed_ms]
             ]
+
+    def all(self) -> list[QueueLock]:
+        """Returns every lock, expired ones included, by group and queue."""
+        live_ms = self._live_ms
+        locks = [
+            QueueLock(
+                group, queue, owner.client_id, age_ms, live_ms - age_ms, age_ms > live_ms, owner.is_lasting
+            )
+            for group, queue, owner, age_ms in self.owners()
+        ]
         return sorted(locks, key=lambda lock: (lock.group, lock.queue))
 
 

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from seglog.broker.tables.config_shape import as_object, as_text
 from seglog.broker.tables.data_version import DataVersion
+from seglog.broker.tables.entries import without_unreadable
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.logs import logger
@@ -43,13 +44,15 @@ class RequestModes(NamedTable[_Rows]):
 
     def __init__(self, file: ConfigFile, clock: Clock) -> None:
         super().__init__(file, clock, {})
-        self._values |= file.load(_parse_table) or {}
+        rest = without_unreadable(_parse_table, (_TABLE,), REQUEST_MODES_FILE)
+        self._values |= file.load(_parse_table, rest) or {}
         _tell_of_pop(self._values)
 
     def put(self, body: RequestModeBody) -> None:
         """Sets the mode of a group in a topic, and saves the table.
 
         Raises:
+            InvalidArgumentError: The rows of the topic could not be read again.
             FullError: There is no space; nothing has changed.
         """
         row: Mapping[str | int, ConfigValue] = {
@@ -66,6 +69,14 @@ class RequestModes(NamedTable[_Rows]):
     def _as_config(
         self, version: DataVersion, values: Mapping[str, _Rows]
     ) -> Mapping[str | int, ConfigValue]:
+        return self._as_entries(values)
+
+    @override
+    def _entries_of(self, value: ConfigValue) -> Mapping[str, _Rows]:
+        return _parse_table(value)
+
+    @override
+    def _as_entries(self, values: Mapping[str, _Rows]) -> Mapping[str | int, ConfigValue]:
         table: dict[str | int, ConfigValue] = {
             topic: {str(group): row for group, row in rows.items()} for topic, rows in values.items()
         }

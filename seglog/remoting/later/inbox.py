@@ -1,12 +1,18 @@
-"""What other threads have for one thread, which is woken once for all that came until it looks."""
+"""What other threads have for one thread, which is woken once for all that came until it looks.
+
+It does some of that at a time, and has itself woken for the rest: an event loop serves others in between.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from seglog.logs import logger
 
+AT_ONCE: Final = 64
+"""Tasks that are done in one go."""
 Task = Callable[[], object]
 _log = logger(__name__)
 
@@ -33,7 +39,11 @@ class Inbox:
 
     def _run(self) -> None:
         with self._lock:
-            tasks, self._tasks = self._tasks, []
+            tasks = self._tasks[:AT_ONCE]
+            del self._tasks[:AT_ONCE]
+            is_more = bool(self._tasks)
+        if is_more:
+            self._wake(self._run)
         for task in tasks:
             try:
                 task()

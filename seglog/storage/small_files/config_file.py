@@ -79,6 +79,7 @@ class ConfigFile:
                 return value
         except CorruptError as error:
             damage = error
+        backup = b""
         try:
             backup = self._read(self._backup)
             if not backup.strip():

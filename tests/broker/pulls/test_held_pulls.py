@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from seglog.broker.answers.held_answer import HeldAnswer
 from seglog.broker.broker import Broker
+from seglog.broker.pulls.held_pulls import HeldPulls
+from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.pulls.pull import pull as pull_of
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
-from seglog.clock import VirtualClock
+from seglog.clock import SystemClock, VirtualClock
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
-from seglog.remoting.command import Request
+from seglog.remoting.command import Request, refuse
 from seglog.remoting.headers import PullMessageHeader, ResetOffsetHeader
 from seglog.remoting.peer import LOCAL_PEER
 from seglog.storage.format.record.message import decode_message
@@ -311,3 +314,51 @@ def test_no_wake_is_lost_whatever_puts_and_pulls_do_at_once(tmp_path):
                 send(broker, "T", properties=tag)
             wanted.acquire(timeout=0.01)
         assert broker.held_count == 0
+
+
+class Slow:
+    """A filter that wants one message, and notes which threads test with it."""
+
+    def __init__(self, wanted: bytes) -> None:
+        self.wanted = wanted
+        self.threads: set[int] = set()
+
+    def matches_codes(self, tags_codes):
+        return np.ones(len(tags_codes), np.bool_)
+
+    def matches(self, record):
+        self.threads.add(threading.get_ident())
+        return bytes(decode_message(record).body) == self.wanted
+
+
+def parked_with(broker, table, wanted, wake):
+    header = PullMessageHeader("cg", "T", 0, 1, 32, int(HOLD), 0, 60_000, 0, "*")
+    nothing = refuse(ResponseCode.PULL_NOT_FOUND, "nothing")
+    table.park(HeldPull(header, LOCAL_PEER, False, wanted, 60_000, nothing), wake)
+
+
+def test_what_puts_a_message_does_not_test_it_against_many_filters(broker):
+    table, woken = HeldPulls(broker.store, SystemClock(), has_thread=True), threading.Semaphore(0)
+    filters = [Slow(b"wanted") for _ in range(50)]
+    plain = []
+    for each in filters:
+        parked_with(broker, table, each, woken.release)
+    parked_with(broker, table, None, lambda: plain.append(threading.get_ident()))
+    send(broker, "T", b"unwanted")
+    assert plain == [threading.get_ident()], "a pull that takes anything is not held up by those that do not"
+    send(broker, "T", b"wanted")
+    for _ in filters:
+        assert woken.acquire(timeout=patience_s(30))
+    assert all(threading.get_ident() not in each.threads for each in filters)
+    assert len(table) == 0
+    table.close()
+
+
+def test_few_filters_are_tested_by_what_puts_a_message(broker):
+    table, woken = HeldPulls(broker.store, SystemClock(), has_thread=True), []
+    filters = [Slow(b"wanted") for _ in range(4)]
+    for each in filters:
+        parked_with(broker, table, each, lambda: woken.append(1))
+    send(broker, "T", b"wanted")
+    assert len(woken) == 4
+    table.close()

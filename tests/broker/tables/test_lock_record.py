@@ -12,11 +12,13 @@ import pytest
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
+from seglog.broker.tables.lock_snapshot import read_owners
 from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError
 from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.peer import Peer
 from seglog.storage.format.names import OURS
@@ -25,6 +27,7 @@ from seglog.storage.writes import Durability
 from seglog.testing import RoomyFiles
 from tests.support.brokers import pull, send
 from tests.support.connections import QuietConnection
+from tests.support.machine.patience import patience_s
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(3))
@@ -199,3 +202,38 @@ def test_a_broker_on_virtual_time_holds_pulls_by_real_time(tmp_path):
         answer = pull(broker, "T", 1, flags=held, suspend_timeout_ms=30)
         assert answer.code is ResponseCode.PULL_NOT_FOUND
         assert broker.clock.now_ms() == before_ms
+
+
+def test_locks_that_are_taken_together_are_few_writes_and_each_is_recorded_before_its_answer(tmp_path):
+    files, answered = CountingFiles(tmp_path), []
+    with Broker.open(tmp_path, files=files) as broker:
+
+        def told(group):
+            owners = read_owners(files, tmp_path)
+            answered.append(group in {owner for owner, _queue, _client in owners})
+
+        waiting = []
+        for number in range(400):
+            group = f"g{number}"
+            body = LockBatchBody(group, "a", QUEUES)
+            answer = broker.answer(Request(RequestCode.LOCK_BATCH_MQ, body=body), remote("a"))
+            if isinstance(answer, Deferred):
+                waiting.append(answer)
+                if number % 40 == 0:
+                    answer.then(lambda _, group=group: told(group))
+        for answer in waiting:
+            assert answer.wait(patience_s(60)).body.queues == QUEUES
+    assert answered == [True] * 10
+    assert len(files.writes) < 100
+
+
+def test_a_lock_that_waits_for_its_record_is_answered_when_the_broker_closes(tmp_path):
+    broker = Broker.open(tmp_path)
+    answers = []
+    for number in range(20):
+        body = LockBatchBody(f"g{number}", "a", QUEUES)
+        answers.append(broker.answer(Request(RequestCode.LOCK_BATCH_MQ, body=body), remote("a")))
+    broker.close()
+    assert {each.wait(patience_s(30)).code for each in answers} == {ResponseCode.SUCCESS}
+    with Broker.open(tmp_path) as again:
+        assert {lock.group for lock in again.locks.all()} == {f"g{number}" for number in range(20)}

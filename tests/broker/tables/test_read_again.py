@@ -16,6 +16,7 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.exchanges import EXCHANGES
 from seglog.remoting.frames.limits import DEFAULT_LIMITS
 from tests.support.brokers import ask, open_broker
+from tests.support.narrow import not_none
 
 
 def _has_json(codec: BodyCodec[Any] | None) -> bool:
@@ -167,10 +168,11 @@ def test_an_entry_that_cannot_be_read_costs_that_entry_and_not_the_store(
     file.write_text(json.dumps(found))
     for _ in range(2):  # the file stays as long as nothing is saved
         with open_broker(broker.path) as again:
-            assert again.groups.get("g").retry_max_times == 3
-            assert again.topics.get("T").read_queue_nums == 3
+            assert not_none(again.groups.get("g")).retry_max_times == 3
+            assert not_none(again.topics.get("T")).read_queue_nums == 3
             assert ask(again, RequestCode.GET_KV_CONFIG, KeyHeader("n", "k")).header.value == "v"
-            assert again.groups.get("bad") is again.topics.get("bad") is None
+            assert again.groups.get("bad") is None
+            assert again.topics.get("bad") is None
     assert "1 entries cannot be read, and are gone: bad" in caplog.text
     with open_broker(broker.path) as again:
         settings_of(again, "retryMaxTimes", "4")
@@ -194,7 +196,7 @@ WITH_JSON = sorted(code for code, exchange in EXCHANGES.items() if _has_json(exc
 def test_references_make_no_request_much_longer_than_it_is(code):
     body = f'{{"more":"{LONG}","copies":[{COPIES}]}}'.encode()
     with pytest.raises(ProtocolError, match="characters with all references written out"):
-        EXCHANGES[code].request_body.decode(body, DEFAULT_LIMITS)
+        not_none(EXCHANGES[code].request_body).decode(body, DEFAULT_LIMITS)
 
 
 def test_settings_that_take_much_are_refused(broker):
