@@ -1,7 +1,7 @@
 """Entries of tables as their files have them: what is put into a table can be read again, or is refused.
 
 A file that cannot be read would keep the broker from opening. So each entry that changes is written and read
-once before it is in the table. A file with entries that nobody can read, which came from elsewhere, costs
+once before it is in the table. A file with entries that cannot be read, which came from elsewhere, costs
 these entries: they are logged, and the file is kept as evidence.
 """
 

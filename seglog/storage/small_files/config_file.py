@@ -22,7 +22,8 @@ from typing import Final, TypeVar
 
 from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files.files import Files
-from seglog.storage.format.config import ConfigValue, decode_config, decode_loosely, encode_config
+from seglog.storage.format.config import ConfigValue, decode_config, encode_config
+from seglog.storage.format.config.config_json import decode_loosely
 from seglog.storage.threads.waiting import check_may_wait
 
 T = TypeVar("T")

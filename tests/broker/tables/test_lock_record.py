@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from seglog.broker.broker import Broker
 from seglog.broker.tables.lock_snapshot import read_owners
 from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError
-from seglog.remoting.bodies import LockBatchBody
+from seglog.remoting.bodies import LockBatchBody, LockedQueuesBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
-from seglog.remoting.command import Request
+from seglog.remoting.command import Request, expect_body
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.peer import Peer
@@ -208,7 +209,7 @@ def test_locks_that_are_taken_together_are_few_writes_and_each_is_recorded_befor
     files, answered = CountingFiles(tmp_path), []
     with Broker.open(tmp_path, files=files) as broker:
 
-        def told(group):
+        def told(group, _answer):
             owners = read_owners(files, tmp_path)
             answered.append(group in {owner for owner, _queue, _client in owners})
 
@@ -220,9 +221,9 @@ def test_locks_that_are_taken_together_are_few_writes_and_each_is_recorded_befor
             if isinstance(answer, Deferred):
                 waiting.append(answer)
                 if number % 40 == 0:
-                    answer.then(lambda _, group=group: told(group))
+                    answer.then(partial(told, group))
         for answer in waiting:
-            assert answer.wait(patience_s(60)).body.queues == QUEUES
+            assert expect_body(answer.wait(patience_s(60)), LockedQueuesBody).queues == QUEUES
     assert answered == [True] * 10
     assert len(files.writes) < 100
 
@@ -234,6 +235,7 @@ def test_a_lock_that_waits_for_its_record_is_answered_when_the_broker_closes(tmp
         body = LockBatchBody(f"g{number}", "a", QUEUES)
         answers.append(broker.answer(Request(RequestCode.LOCK_BATCH_MQ, body=body), remote("a")))
     broker.close()
-    assert {each.wait(patience_s(30)).code for each in answers} == {ResponseCode.SUCCESS}
+    ended = [each.wait(patience_s(30)) if isinstance(each, Deferred) else each for each in answers]
+    assert {each.code for each in ended} == {ResponseCode.SUCCESS}
     with Broker.open(tmp_path) as again:
         assert {lock.group for lock in again.locks.all()} == {f"g{number}" for number in range(20)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from seglog.remoting.later.inbox import AT_ONCE, Inbox, Task
 
@@ -11,7 +12,7 @@ def test_much_that_was_posted_is_done_in_portions_and_in_order():
     turns: deque[Task] = deque()
     inbox, done = Inbox(turns.append), []
     for number in range(3 * AT_ONCE + 1):
-        inbox.post(lambda number=number: done.append(number))
+        inbox.post(partial(done.append, number))
     portions = []
     while turns:
         assert len(turns) == 1, "it is woken once for all that came"
