@@ -74,12 +74,10 @@ class CachedQueue:
     """Messages of one queue between their pull and their end. Any thread.
 
     Attributes:
-        is_dropped: Whether the queue is another member's now: nothing comes in, and what ends is not counted.
         is_frozen: Whether nothing is to be committed any more.
     """
 
     def __init__(self) -> None:
-        self.is_dropped = False
         self.is_frozen = False
         self._lock = threading.Lock()
         self._cached: dict[int, Message] = {}
@@ -99,8 +97,6 @@ class CachedQueue:
             its :meth:`take` finds nothing.
         """
         with self._lock:
-            if self.is_dropped:
-                return False
             cached, end = self._cached, self._end or 0
             for message in messages:
                 offset = message.queue_offset
@@ -125,7 +121,7 @@ class CachedQueue:
             queue_offset: Where the next pull begins. It is the floor once all that was put is done.
         """
         with self._lock:
-            if not self.is_dropped and (self._end is None or queue_offset > self._end):
+            if self._end is None or queue_offset > self._end:
                 self._end = queue_offset
 
     def take(self, count: int) -> tuple[Message, ...]:
@@ -150,17 +146,11 @@ class CachedQueue:
                 self._is_dispatched = False
         return tuple(found)
 
-    def commit_taken(self) -> int | None:
-        """Ends all that is taken, by one worker in order; returns the floor, as :meth:`remove`."""
-        with self._lock:
-            self._forget(self._taken.copy())
-            return self._committable()
-
     def remove(self, messages: Iterable[Message]) -> int | None:
         """Ends messages, taken or not; those that are not here are passed.
 
         Returns:
-            The floor, to be committed; None where nothing is, because the queue is dropped or frozen.
+            The floor, to be committed; None where nothing is, because the queue is frozen.
         """
         with self._lock:
             self._forget(message.queue_offset for message in messages)
@@ -182,34 +172,14 @@ class CachedQueue:
                     self._size_bytes += len(message.body) - len(before.body)
                     heappush(self._waiting, offset)
 
-    def roll_back(self) -> None:
-        """Lets all that is taken wait again."""
-        with self._lock:
-            for offset in self._taken:
-                heappush(self._waiting, offset)
-            self._taken.clear()
-
     def floor(self) -> int | None:
         """Returns the lowest offset that is not done; where all is done, the end of what was pulled.
-
-        Of a dropped queue it is the floor when it was dropped.
 
         Returns:
             None where there is nothing to commit: nothing was pulled yet, or the queue is frozen.
         """
         with self._lock:
             return None if self.is_frozen else self._floor()
-
-    def drop(self) -> int | None:
-        """Ends the work on the queue, but for what a listener has; returns the floor, as :meth:`floor`."""
-        with self._lock:
-            self._end = self._floor()
-            self.is_dropped = True
-            self._cached.clear()
-            self._taken.clear()
-            self._size_bytes = 0
-            self._lowest, self._highest, self._waiting = [], [], []
-            return None if self.is_frozen else self._end
 
     def freeze(self) -> None:
         """Refuses all later commits: the offset was corrected elsewhere."""
@@ -240,7 +210,7 @@ class CachedQueue:
         return _first(self._lowest, self._cached.__contains__) if self._cached else self._end
 
     def _committable(self) -> int | None:
-        return None if self.is_dropped or self.is_frozen else self._floor()
+        return None if self.is_frozen else self._floor()
 
     def _forget(self, offsets: Iterable[int]) -> None:
         cached, taken = self._cached, self._taken

@@ -18,6 +18,7 @@ from seglog.consumer.message_bodies import of_its_topic, unwrap_all
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.subscriptions import Subscriptions
 from seglog.errors import RemoteProtocolError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.bodies import RecordsBody
@@ -59,9 +60,9 @@ class Pulling:
         client: Whose link, routes and clock.
         settings: Of the consumer.
         offsets: Where the group's offsets are.
+        subscriptions: Whose version pulls say.
         correct: Called with a queue whose offset is out of it, and where the broker has it go on.
         is_in_order: Whether the span of what is cached does not matter.
-        version: Of the subscriptions, as heartbeats say it.
 
     Attributes:
         is_suspended: Whether nothing is to be pulled for now.
@@ -72,10 +73,10 @@ class Pulling:
         client: Client,
         settings: ConsumerSettings,
         offsets: OffsetStore,
+        subscriptions: Subscriptions,
         correct: Callable[[ProcessQueue, int], Awaitable[None]],
         *,
         is_in_order: bool,
-        version: int,
     ) -> None:
         self._client = client
         self._brokers = Brokers(client)
@@ -84,7 +85,7 @@ class Pulling:
         self._correct = correct
         self.is_suspended = False
         self._is_in_order = is_in_order
-        self._version = version
+        self._subscriptions = subscriptions
         self._hold_ms = VIRTUAL_HOLD_MS if isinstance(client.home, VirtualHome) else HOLD_MS
 
     async def keep_pulling(self, held: ProcessQueue) -> None:
@@ -183,7 +184,9 @@ class Pulling:
 
     async def _ask_beside(self, held: ProcessQueue) -> Response:
         """Asks for one message that is not to be consumed, for what the broker says of the queue."""
-        header = self._header(held, held.subscription.in_pull(self._version), PullFlag(0), None, 1)
+        header = self._header(
+            held, held.subscription.in_pull(self._subscriptions.version), PullFlag(0), None, 1
+        )
         asked = Request(RequestCode.PULL_MESSAGE, header)
         return await self._brokers.ask(held.queue.broker_name, asked, GRACE_MS)
 
@@ -238,7 +241,7 @@ class Pulling:
             to_commit = None
         else:
             flags |= PullFlag.COMMIT_OFFSET
-        form = held.subscription.in_pull(self._version)
+        form = held.subscription.in_pull(self._subscriptions.version)
         header = self._header(held, form, flags, to_commit, settings.pull_count)
         cache, looks, asked_ms = held.cache, held.looks, self._client.clock.monotonic_ms()
         held.pulled_ms = self._client.clock.now_ms()

@@ -40,7 +40,6 @@ class CachedQueueMachine(RuleBasedStateMachine):
         self.waiting: dict[int, Message] = {}
         self.taken: dict[int, Message] = {}
         self.end: int | None = None
-        self.dropped_at: int | None = None
         self.is_dispatched = False
 
     @property
@@ -48,19 +47,14 @@ class CachedQueueMachine(RuleBasedStateMachine):
         return self.waiting | self.taken
 
     def floor(self):
-        if self.queue.is_dropped:
-            return self.dropped_at
         return min(self.undone) if self.undone else self.end
 
     def committable(self):
-        return None if self.queue.is_dropped or self.queue.is_frozen else self.floor()
+        return None if self.queue.is_frozen else self.floor()
 
     @rule(found=st.lists(st.integers(0, 60), max_size=8), is_in_order=st.booleans())
     def put(self, found, is_in_order):
         pulled = messages(*(sorted(set(found)) if is_in_order else found))
-        if self.queue.is_dropped:
-            assert self.queue.put(pulled) is False
-            return
         for one in pulled:
             if one.queue_offset not in self.undone:
                 self.waiting[one.queue_offset] = one
@@ -72,8 +66,7 @@ class CachedQueueMachine(RuleBasedStateMachine):
     def pull_ends_behind_what_is_not_wanted(self, beyond):
         end = (self.end or 0) + beyond
         self.queue.pulled_to(end)
-        if not self.queue.is_dropped:
-            self.end = end
+        self.end = end
 
     @rule(count=st.integers(1, 5))
     def take(self, count):
@@ -82,11 +75,6 @@ class CachedQueueMachine(RuleBasedStateMachine):
         for offset in expected:
             self.taken[offset] = self.waiting.pop(offset)
         self.is_dispatched &= bool(expected)
-
-    @rule()
-    def commit_taken(self):
-        self.taken.clear()
-        assert self.queue.commit_taken() == self.committable()
 
     @rule(data=st.data(), strangers=st.lists(st.integers(0, 70), max_size=2))
     def remove(self, data, strangers):
@@ -105,20 +93,6 @@ class CachedQueueMachine(RuleBasedStateMachine):
         for one in again:
             if self.taken.pop(one.queue_offset, None) is not None:
                 self.waiting[one.queue_offset] = one
-
-    @rule()
-    def roll_back(self):
-        self.queue.roll_back()
-        self.waiting |= self.taken
-        self.taken.clear()
-
-    @precondition(lambda self: not self.queue.is_dropped)
-    @rule(chance=st.integers(0, 19))
-    def drop(self, chance):
-        if chance == 0:
-            self.dropped_at = self.floor()
-            assert self.queue.drop() == (None if self.queue.is_frozen else self.dropped_at)
-            self.waiting, self.taken = {}, {}
 
     @rule(chance=st.integers(0, 19))
     def freeze(self, chance):
@@ -190,17 +164,7 @@ def test_s2_18_what_is_put_back_comes_first_and_as_it_was_put_back():
     queue.put_back([replace(first, reconsume_times=1)])
     again = queue.take(2)
     assert [(one.queue_offset, one.reconsume_times) for one in again] == [(0, 1), (1, 0)]
-    assert queue.commit_taken() == 2
-
-
-def test_s2_24_a_roll_back_gives_all_batches_back_that_were_taken():
-    queue = CachedQueue()
-    queue.put(messages(0, 1, 2))
-    queue.take(1)
-    queue.take(1)
-    queue.roll_back()
-    assert queue.floor() == 0
-    assert offsets(queue.take(9)) == [0, 1, 2]
+    assert queue.remove(again) == 2
 
 
 def test_s4_23_where_nothing_is_wanted_the_floor_goes_with_the_pulls():
@@ -213,26 +177,12 @@ def test_s4_23_where_nothing_is_wanted_the_floor_goes_with_the_pulls():
     assert queue.remove(messages(41)) == 60
 
 
-def test_s2_27_what_comes_back_from_a_dropped_queue_commits_nothing():
-    queue = CachedQueue()
-    queue.put(messages(0, 1, 2))
-    queue.take(2)
-    queue.remove(messages(0))
-    assert queue.drop() == 1
-    assert queue.remove(messages(1)) is None
-    assert queue.commit_taken() is None
-    assert queue.put(messages(7)) is False
-    assert queue.take(1) == ()
-    assert queue.floor() == 1
-
-
 def test_s4_24_a_frozen_queue_commits_nothing():
     queue = CachedQueue()
     queue.put(messages(0))
     queue.freeze()
     assert queue.remove(messages(0)) is None
     assert queue.floor() is None
-    assert queue.drop() is None
 
 
 def test_s4_17_counts_are_messages_bodies_and_the_span_of_what_is_not_done():

@@ -31,7 +31,6 @@ FACES = {
     "Waits": "calls of MessageStore",
     "Consumer": "calls of OrderlyConsumer and PushConsumer",
     "AsyncConsumer": "calls of their awaited faces",
-    "CachedQueue": "what contexts of listeners commit and roll back (issue 22)",
 }
 """Classes besides the public ones whose methods users call."""
 ALLOWED = {

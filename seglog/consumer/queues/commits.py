@@ -1,0 +1,97 @@
+"""Commits of a member: what is done of its queues goes to where its group's offsets are, again and again.
+
+What one broker refuses delays only its queues, which are tried again with the next commit.
+
+Source: ``MQClientInstance.java persistAllConsumerOffset``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from seglog.client.client import Client
+from seglog.client.home import Bell, sleep
+from seglog.consumer.offsets.offset_store import OffsetStore
+from seglog.consumer.process_queue import ProcessQueue
+from seglog.errors import SeglogError
+from seglog.logs import logger
+from seglog.remoting.message_queue import MessageQueue
+
+FIRST_COMMIT_MS: Final = 10_000
+COMMIT_INTERVAL_MS: Final = 5_000
+
+_log = logger(__name__)
+
+
+class Commits:
+    """The commits of one member. Its flows run on the client's home.
+
+    Args:
+        client: Whose home and troubles.
+        group: Of the member.
+        offsets: Where the group's offsets are.
+        queues: Those that the member has.
+        interval_ms: Between two commits that no one asks for.
+
+    Attributes:
+        progress: Rung where there may be more to commit.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        group: str,
+        offsets: OffsetStore,
+        queues: Mapping[MessageQueue, ProcessQueue],
+        interval_ms: float = COMMIT_INTERVAL_MS,
+    ) -> None:
+        self._client = client
+        self._group = group
+        self._offsets = offsets
+        self._queues = queues
+        self._interval_ms = interval_ms
+        self.progress = Bell(client.home)
+
+    async def keep_committing(self) -> None:
+        """Commits what is done, from time to time; where nothing was done it waits until something is."""
+        home, clock = self._client.home, self._client.clock
+        next_ms = clock.monotonic_ms() + FIRST_COMMIT_MS
+        while not self._client.is_over:
+            await self.progress.wait()
+            late_ms = max(0.0, clock.monotonic_ms() - next_ms)
+            next_ms += math.ceil(late_ms / self._interval_ms) * self._interval_ms  # idle ones are left out
+            await sleep(home, next_ms - clock.monotonic_ms())
+            await self.commit_all()
+            next_ms += self._interval_ms
+
+    async def commit_all(self) -> None:
+        """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""
+        for held in list(self._queues.values()):
+            await self.commit(held)
+        await self.persist()
+
+    async def commit(self, held: ProcessQueue) -> None:
+        """Brings what is done of a queue to its broker, unless that has it already."""
+        queue_offset = held.to_commit(self._client.clock.monotonic_ms())
+        if queue_offset is not None and await self.commit_at(held.queue, queue_offset):
+            held.committed_offset = queue_offset
+
+    async def commit_at(self, queue: MessageQueue, queue_offset: int) -> bool:
+        """Commits an offset; returns whether it was taken. One that was not is logged."""
+        try:
+            await self._offsets.commit(queue, queue_offset)
+        except SeglogError as error:
+            level = self._client.troubles.level(f"commit of {queue} for {self._group}", error)
+            _log.log(level, "%s is not committed at %d: %s", queue, queue_offset, error)
+            return False
+        return True
+
+    async def persist(self) -> None:
+        """Has what was committed outlast the client."""
+        try:
+            await self._offsets.persist()
+        except SeglogError as error:
+            level = self._client.troubles.level(f"offsets of {self._group}", error)
+            _log.log(level, "the offsets of group %s are not written: %s", self._group, error)

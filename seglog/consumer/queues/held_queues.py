@@ -1,0 +1,213 @@
+"""The queues that a member has, from when it gets one until it has given it back.
+
+A queue is pulled and served until it is another's; then what is done of it is committed, and, where queues
+are locked, its lock is given back. Queues are independent: what fails in one delays only that one.
+
+Source: ``RebalanceImpl.java``, ``RebalancePushImpl.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from seglog.client.client import Client
+from seglog.client.home import Flow, rest, sleep, start, until
+from seglog.consumer.counts import Counts, Rates
+from seglog.consumer.lease import BROKER_LIVE_MS, Lease
+from seglog.consumer.offsets.offset_store import OffsetStore
+from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.pulling import Pulling
+from seglog.consumer.queues.commits import Commits
+from seglog.consumer.services.service import Service
+from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.shares.locks import LockClient
+from seglog.consumer.shares.words import in_words
+from seglog.consumer.subscriptions import Subscriptions
+from seglog.logs import logger
+from seglog.remoting.heartbeat import TopicRates
+from seglog.remoting.later import CancelledError
+from seglog.remoting.message_queue import MessageQueue
+
+CORRECTION_MS: Final = 10_000
+"""How long a queue is dropped before its offset is corrected, where that is not done at once."""
+FORCE_MS: Final = 20_000
+"""How long after its last renewal the lock of a dropped queue is given back in any case."""
+
+_log = logger(__name__)
+
+
+class HeldQueues:
+    """The queues of one member. Its flows run on the client's home.
+
+    Args:
+        client: Whose home and clock.
+        settings: Of the consumer.
+        offsets: Where the group's offsets are.
+        service: Gives messages to the listener.
+        locks: Locks queues; None where they are not locked.
+        subscriptions: What the member wants.
+
+    Attributes:
+        all: Each by its name.
+        commits: Of what is done of them.
+        pulling: Of them.
+        is_leaving: Whether the member is on its way out, with all of them together.
+        is_cut_short: Whether it leaves while listeners are at work.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        offsets: OffsetStore,
+        service: Service,
+        locks: LockClient | None,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._service = service
+        self._locks = locks
+        self._subscriptions = subscriptions
+        self._past = Counts()
+        self.all: dict[MessageQueue, ProcessQueue] = {}
+        self.commits = Commits(client, settings.group, offsets, self.all)
+        self.pulling = Pulling(
+            client, settings, offsets, subscriptions, self._correct, is_in_order=service.IS_IN_ORDER
+        )
+        self._rates: dict[str, Rates] = {}
+        self.is_leaving = self.is_cut_short = False
+        self._share_anew: Callable[[], None] | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """What was done of them, and of those that were given back."""
+        total = Counts()
+        for counts in (self._past, *(held.counts for held in self.all.copy().values())):
+            total.add(counts)
+        return total
+
+    def at_work(self) -> Sequence[str]:
+        """Returns the messages that listeners have now."""
+        found: list[str] = []
+        for queue, held in self.all.copy().items():
+            at_work = held.at_work()
+            if at_work:
+                place = f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"
+                found.append(f"{place}, offsets {at_work[0]} to {at_work[-1]}")
+        return found
+
+    def rates_now(self) -> Mapping[str, TopicRates]:
+        """Returns how fast the member was in the last minute, topic by topic."""
+        return {topic: self._rates_of(topic).now() for topic in self._subscriptions.wanted}
+
+    def take(self, queue: MessageQueue, lease: Lease | None) -> None:
+        """Begins to pull and to serve a queue that the member has got."""
+        wanted, rates = self._subscriptions.wanted[queue.topic], self._rates_of(queue.topic)
+        home, progress = self._client.home, self.commits.progress
+        held = ProcessQueue(queue, wanted, home, lease, progress, rates, self._ask_for_lock)
+        self.all[queue] = held
+        for steps, name in (
+            (self.pulling.keep_pulling(held), "pulls"),
+            (self._service.keep_serving(held), "messages"),
+        ):
+            held.flows.append(start(home, steps, f"{name} of {queue}"))
+
+    def _rates_of(self, topic: str) -> Rates:
+        return self._rates.setdefault(topic, Rates(self._client.clock))
+
+    def on_given_back(self, share_anew: Callable[[], None]) -> None:
+        """Has something called once a queue was given back."""
+        self._share_anew = share_anew
+
+    def start_over(self, held: ProcessQueue) -> None:
+        """Goes on from what is committed, after a time in which another client may have had the queue."""
+        self.pulling.restart(held)
+        held.start_over()
+
+    def begin_to_let_go(self, held: ProcessQueue) -> Flow[None]:
+        """Lets nothing more of a queue begin; returns what says that it is given back."""
+        held.drop()
+        return start(self._client.home, self._let_go(held), f"handing over of {held.queue}")
+
+    async def _correct(self, held: ProcessQueue, queue_offset: int) -> None:
+        """Goes on where the broker says: the offset is out of the queue. What is at work is not counted."""
+        held.cache.freeze()
+        if self._settings.offset_illegal == "freeze":
+            held.begin_at(queue_offset)
+            held.work.ring()
+            await self.commits.commit(held)
+        else:
+            held.drop()
+            start(self._client.home, self._correct_later(held, queue_offset), f"new offset of {held.queue}")
+
+    async def _correct_later(self, held: ProcessQueue, queue_offset: int) -> None:
+        await sleep(self._client.home, CORRECTION_MS)
+        now_ms = self._client.clock.monotonic_ms()
+        if self.is_leaving or held.is_lost or now_ms > held.lease.ours_until_ms:
+            return
+        await self.commits.commit_at(held.queue, queue_offset)
+        await self._let_go(held)
+
+    async def _let_go(self, held: ProcessQueue) -> None:
+        """Waits for the listener, then commits a queue and gives it back."""
+        pulls, messages = held.flows
+        pulls.stop()
+        if self._locks is not None and not held.is_lost:
+            await self._wait_or_force(held, messages, self._locks)
+        with suppress(CancelledError):
+            await until(messages)
+        if held.is_locked or not self.is_cut_short:
+            await self.commits.commit(held)
+            if not self.is_leaving:  # else it is done for all queues together
+                await self.commits.persist()
+        if self.all.get(held.queue) is held:
+            del self.all[held.queue]
+            self._past.add(held.counts)
+        if self._locks is not None and not held.is_lost:
+            await self._locks.unlock([held.queue], held.lease.ours_until_ms)
+            if not self.is_leaving:  # else it is said of all queues together
+                self._locks.say_kept()
+        if self._share_anew is not None:
+            self._share_anew()
+
+    async def _wait_or_force(self, held: ProcessQueue, messages: Flow[None], locks: LockClient) -> None:
+        """Waits for the listener, but gives the lock back once it was not renewed for long.
+
+        A close waits for the listener in any case.
+        """
+        home, clock = self._client.home, self._client.clock
+        force_ms = held.lease.ours_until_ms - BROKER_LIVE_MS + FORCE_MS
+        await rest(home, max(0, force_ms + 1 - clock.monotonic_ms()), messages)
+        if messages.is_done or self.is_leaving or held.is_lost:
+            return
+        held.settle()
+        await self.commits.commit(held)
+        until_ms = held.lease.ours_until_ms
+        held.drop(is_lost=True)
+        _log.warning(
+            "group %s gives back the lock of %s, though a listener is at offsets %s yet: it took longer than "
+            "%d ms, and another member gets them too",
+            self._settings.group,
+            in_words([held.queue]),
+            ", ".join(map(str, held.at_work())),
+            FORCE_MS,
+        )
+        await locks.unlock([held.queue], until_ms)
+        locks.say_kept()
+
+    async def _ask_for_lock(self, held: ProcessQueue) -> bool:
+        """Asks for a lock that is over; returns whether it is this member's again."""
+        if self._locks is None:
+            return True
+        locked, answered, asked_ms = await self._locks.lock([held.queue])
+        if held.queue in locked:
+            if held.lease.renew(asked_ms):
+                self.start_over(held)
+            held.pulls.ring()
+            return True
+        if held.queue.broker_name in answered:  # another client has it, and goes on from what is committed
+            held.lease.lose()
+        return False

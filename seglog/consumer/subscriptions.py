@@ -1,0 +1,66 @@
+"""What a member subscribes to, while it runs: topics, what is wanted of each, and since when.
+
+Brokers take the newest version that members of a group say; a change is a new version.
+
+Source: ``RebalanceImpl.java subscriptionInner``, ``DefaultMQPushConsumerImpl.java copySubscription``.
+"""
+
+from __future__ import annotations
+
+from seglog.client.client import Client
+from seglog.client.links import level_of
+from seglog.consumer.brokers import Brokers
+from seglog.consumer.settings import ConsumerSettings
+from seglog.errors import RemoteProtocolError, SeglogError
+from seglog.logs import logger
+from seglog.remoting.subscription import Subscription, SubscriptionData, is_tag_type
+from seglog.storage.format.names import RETRY_PREFIX
+
+_log = logger(__name__)
+
+
+class Subscriptions:
+    """The subscriptions of one member; changed on the client's home.
+
+    Args:
+        client: Whose clock and routes.
+        settings: Of the consumer, with what it subscribes to first.
+
+    Attributes:
+        wanted: Of each topic, the group's retry topic included.
+        version: When they were changed last, in milliseconds of the wall clock.
+    """
+
+    def __init__(self, client: Client, settings: ConsumerSettings) -> None:
+        self._client = client
+        self._group = settings.group
+        self.wanted = dict(settings.subscriptions)
+        if not settings.is_broadcasting:  # a client that broadcasts retries nothing
+            self.wanted[f"{RETRY_PREFIX}{settings.group}"] = Subscription("*", None)
+        self.version = client.clock.now_ms()
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether there is one that brokers may refuse: one by another language than tags."""
+        return any(not is_tag_type(wanted.expression_type) for wanted in self.wanted.values())
+
+    def in_heartbeat(self) -> tuple[SubscriptionData, ...]:
+        """Returns them as heartbeats say them."""
+        return tuple(wanted.in_heartbeat(topic, self.version) for topic, wanted in self.wanted.items())
+
+    async def refusal(self) -> RemoteProtocolError | None:
+        """Returns what a broker has against one of them, before it is consumed; None where all are served.
+
+        A broker that does not answer is not waited for: pulls that fail are tried again.
+        """
+        brokers = Brokers(self._client)
+        for topic, wanted in self.wanted.items():
+            if not is_tag_type(wanted.expression_type):
+                try:
+                    found = await brokers.refusal_of(self._group, wanted.in_heartbeat(topic, self.version))
+                except SeglogError as error:
+                    _log.log(level_of(error), "the subscription to topic %s is not checked: %s", topic, error)
+                else:
+                    if found is not None:
+                        return found
+        return None
