@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from seglog.clock import Clock, SystemClock, VirtualClock
     from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext
     from seglog.consumer.listener import Consume, ConsumeFrom
+    from seglog.consumer.lite.lite_pull import AsyncLitePullConsumer, LitePullConsumer
     from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
     from seglog.consumer.push import AsyncPushConsumer, PushConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import AsyncProducer, Producer
     from seglog.remoting.heartbeat import MessageModel
+    from seglog.remoting.message_queue import MessageQueue
     from seglog.remoting.subscription import Subscription
     from seglog.server.async_server import AsyncServer
     from seglog.server.limits import ServerLimits
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncLitePullConsumer",
     "AsyncOrderlyConsumer",
     "AsyncProducer",
     "AsyncPushConsumer",
@@ -53,9 +56,11 @@ __all__ = [
     "GetResult",
     "GetStatus",
     "Listener",
+    "LitePullConsumer",
     "LocalLink",
     "Message",
     "MessageModel",
+    "MessageQueue",
     "MessageStore",
     "NewMessage",
     "OrderlyConsumer",
@@ -94,6 +99,8 @@ __getattr__ = lazy_exports(
         "GetStatus": "storage.format.get_status",
         "MessageStore": "storage.store",
         "NewMessage": "storage.writes.values",
+        "AsyncLitePullConsumer": "consumer.lite.lite_pull",
+        "LitePullConsumer": "consumer.lite.lite_pull",
         "AsyncOrderlyConsumer": "consumer.orderly",
         "OrderlyConsumer": "consumer.orderly",
         "AsyncProducer": "producer.producer",
@@ -105,6 +112,7 @@ __getattr__ = lazy_exports(
         "Server": "server.server",
         "ServerLimits": "server.limits",
         "MessageModel": "remoting.heartbeat",
+        "MessageQueue": "remoting.message_queue",
         "Subscription": "remoting.subscription",
     },
 )

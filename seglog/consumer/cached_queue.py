@@ -181,6 +181,18 @@ class CachedQueue:
         with self._lock:
             return None if self.is_frozen else self._floor()
 
+    def position(self) -> int | None:
+        """Returns the lowest offset that waits; where none does, the end of what was pulled.
+
+        Returns:
+            None where nothing was pulled yet.
+        """
+        with self._lock:
+            waiting, cached, taken = self._waiting, self._cached, self._taken
+            while waiting and (waiting[0] not in cached or waiting[0] in taken):
+                heappop(waiting)
+            return waiting[0] if waiting else self._end
+
     def freeze(self) -> None:
         """Refuses all later commits: the offset was corrected elsewhere."""
         with self._lock:

@@ -5,6 +5,7 @@ Members of a group may have either face, in one process or in many.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from typing_extensions import override
 from seglog.client.home import run_at_once
 from seglog.closing import AsyncClosing, Closing
 from seglog.consumer.consumer_parts import ConsumerParts
+from seglog.remoting.message_queue import MessageQueue
 
 
 class Consumer(ConsumerParts, Closing):
@@ -91,6 +93,40 @@ class Consumer(ConsumerParts, Closing):
         """Pulls again after :meth:`suspend`."""
         self._member.suspend(is_suspended=False)
 
+    def position(self, queue: MessageQueue) -> int | None:
+        """Returns the offset of the first message of a queue that no listener was given yet.
+
+        Args:
+            queue: One of :attr:`queues`.
+
+        Returns:
+            None before the offset is known that the group goes on from.
+
+        Raises:
+            ConsumerError: It does not have the queue, or was closed.
+        """
+        return self._position(queue)
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """Returns the offset that the group has committed in a queue, None where there is none.
+
+        Raises:
+            ConsumerError: It was closed.
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        return run_at_once(self._committed(queue))
+
+    def lag(self) -> Mapping[MessageQueue, int]:
+        """Returns how many messages are stored in each of its queues behind those that are done.
+
+        Those that its subscription does not want are counted too, as ``mqadmin`` does.
+
+        Raises:
+            ConsumerError: It was closed.
+            SeglogError: A broker refuses, or there is no answer.
+        """
+        return run_at_once(self._lag())
+
     @override
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -167,6 +203,18 @@ class AsyncConsumer(ConsumerParts, AsyncClosing):
     async def resume(self) -> None:
         """Pulls again after :meth:`suspend`."""
         self._member.suspend(is_suspended=False)
+
+    async def position(self, queue: MessageQueue) -> int | None:
+        """Returns the first offset that was not given yet; see :meth:`Consumer.position`."""
+        return self._position(queue)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Returns the committed offset of a queue; see :meth:`Consumer.committed`."""
+        return await self._committed(queue)
+
+    async def lag(self) -> Mapping[MessageQueue, int]:
+        """Returns what is left of each queue; see :meth:`Consumer.lag`."""
+        return await self._lag()
 
     @override
     async def __aexit__(

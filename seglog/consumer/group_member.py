@@ -15,22 +15,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from seglog.client.client import Client
 from seglog.client.home import Flow, VirtualHome, start, until
 from seglog.client.links import level_of
+from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts
 from seglog.consumer.lease import BROKER_LIVE_MS
 from seglog.consumer.message_bodies import of_its_topic
+from seglog.consumer.offsets.first_offsets import max_offset
 from seglog.consumer.offsets.offset_store import OffsetStore
+from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.queues.held_queues import HeldQueues
 from seglog.consumer.queues.renewal import keep_renewing
 from seglog.consumer.reports.running_info import properties_of, reports_of
-from seglog.consumer.services.service import Service
+from seglog.consumer.services.serving import Serving
 from seglog.consumer.settings import ConsumerSettings
 from seglog.consumer.shares.locks import LockClient
 from seglog.consumer.shares.sharing import Sharing
 from seglog.consumer.shares.words import in_words
 from seglog.consumer.subscriptions import Subscriptions
-from seglog.errors import RemoteProtocolError, SeglogError
+from seglog.errors import ConsumerError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
-from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, RunningInfoBody
+from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, ConsumeType, RunningInfoBody
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
@@ -53,14 +56,15 @@ class GroupMember:
         client: Client,
         settings: ConsumerSettings,
         offsets: OffsetStore,
-        service: Service,
+        service: Serving,
     ) -> None:
         self._client = client
         self._settings = settings
+        self._offsets = offsets
         self._service = service
         locks = service.IS_IN_ORDER and not settings.is_broadcasting
         self._locks = LockClient(client, settings.group) if locks else None
-        self._subscriptions = Subscriptions(client, settings)
+        self._subscriptions = Subscriptions(client, settings, has_retries=not service.IS_POLLED)
         self._started_ms = self._subscriptions.version
         self._held = HeldQueues(client, settings, offsets, service, self._locks, self._subscriptions)
         self._queues = self._held.all
@@ -117,6 +121,7 @@ class GroupMember:
         return ConsumerData(
             self.group,
             self._subscriptions.in_heartbeat(),
+            ConsumeType.ACTIVELY if self._service.IS_POLLED else ConsumeType.PASSIVELY,
             message_model=self._settings.message_model,
             consume_from=self._settings.consume_from.value,
         )
@@ -150,6 +155,50 @@ class GroupMember:
             done = held.done_offset()
             if queue.topic == topic and done is not None:
                 found[queue] = done
+        return found
+
+    def position(self, queue: MessageQueue) -> int | None:
+        """Returns the first offset of a queue that was not given yet; any thread may ask.
+
+        Raises:
+            ConsumerError: It does not have the queue.
+        """
+        return self.held(queue).position()
+
+    def held(self, queue: MessageQueue) -> ProcessQueue:
+        """Returns a queue that it has; any thread may ask.
+
+        Raises:
+            ConsumerError: It does not have the queue.
+        """
+        held = self._queues.get(queue)
+        if held is None or held.is_dropped:
+            mine = in_words(self.queues) or "no queue"
+            raise ConsumerError(
+                f"{in_words([queue])} is none of this consumer's of group {self.group}: it has {mine}",
+                help="it may be another member's since: ask for queues that it has now",
+            )
+        return held
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Returns the offset of a queue that is committed; None where there is none.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        return await self._offsets.kept(queue)
+
+    async def lag(self) -> Mapping[MessageQueue, int]:
+        """Returns how many messages are stored in each of its queues behind those that are done.
+
+        Raises:
+            SeglogError: A broker refuses, or there is no answer.
+        """
+        brokers, found = Brokers(self._client), dict[MessageQueue, int]()
+        for queue, held in sorted(self._queues.items()):
+            done = held.done_offset()
+            if not held.is_dropped and done is not None:
+                found[queue] = max(0, await max_offset(brokers, queue) - done)
         return found
 
     def running_info(self) -> RunningInfoBody:
@@ -208,7 +257,7 @@ class GroupMember:
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
         self._client.add_member(self)
-        for topic in self._subscriptions.wanted:
+        for topic in tuple(self._subscriptions.wanted):
             try:
                 await self._client.routes.refresh(topic)
             except SeglogError as error:
@@ -216,7 +265,7 @@ class GroupMember:
         await self._client.beat()
         if not self._held.is_leaving:
             keepers = [
-                (self._sharing.keep(), "shares"),
+                (self._keep_sharing(), "shares"),
                 (self._held.commits.keep_committing(), "commits"),
                 (self._service.keep_expiring(self._queues.values), "time-outs"),
             ]
@@ -225,6 +274,9 @@ class GroupMember:
                 keepers.append((renewing, "renewal of locks"))
             for steps, name in keepers:
                 self._flows.append(start(self._client.home, steps, f"{name} of group {self.group}"))
+
+    async def _keep_sharing(self) -> None:
+        await self._sharing.keep()
 
     async def leave(self) -> None:
         """Lets no message begin, waits for listeners at work, commits, and gives its queues back.

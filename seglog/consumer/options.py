@@ -8,27 +8,43 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields
-from functools import cache
+from dataclasses import MISSING, Field, fields
 from inspect import Parameter, Signature
-from typing import Any, Final
+from typing import Final, ForwardRef, NamedTuple
 
-from seglog.consumer.settings import BOUNDS, ConsumerOptions, ConsumerSettings
+from seglog.consumer.settings import BOUNDS, MOST_IN_ALL, ConsumerOptions, ConsumerSettings, LiteOptions
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
-def check_options(consumer: str, options: Collection[str]) -> None:
+class OptionsOf(NamedTuple):
+    """The settings of consumers of some kinds.
+
+    Attributes:
+        names: Those that users give, with their types.
+        defaults: Of those whose default is another one than that of ``ConsumerSettings``.
+    """
+
+    names: Mapping[str, ForwardRef]
+    defaults: Mapping[str, object]
+
+
+OF_LISTENERS: Final = OptionsOf(ConsumerOptions.__annotations__, {})
+OF_POLLS: Final = OptionsOf(LiteOptions.__annotations__, {"max_cached_all": MOST_IN_ALL})
+
+
+def check_options(consumer: str, options: Collection[str], of: OptionsOf = OF_LISTENERS) -> None:
     """Refuses a setting that consumers do not have.
 
     Args:
         consumer: What the user has called.
         options: The names that were given.
+        of: Those that there are.
 
     Raises:
         TypeError: There is one, as for any call with a keyword that it does not take.
     """
-    known = ConsumerOptions.__annotations__
+    known = of.names
     for name in options:
         if name not in known:
             import difflib
@@ -38,10 +54,10 @@ def check_options(consumer: str, options: Collection[str]) -> None:
             raise TypeError(f"{consumer}() has no setting {name!r}{advice} Settings: {', '.join(known)}")
 
 
-def with_options(made: Signature) -> Signature:
+def with_options(made: Signature, of: OptionsOf = OF_LISTENERS) -> Signature:
     """Returns the signature of how a consumer is made, with each setting in place of ``**options``."""
     own = [one for one in made.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    return made.replace(parameters=[*own[1:], *_parameters()])
+    return made.replace(parameters=[*own[1:], *_parameters(of)])
 
 
 def arguments_text(docstring: str) -> str:
@@ -50,27 +66,29 @@ def arguments_text(docstring: str) -> str:
     return f"Args:{found}".rstrip()
 
 
-def options_text() -> str:
+def options_text(of: OptionsOf = OF_LISTENERS) -> str:
     """Returns the section of a docstring that explains each setting: what it is, its default, its bounds."""
     texts = dict(_ATTRIBUTE.findall(inspect.cleandoc(ConsumerSettings.__doc__ or "")))
     lines = ["Settings, by keyword:"]
-    for one in _parameters():
+    for one in _parameters(of):
         low, high = BOUNDS.get(one.name, (None, None))
         bounds = "" if low is None else f", from {low} to {high}"
         lines.append(f"    {one.name}: {texts[one.name]} Default {one.default}{bounds}.")
     return "\n".join(lines)
 
 
-@cache
-def _parameters() -> tuple[Parameter, ...]:
-    types: Mapping[str, Any] = ConsumerOptions.__annotations__
+def _parameters(of: OptionsOf) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(
             one.name,
             Parameter.KEYWORD_ONLY,
-            default=one.default if one.default_factory is MISSING else one.default_factory(),
-            annotation=types[one.name].__forward_arg__,
+            default=of.defaults.get(one.name, _default_of(one)),
+            annotation=of.names[one.name].__forward_arg__,
         )
         for one in fields(ConsumerSettings)
-        if one.name in types
+        if one.name in of.names
     )
+
+
+def _default_of(one: Field[object]) -> object:
+    return one.default if one.default_factory is MISSING else one.default_factory()

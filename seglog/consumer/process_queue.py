@@ -40,6 +40,9 @@ class ProcessQueue:
         is_lost: Whether another client may have it, so that nothing more is committed.
         is_at_end: Whether its last pull came to its end; None where no answer says that yet. Then the next
             pull is not held, so that it is soon known.
+        is_paused: Whether nothing of it is pulled or given for now.
+        is_by_hand: Whether only what the application commits is to be committed.
+        approved: What that is, None before it has; of no use where it is not by hand.
         is_held: Whether its broker holds the pull that is on its way until there is something.
         looks: How often it was asked whether more has come; answers to what was asked before do not say.
         is_resting: Whether it waits after a failure.
@@ -86,6 +89,9 @@ class ProcessQueue:
         self.is_lost = False
         self.is_at_end: bool | None = None
         self.is_held = False
+        self.is_paused = False
+        self.is_by_hand = False
+        self.approved: int | None = None
         self.looks = 0
         self.is_resting = False
         self.trouble: str | None = None
@@ -153,7 +159,7 @@ class ProcessQueue:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.is_at_end = self.trouble = None
+        self.is_at_end = self.trouble = self.approved = None
         self.is_resting = False
 
     def note_trouble(self, trouble: str) -> None:
@@ -165,12 +171,16 @@ class ProcessQueue:
         """Returns the offset to commit, None where it is committed, or another client may have the queue."""
         if self.is_lost or now_ms > self.lease.ours_until_ms:
             return None
-        offset = self.done_offset()
+        offset = self.approved if self.is_by_hand else self.done_offset()
         return offset if offset != self.committed_offset else None
 
     def done_offset(self) -> int | None:
         """Returns up to where it is done, None before the group's offset was read."""
         return None if self.pull_offset == NOT_KNOWN else self.cache.floor()
+
+    def position(self) -> int | None:
+        """Returns the first offset that was not given, None before the group's offset was read."""
+        return None if self.pull_offset == NOT_KNOWN else self.cache.position()
 
     def at_work(self) -> list[int]:
         """Returns the offsets of the messages that listeners have now; any thread may ask."""

@@ -8,7 +8,7 @@ Source: ``DefaultMQPushConsumerImpl.java pullMessage``, ``PullAPIWrapper.java pr
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from seglog.client.client import Client
@@ -25,6 +25,7 @@ from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body, expect_header
 from seglog.remoting.headers import PullMessageHeader, PullMessageResponseHeader
+from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import PullForm
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
@@ -62,10 +63,13 @@ class Pulling:
         offsets: Where the group's offsets are.
         subscriptions: Whose version pulls say.
         correct: Called with a queue whose offset is out of it, and where the broker has it go on.
+        queues: Those that the member has.
         is_in_order: Whether the span of what is cached does not matter.
+        is_polled: Whether the application polls, whose pulls are such as Java's ``LitePullConsumer`` sends.
 
     Attributes:
         is_suspended: Whether nothing is to be pulled for now.
+        is_full_in_all: Whether a pull waits because all queues together are full.
     """
 
     def __init__(
@@ -76,7 +80,9 @@ class Pulling:
         subscriptions: Subscriptions,
         correct: Callable[[ProcessQueue, int], Awaitable[None]],
         *,
+        queues: Mapping[MessageQueue, ProcessQueue],
         is_in_order: bool,
+        is_polled: bool,
     ) -> None:
         self._client = client
         self._brokers = Brokers(client)
@@ -84,7 +90,11 @@ class Pulling:
         self._offsets = offsets
         self._correct = correct
         self.is_suspended = False
+        self.is_full_in_all = False
+        self._queues = queues
         self._is_in_order = is_in_order
+        self._is_polled = is_polled
+        self._code = RequestCode.LITE_PULL_MESSAGE if is_polled else RequestCode.PULL_MESSAGE
         self._subscriptions = subscriptions
         self._hold_ms = VIRTUAL_HOLD_MS if isinstance(client.home, VirtualHome) else HOLD_MS
 
@@ -93,7 +103,7 @@ class Pulling:
         clock = self._client.clock
         while not held.is_dropped and not self._client.is_over:
             held.looked_ms = clock.monotonic_ms()
-            if held.is_lease_over or self.is_suspended:
+            if held.is_lease_over or held.is_paused or self.is_suspended:
                 await held.pulls.wait(RETRY_MS)
             elif self._is_full(held):
                 if not await held.pulls.wait(PROBE_MS):
@@ -112,9 +122,16 @@ class Pulling:
 
     def _is_full(self, held: ProcessQueue) -> bool:
         cached, settings = held.cache.counts(), self._settings
-        if cached.messages > settings.max_cached or cached.size_bytes > settings.max_cached_bytes:
+        bounds = settings.bounds_of(len(self._queues))
+        if cached.messages > bounds.messages or cached.size_bytes > bounds.size_bytes:
             return True
-        return not self._is_in_order and cached.span > settings.max_span
+        if not self._is_in_order and cached.span > settings.max_span:
+            return True
+        if settings.max_cached_all is None:
+            return False
+        others = (one.cache.counts() for one in tuple(self._queues.values()))
+        self.is_full_in_all = sum(one.messages - one.taken for one in others) > settings.max_cached_all
+        return self.is_full_in_all
 
     def restart(self, held: ProcessQueue) -> None:
         """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
@@ -184,10 +201,7 @@ class Pulling:
 
     async def _ask_beside(self, held: ProcessQueue) -> Response:
         """Asks for one message that is not to be consumed, for what the broker says of the queue."""
-        header = self._header(
-            held, held.subscription.in_pull(self._subscriptions.version), PullFlag(0), None, 1
-        )
-        asked = Request(RequestCode.PULL_MESSAGE, header)
+        asked = Request(self._code, self._header(held, self._form(held), PullFlag(0), None, 1))
         return await self._brokers.ask(held.queue.broker_name, asked, GRACE_MS)
 
     def _header(
@@ -232,6 +246,11 @@ class Pulling:
         held.trouble = None
         return wait_ms
 
+    def _form(self, held: ProcessQueue) -> PullForm:
+        """Returns what pulls say of a subscription: its version, or all of it where a member is polled."""
+        form = held.subscription.in_pull(self._subscriptions.version, is_posted=self._is_polled)
+        return form._replace(flags=form.flags | PullFlag.LITE) if self._is_polled else form
+
     async def _pull(self, held: ProcessQueue) -> float:
         queue, settings = held.queue, self._settings
         is_held = held.is_at_end is not None
@@ -241,7 +260,7 @@ class Pulling:
             to_commit = None
         else:
             flags |= PullFlag.COMMIT_OFFSET
-        form = held.subscription.in_pull(self._subscriptions.version)
+        form = self._form(held)
         header = self._header(held, form, flags, to_commit, settings.pull_count)
         cache, looks, asked_ms = held.cache, held.looks, self._client.clock.monotonic_ms()
         held.pulled_ms = self._client.clock.now_ms()
@@ -251,7 +270,7 @@ class Pulling:
         try:
             answer = await self._brokers.ask(
                 queue.broker_name,
-                Request(RequestCode.PULL_MESSAGE, header),
+                Request(self._code, header),
                 self._hold_ms + GRACE_MS,
                 held.suggested_broker_id,
             )

@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from os import PathLike
-from typing import Final, Literal, TypeAlias, TypedDict, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 from seglog.arguments import (
     MAX_I32,
     as_choice,
     as_doing,
     as_enum,
+    as_flag,
     as_int,
     as_number,
     as_text,
@@ -32,6 +33,8 @@ from seglog.storage.format.names import check_client_topic, check_group
 
 DEFAULT_CONSUMER_GROUP: Final = "DEFAULT_CONSUMER"
 FOR_EVER: Final = -1
+MOST_IN_ALL: Final = 10_000
+"""``pullThresholdForAll`` of Java's ``DefaultLitePullConsumer``."""
 _MIB: Final = 1 << 20
 _OFFSET_RESET: Final = {"earliest": ConsumeFrom.FIRST, "latest": ConsumeFrom.LAST}
 """``auto.offset.reset``."""
@@ -44,6 +47,9 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "max_span": (1, 65_535),
     "max_cached": (1, 65_535),
     "max_cached_bytes": (_MIB, 1_024 * _MIB),
+    "max_cached_topic": (1, 6_553_500),
+    "max_cached_topic_bytes": (_MIB, 102_400 * _MIB),
+    "max_cached_all": (1, MAX_I32),
     "pull_interval_ms": (0, 65_535),
     "pull_count": (1, 1_024),
     "pull_bytes": (1, MAX_I32),
@@ -51,7 +57,22 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "consume_timeout_ms": (1, MAX_I32),
     "max_reconsume_times": (FOR_EVER, MAX_I32),
     "suspend_ms": (MIN_SUSPEND_MS, MAX_SUSPEND_MS),
+    "commit_interval_ms": (1_000, MAX_I32),
 }
+_MAY_BE_NONE: Final = frozenset({"max_cached_topic", "max_cached_topic_bytes", "max_cached_all"})
+"""Java says -1 for none."""
+
+
+class CacheBounds(NamedTuple):
+    """How much of a queue is cached, about; pulls wait while there is more.
+
+    Attributes:
+        messages: So many.
+        size_bytes: So many bytes of bodies.
+    """
+
+    messages: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +93,10 @@ class ConsumerSettings:
         max_span: How far the messages of a queue may be apart that are cached; not looked at in order.
         max_cached: Messages of a queue that are cached, about; pulls wait while there are more.
         max_cached_bytes: Bytes of their bodies.
+        max_cached_topic: Messages in place of ``max_cached``, shared evenly by all queues that the consumer
+            has; None for no such bound.
+        max_cached_topic_bytes: Bytes in place of ``max_cached_bytes``, likewise, and at least a MiB a queue.
+        max_cached_all: Messages of all queues that wait to be polled, about; None for no such bound.
         pull_interval_ms: Between two pulls of a queue.
         pull_count: Messages of one pull at most.
         pull_bytes: Bytes of one pull, at most but for its first message; a broker of RocketMQ ignores it.
@@ -84,6 +109,9 @@ class ConsumerSettings:
             given back to its broker, and its queue goes on. That is looked at as often. Not in order.
         offset_illegal: What is done where the group's offset is out of its queue. ``freeze``: the queue goes
             on at once where its broker says, and commits that; ``drop``: after 10 s, as up to RocketMQ 5.1.
+        auto_commit: Whether what is done is committed from time to time and at the end; else ``commit()``
+            alone commits.
+        commit_interval_ms: Between two of these commits.
     """
 
     group: str
@@ -97,6 +125,9 @@ class ConsumerSettings:
     max_span: int = 2_000
     max_cached: int = 1_000
     max_cached_bytes: int = 100 * _MIB
+    max_cached_topic: int | None = None
+    max_cached_topic_bytes: int | None = None
+    max_cached_all: int | None = None
     pull_interval_ms: int = 0
     pull_count: int = 32
     pull_bytes: int = 256 << 10
@@ -105,6 +136,8 @@ class ConsumerSettings:
     batch_size: int = 1
     consume_timeout_ms: int = 900_000
     offset_illegal: OffsetIllegal = "freeze"
+    auto_commit: bool = True
+    commit_interval_ms: int = 5_000
 
     def __post_init__(self) -> None:
         """Checks all of it.
@@ -115,8 +148,6 @@ class ConsumerSettings:
         """
         if check_group(self.group) == DEFAULT_CONSUMER_GROUP:
             raise refusal("group", self.group, "a name of the application's own", "RocketMQ refuses this one")
-        if not self.subscriptions:
-            raise refusal("subscription", self.subscriptions, "at least one topic")
         if (near := _OFFSET_RESET.get(str(self.consume_from))) is not None:
             expected = " or ".join(f"ConsumeFrom.{member.name}" for member in ConsumeFrom)
             advice = f"what Kafka calls {self.consume_from} is ConsumeFrom.{near.name}"
@@ -128,7 +159,10 @@ class ConsumerSettings:
             raise refusal("offset_folder", self.offset_folder, "a path")
         as_doing("strategy", self.strategy, ("allocate",), "an allocation strategy")
         as_choice("offset_illegal", get_args(OffsetIllegal), self.offset_illegal)
+        as_flag("auto_commit", self.auto_commit)
         for name, (low, high) in BOUNDS.items():
+            if name in _MAY_BE_NONE and getattr(self, name) is None:
+                continue
             if name != "suspend_ms":
                 as_int(name, getattr(self, name), low, high)
             elif as_number(name, self.suspend_ms, low) > high:
@@ -138,6 +172,18 @@ class ConsumerSettings:
     def is_broadcasting(self) -> bool:
         """Whether each member consumes all queues, and keeps its offsets itself."""
         return self.message_model is MessageModel.BROADCASTING
+
+    def bounds_of(self, queue_count: int) -> CacheBounds:
+        """Returns how much of each queue is cached, of a consumer that has so many.
+
+        Source: ``RebalancePushImpl.java messageQueueChanged``.
+        """
+        messages, size_bytes, count = self.max_cached, self.max_cached_bytes, max(1, queue_count)
+        if self.max_cached_topic is not None:
+            messages = max(1, self.max_cached_topic // count)
+        if self.max_cached_topic_bytes is not None:
+            size_bytes = max(_MIB, self.max_cached_topic_bytes // count)
+        return CacheBounds(messages, size_bytes)
 
 
 def timestamp_ms_of(consume_timestamp: datetime | str | None) -> int | None:
@@ -170,6 +216,8 @@ class ConsumerOptions(TypedDict, total=False):
     max_span: int
     max_cached: int
     max_cached_bytes: int
+    max_cached_topic: int | None
+    max_cached_topic_bytes: int | None
     pull_interval_ms: int
     pull_count: int
     pull_bytes: int
@@ -178,6 +226,25 @@ class ConsumerOptions(TypedDict, total=False):
     batch_size: int
     consume_timeout_ms: int
     offset_illegal: OffsetIllegal
+    commit_interval_ms: int
+
+
+class LiteOptions(TypedDict, total=False):
+    """What consumers can be set to that are polled, see :class:`ConsumerSettings`."""
+
+    consume_from: ConsumeFrom
+    consume_timestamp: datetime | str | None
+    message_model: MessageModel
+    offset_folder: str | PathLike[str] | None
+    strategy: AllocationStrategy
+    max_span: int
+    max_cached: int
+    max_cached_bytes: int
+    max_cached_all: int | None
+    pull_count: int
+    pull_bytes: int
+    auto_commit: bool
+    commit_interval_ms: int
 
 
 _SEPARATORS: Final = frozenset("\x01\x02")
@@ -210,6 +277,8 @@ def subscriptions_of(subscription: Wanted) -> dict[str, Subscription]:
             "a topic, or a mapping of topics to what is wanted of each",
             'for all of several topics give {"orders": "*", "refunds": "*"}',
         )
+    if not topics:
+        raise refusal("subscription", subscription, "at least one topic")
     found: dict[str, Subscription] = {}
     for topic, wanted in topics.items():
         check_client_topic(topic)

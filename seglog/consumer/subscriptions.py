@@ -25,19 +25,33 @@ class Subscriptions:
     Args:
         client: Whose clock and routes.
         settings: Of the consumer, with what it subscribes to first.
+        has_retries: Whether the brokers bring messages again that have failed.
 
     Attributes:
         wanted: Of each topic, the group's retry topic included.
         version: When they were changed last, in milliseconds of the wall clock.
     """
 
-    def __init__(self, client: Client, settings: ConsumerSettings) -> None:
+    def __init__(self, client: Client, settings: ConsumerSettings, *, has_retries: bool) -> None:
         self._client = client
         self._group = settings.group
         self.wanted = dict(settings.subscriptions)
-        if not settings.is_broadcasting:  # a client that broadcasts retries nothing
+        if has_retries and not settings.is_broadcasting:  # a client that broadcasts retries nothing
             self.wanted[f"{RETRY_PREFIX}{settings.group}"] = Subscription("*", None)
         self.version = client.clock.now_ms()
+
+    def set(self, topic: str, wanted: Subscription) -> None:
+        """Subscribes to a topic, or to something else of it."""
+        self.wanted[topic] = wanted
+        self._change()
+
+    def remove(self, topic: str) -> None:
+        """Subscribes to a topic no more."""
+        if self.wanted.pop(topic, None) is not None:
+            self._change()
+
+    def _change(self) -> None:
+        self.version = max(self.version + 1, self._client.clock.now_ms())
 
     @property
     def is_filtered(self) -> bool:
@@ -54,7 +68,7 @@ class Subscriptions:
         A broker that does not answer is not waited for: pulls that fail are tried again.
         """
         brokers = Brokers(self._client)
-        for topic, wanted in self.wanted.items():
+        for topic, wanted in tuple(self.wanted.items()):
             if not is_tag_type(wanted.expression_type):
                 try:
                     found = await brokers.refusal_of(self._group, wanted.in_heartbeat(topic, self.version))

@@ -12,6 +12,7 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.consumer.consumer import AsyncConsumer, Consumer
 from seglog.consumer.listener import Consume
+from seglog.consumer.lite.lite_pull import AsyncLitePullConsumer, LitePullConsumer
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.errors import ConsumerError, InvalidArgumentError
@@ -22,6 +23,12 @@ from tests.support.listening import BrokerServer
 from tests.support.machine.patience import patience_s
 
 PAIRS = [(OrderlyConsumer, AsyncOrderlyConsumer), (PushConsumer, AsyncPushConsumer)]
+POLLED = (LitePullConsumer, AsyncLitePullConsumer)
+ASKED = {"start", "commit", "resume", "close", "position", "committed", "lag"}
+CALLS = {
+    **dict.fromkeys((OrderlyConsumer, PushConsumer), ASKED | {"run_until_idle", "suspend"}),
+    LitePullConsumer: ASKED | {"subscribe", "unsubscribe", "assign", "poll", "seek", "pause"},
+}
 ALL = pytest.mark.parametrize("kind", [kind for pair in PAIRS for kind in pair])
 
 
@@ -34,11 +41,11 @@ def calls_of(kind: type) -> dict[str, Any]:
     return found | {"made": inspect.signature(kind)}
 
 
-@pytest.mark.parametrize(("plain", "awaited"), PAIRS)
+@pytest.mark.parametrize(("plain", "awaited"), [*PAIRS, POLLED])
 def test_a_setting_of_one_face_is_one_of_the_other(plain: type, awaited: type):
     assert calls_of(plain) == calls_of(awaited)
     calls = {name for name, value in inspect.getmembers(plain, inspect.isfunction) if name[0] != "_"}
-    assert calls == {"start", "run_until_idle", "commit", "suspend", "resume", "close"}
+    assert calls == CALLS[plain]
     for name in calls:
         assert not inspect.iscoroutinefunction(getattr(plain, name)), name
         assert inspect.iscoroutinefunction(getattr(awaited, name)), name

@@ -93,7 +93,7 @@ class _Hands:
         given: list[Message] = []
         has_failed = False
         for at, message in enumerate(waiting):
-            if is_gone(form, message):
+            if is_gone(form.clock, message):
                 handed.expired += 1
                 handed.done.append(message)
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from seglog.clock import Clock
 from seglog.consumer.hands.failing import note_failure
 from seglog.consumer.hands.form import Form
 from seglog.consumer.hands.handed import Handed, as_given
@@ -30,7 +31,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
     began_ms = handed.began_ms = clock.monotonic_ms()
     while may_go_on() and (message := handed.next()) is not None:
         handed.is_begun = True
-        if is_gone(form, message):
+        if is_gone(clock, message):
             handed.expired += 1
             handed.done.append(message)
             continue
@@ -65,7 +66,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
     handed.spent_ms = clock.monotonic_ms() - began_ms
 
 
-def is_gone(form: Form, message: Message) -> bool:
+def is_gone(clock: Clock, message: Message) -> bool:
     """Returns whether the TTL of a message is over, so that no listener gets it."""
     raw = message.properties_raw
-    return raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, form.clock.now_ms())
+    return raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, clock.now_ms())

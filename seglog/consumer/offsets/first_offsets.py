@@ -1,4 +1,4 @@
-"""Where a group begins in a queue that it has no offset of.
+"""Where a group begins in a queue that it has no offset of, and the places of a queue that brokers know.
 
 Source: ``RebalancePushImpl.java computePullFromWhereWithException``.
 """
@@ -39,17 +39,46 @@ class FirstOffsets:
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
-        topic, queue_id = queue.topic, queue.queue_id
-        is_retry = topic.startswith(RETRY_PREFIX)
+        is_retry = queue.topic.startswith(RETRY_PREFIX)
         if self._consume_from is ConsumeFrom.TIMESTAMP and not is_retry:
-            header = SearchOffsetHeader(topic, queue_id, self._timestamp_ms)
-            return await self._ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+            return await offset_at(self._brokers, queue, self._timestamp_ms)
         if self._consume_from is ConsumeFrom.FIRST and not is_retry:
-            return await self._ask(queue, RequestCode.GET_MIN_OFFSET, GetMinOffsetHeader(topic, queue_id))
+            return await min_offset(self._brokers, queue)
         if self._consume_from is not ConsumeFrom.TIMESTAMP and is_retry:
             return 0  # what is retried is of this group, and none of it is to be missed
-        return await self._ask(queue, RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+        return await max_offset(self._brokers, queue)
 
-    async def _ask(self, queue: MessageQueue, code: RequestCode, header: Header) -> int:
-        found = await self._brokers.ask_for(queue.broker_name, Request(code, header), OffsetResponseHeader)
-        return found.offset
+
+async def min_offset(brokers: Brokers, queue: MessageQueue) -> int:
+    """Returns the offset of a queue's oldest message.
+
+    Raises:
+        SeglogError: The broker refuses, or there is no answer.
+    """
+    header = GetMinOffsetHeader(queue.topic, queue.queue_id)
+    return await _ask(brokers, queue, RequestCode.GET_MIN_OFFSET, header)
+
+
+async def max_offset(brokers: Brokers, queue: MessageQueue) -> int:
+    """Returns the offset of a queue's next message.
+
+    Raises:
+        SeglogError: The broker refuses, or there is no answer.
+    """
+    header = GetMaxOffsetHeader(queue.topic, queue.queue_id)
+    return await _ask(brokers, queue, RequestCode.GET_MAX_OFFSET, header)
+
+
+async def offset_at(brokers: Brokers, queue: MessageQueue, timestamp_ms: int) -> int:
+    """Returns the offset of the first message that was stored at a time or later.
+
+    Raises:
+        SeglogError: The broker refuses, or there is no answer.
+    """
+    header = SearchOffsetHeader(queue.topic, queue.queue_id, timestamp_ms)
+    return await _ask(brokers, queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+
+
+async def _ask(brokers: Brokers, queue: MessageQueue, code: RequestCode, header: Header) -> int:
+    found = await brokers.ask_for(queue.broker_name, Request(code, header), OffsetResponseHeader)
+    return found.offset

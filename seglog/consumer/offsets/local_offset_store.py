@@ -61,10 +61,16 @@ class LocalOffsetStore:
             ConfigError: Neither the file nor the one before it can be read.
             SeglogError: The broker that has to say where to begin refuses, or does not answer.
         """
-        if queue in self._mine:
-            return self._mine[queue]
-        kept = self._read().get(queue)
+        kept = await self.kept(queue)
         return await self._first.of(queue) if kept is None else kept
+
+    async def kept(self, queue: MessageQueue) -> int | None:
+        """Returns the offset that the client has; None where it has none.
+
+        Raises:
+            ConfigError: Neither the file nor the one before it can be read.
+        """
+        return self._mine[queue] if queue in self._mine else self._read().get(queue)
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Takes note of where the client goes on in a queue."""

@@ -25,6 +25,9 @@ class OffsetStore(Protocol):
     async def start_of(self, queue: MessageQueue) -> int:
         """Returns the queue offset to go on from."""
 
+    async def kept(self, queue: MessageQueue) -> int | None:
+        """Returns the offset that is kept; None where there is none."""
+
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Keeps where the group continues."""
 
@@ -52,13 +55,22 @@ class BrokerOffsetStore:
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
+        kept = await self.kept(queue)
+        return await self._first.of(queue) if kept is None else kept
+
+    async def kept(self, queue: MessageQueue) -> int | None:
+        """Returns the offset that the broker has; None where it has none.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
         header = QueryConsumerOffsetHeader(self._group, queue.topic, queue.queue_id)
         answer = await self._brokers.ask(
             queue.broker_name, Request(RequestCode.QUERY_CONSUMER_OFFSET, header)
         )
-        if answer.code is not ResponseCode.QUERY_NOT_FOUND:
-            return expect_header(answer, OffsetResponseHeader).offset
-        return await self._first.of(queue)
+        if answer.code is ResponseCode.QUERY_NOT_FOUND:
+            return None
+        return expect_header(answer, OffsetResponseHeader).offset
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Stores where the group continues.

@@ -20,7 +20,7 @@ from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.pulling import Pulling
 from seglog.consumer.queues.commits import Commits
-from seglog.consumer.services.service import Service
+from seglog.consumer.services.serving import Serving
 from seglog.consumer.settings import ConsumerSettings
 from seglog.consumer.shares.locks import LockClient
 from seglog.consumer.shares.words import in_words
@@ -62,7 +62,7 @@ class HeldQueues:
         client: Client,
         settings: ConsumerSettings,
         offsets: OffsetStore,
-        service: Service,
+        service: Serving,
         locks: LockClient | None,
         subscriptions: Subscriptions,
     ) -> None:
@@ -73,9 +73,16 @@ class HeldQueues:
         self._subscriptions = subscriptions
         self._past = Counts()
         self.all: dict[MessageQueue, ProcessQueue] = {}
-        self.commits = Commits(client, settings.group, offsets, self.all)
+        self.commits = Commits(client, settings.group, offsets, self.all, settings.commit_interval_ms)
         self.pulling = Pulling(
-            client, settings, offsets, subscriptions, self._correct, is_in_order=service.IS_IN_ORDER
+            client,
+            settings,
+            offsets,
+            subscriptions,
+            self._correct,
+            queues=self.all,
+            is_in_order=service.IS_IN_ORDER,
+            is_polled=service.IS_POLLED,
         )
         self._rates: dict[str, Rates] = {}
         self.is_leaving = self.is_cut_short = False
@@ -108,6 +115,7 @@ class HeldQueues:
         wanted, rates = self._subscriptions.wanted[queue.topic], self._rates_of(queue.topic)
         home, progress = self._client.home, self.commits.progress
         held = ProcessQueue(queue, wanted, home, lease, progress, rates, self._ask_for_lock)
+        held.is_by_hand = not self._settings.auto_commit
         self.all[queue] = held
         for steps, name in (
             (self.pulling.keep_pulling(held), "pulls"),

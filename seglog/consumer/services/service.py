@@ -51,6 +51,7 @@ class Service(ABC):
     """
 
     IS_IN_ORDER: ClassVar[bool]
+    IS_POLLED: ClassVar[bool] = False
 
     def __init__(
         self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool

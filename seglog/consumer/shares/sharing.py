@@ -47,7 +47,7 @@ class Sharing:
     Args:
         client: Whose routes, id and clock.
         settings: Of the consumer.
-        topics: What it subscribes to.
+        topics: What it subscribes to now; what is added later is to be said by :meth:`add`.
         locks: Locks queues before they are taken; None where they are not locked.
         queues: Those that it has.
         take: Called with a queue that it gets, and the lock of it.
@@ -58,7 +58,7 @@ class Sharing:
         self,
         client: Client,
         settings: ConsumerSettings,
-        topics: Iterable[str],
+        topics: Collection[str],
         locks: LockClient | None,
         queues: Mapping[MessageQueue, ProcessQueue],
         take: Callable[[MessageQueue, Lease | None], None],
@@ -66,7 +66,7 @@ class Sharing:
     ) -> None:
         self._client = client
         self._settings = settings
-        self._topics = tuple(topics)
+        self._topics = topics
         self._locks = locks
         self._queues = queues
         self._take = take
@@ -82,7 +82,7 @@ class Sharing:
         self._warned: set[str | MessageQueue] = set()
         self._kept_since_ms: dict[MessageQueue, float] = {}
         self._asked_locks: set[MessageQueue] = set()
-        self._lacking = dict.fromkeys(self._topics, _NOT_KNOWN)
+        self._lacking = dict.fromkeys(topics, _NOT_KNOWN)
 
     @property
     def lacking(self) -> Sequence[str]:
@@ -93,6 +93,18 @@ class Sharing:
     def left_locks(self) -> Collection[MessageQueue]:
         """Queues whose locks were on their way at its end: it may have them, and takes them no more."""
         return self._asked_locks - self._queues.keys()
+
+    def add(self, topic: str) -> None:
+        """Has the queues of a topic shared soon that it subscribes to since."""
+        self._lacking[topic] = _NOT_KNOWN
+        self.soon()
+
+    def remove(self, topic: str) -> None:
+        """Gives up the queues of a topic that it does not subscribe to any more."""
+        self._lacking.pop(topic, None)
+        for queue, held in tuple(self._queues.items()):
+            if queue.topic == topic and not held.is_dropped:
+                self._let_go(held)
 
     def soon(self) -> None:
         """Has the queues shared anew, at least a second after they were shared before."""
@@ -130,7 +142,7 @@ class Sharing:
             self._is_due = False
             asked, self._asked = self._asked, set()
             is_whole = True
-            for topic in self._topics:
+            for topic in tuple(self._topics):
                 is_whole &= await self._share(topic, is_asked=topic in asked)
             await self._soon.wait(SHARE_INTERVAL_MS if is_whole else MIN_SHARE_INTERVAL_MS)
 
@@ -179,7 +191,7 @@ class Sharing:
 
     def _note(self, topic: str, lacks: str | None, looks: int) -> None:
         """Notes what a share lacks; one that was asked for meanwhile is not known by an older answer."""
-        if lacks is not None and not self._is_over:
+        if lacks is not None and not self._is_over and topic in self._topics:
             self._lacking[topic] = lacks
         elif looks == self._looks:
             self._lacking.pop(topic, None)
@@ -226,7 +238,8 @@ class Sharing:
             self._asked_locks |= missing
             locked, answered, asked_ms = await self._locks.lock(missing)
             silent = {queue.broker_name for queue in missing} - answered
-        taken = [] if self._is_over else sorted(locked - self._queues.keys())
+        is_wanted = topic in self._topics and not self._is_over
+        taken = sorted(locked - self._queues.keys()) if is_wanted else []
         if taken:
             _log.info("group %s takes %s", self._group, in_words(taken))
         for queue in taken:

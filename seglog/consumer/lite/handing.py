@@ -1,0 +1,207 @@
+"""Hands messages of queues to an application that polls; they are not done before it polls or commits again.
+
+So what is committed never passes a message that the application is at, and one that crashes gets it again.
+Java's client counts a message as consumed when ``poll`` returns it.
+
+Source: ``DefaultLitePullConsumerImpl.java poll``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import ClassVar, NamedTuple
+
+from seglog.client.client import Client
+from seglog.client.home import Bell
+from seglog.consumer.cached_queue import CachedQueue
+from seglog.consumer.hands.handed import as_given
+from seglog.consumer.hands.one_by_one import is_gone
+from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.settings import ConsumerSettings
+from seglog.errors import BodyError, ConsumerError
+from seglog.remoting.heartbeat import ConsumedDirectlyBody
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.record import Message
+
+
+class Given(NamedTuple):
+    """Messages of one queue that the application has.
+
+    Attributes:
+        held: The queue.
+        cache: What they are of; after a seek the queue has another one.
+        messages: As they were pulled.
+    """
+
+    held: ProcessQueue
+    cache: CachedQueue
+    messages: tuple[Message, ...]
+
+
+class Handing:
+    """The queues of one consumer, from which an application takes messages in turn.
+
+    Its flows run on the client's home; what takes and ends messages is called where the application polls, by
+    one thread at a time.
+
+    Args:
+        client: Whose home and clock.
+        settings: Of the consumer.
+
+    Attributes:
+        ready: Rung where there may be something to take.
+    """
+
+    IS_IN_ORDER: ClassVar[bool] = False
+    IS_POLLED: ClassVar[bool] = True
+
+    def __init__(self, client: Client, settings: ConsumerSettings) -> None:
+        self._room_from = max(0, settings.max_cached - settings.pull_count)
+        self._clock = client.clock
+        self._lock = threading.Lock()
+        self._turns: deque[ProcessQueue] = deque()
+        self._given: list[Given] = []
+        self._at: Given | None = None
+        self._ahead: deque[Given] = deque()
+        self.ready = Bell(client.home)
+
+    async def keep_serving(self, held: ProcessQueue) -> None:
+        """Offers a queue until it is dropped; what the application has of it comes again elsewhere."""
+        with self._lock:
+            self._turns.append(held)
+        try:
+            while not held.is_dropped:
+                await held.work.wait()
+                self.ready.ring()
+        finally:
+            with self._lock:
+                self._turns.remove(held)
+
+    async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
+        """Returns at once: an application may be at what it polled for as long as it likes."""
+
+    async def consume_directly(self, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
+        """Refuses a message that people have picked: there is no listener, as of Java's consumer.
+
+        Raises:
+            ConsumerError: Always.
+        """
+        raise ConsumerError(f"message {message.message_id} of {queue} is not consumed: there is no listener")
+
+    def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
+        """Refuses nothing: no listener calls."""
+
+    def end(self) -> bool:
+        """Wakes who waits for messages; nothing is at work that could be cancelled."""
+        self.ready.ring()
+        return False
+
+    def take(self, count: int) -> list[Message]:
+        """Takes the next messages of the queue whose turn it is; those whose TTL is over are passed.
+
+        Args:
+            count: At most.
+
+        Returns:
+            With the bodies that producers gave; one that cannot be inflated is as it is stored, and says so
+            in ``body_error``. Empty where none waits.
+        """
+        with self._lock:
+            given = self._next(count)
+            if given is None:
+                return []
+            self._given.append(given)
+        return [_readable(message) for message in given.messages]
+
+    def next_of_loop(self, count: int) -> Message | None:
+        """Ends the message that a loop is at, and takes the next one; None where none waits.
+
+        Args:
+            count: How many are taken of a queue at a time, to be given one by one.
+        """
+        self._end_at()
+        with self._lock:
+            while True:
+                while self._ahead and not self._is_offered(self._ahead[0]):
+                    self._put_back(self._ahead.popleft())
+                if self._ahead:
+                    self._at = self._ahead.popleft()
+                    return _readable(self._at.messages[0])
+                given = self._next(count)
+                if given is None:
+                    return None
+                self._ahead.extend(given._replace(messages=(message,)) for message in given.messages)
+
+    def first_ahead(self, held: ProcessQueue) -> int | None:
+        """Returns the offset of the next message of a queue that was taken for a loop and not given yet."""
+        with self._lock:
+            found = (one.messages[0] for one in self._ahead if one.held is held and one.cache is held.cache)
+            return next((message.queue_offset for message in found), None)
+
+    def end_loop(self) -> None:
+        """Lets the message that a loop was left at wait again, and those that it did not come to."""
+        with self._lock:
+            left = [*self._ahead] if self._at is None else [self._at, *self._ahead]
+            self._at = None
+            self._ahead.clear()
+            for given in left:
+                self._put_back(given)
+
+    def end_given(self) -> None:
+        """Counts what the application has as done."""
+        self._end_at()
+        with self._lock:
+            done, self._given = self._given, []
+        for given in done:
+            self._end(given)
+
+    def _end_at(self) -> None:
+        at, self._at = self._at, None
+        if at is not None:
+            self._end(at)
+
+    def _end(self, given: Given) -> None:
+        held, cache, messages = given
+        held.counts.delivered += len(messages)
+        cache.remove(messages)
+        if cache.counts().messages <= self._room_from:  # else each message would wake what pulls
+            held.pulls.ring()
+        held.progress.ring()
+
+    def _put_back(self, given: Given) -> None:
+        given.cache.put_back(given.messages)
+        given.held.work.ring()
+
+    def _is_offered(self, given: Given) -> bool:
+        held = given.held
+        return not (held.is_dropped or held.is_paused or held.cache is not given.cache)
+
+    def _next(self, count: int) -> Given | None:
+        for _ in range(len(self._turns)):
+            held = self._turns[0]
+            self._turns.rotate(-1)
+            while messages := () if held.is_dropped or held.is_paused else held.cache.take(count):
+                wanted = self._not_gone(held, messages)
+                if wanted:
+                    held.consumed_ms = self._clock.now_ms()
+                    return Given(held, held.cache, wanted)
+        return None
+
+    def _not_gone(self, held: ProcessQueue, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Returns the messages whose TTL is not over; the others are done."""
+        gone = [message for message in messages if is_gone(self._clock, message)]
+        if not gone:
+            return messages
+        held.cache.remove(gone)
+        held.counts.expired += len(gone)
+        held.progress.ring()
+        return tuple(message for message in messages if message not in gone)
+
+
+def _readable(message: Message) -> Message:
+    try:
+        return as_given(message)
+    except BodyError:
+        return message

@@ -1,0 +1,198 @@
+"""LiteMember: a member of a group whose application polls, seeks, and may say which queues it has.
+
+All of it runs on the client's home, but what says otherwise.
+
+Source: ``DefaultLitePullConsumerImpl.java``, ``AssignedMessageQueue.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+from typing_extensions import override
+
+from seglog.client.client import Client
+from seglog.client.home import until
+from seglog.client.links import level_of
+from seglog.consumer.brokers import Brokers
+from seglog.consumer.group_member import GroupMember
+from seglog.consumer.lite.handing import Handing
+from seglog.consumer.offsets.first_offsets import max_offset, min_offset, offset_at
+from seglog.consumer.offsets.offset_store import OffsetStore
+from seglog.consumer.settings import ConsumerSettings
+from seglog.consumer.shares.words import in_words
+from seglog.errors import ConsumerError, SeglogError
+from seglog.logs import logger
+from seglog.remoting.heartbeat import ConsumerData
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
+
+Place: TypeAlias = int | datetime | Literal["begin", "end"]
+"""Where to go on in a queue: an offset, the first message of a time, the oldest one, or the next to come."""
+_ALL: Final = parse_subscription(ALL_TAGS)
+
+_log = logger(__name__)
+
+
+class LiteMember(GroupMember):
+    """One member of a group.
+
+    Args:
+        client: Whose member it is.
+        settings: Of the consumer.
+        offsets: Where the group's offsets are.
+        handing: What it is polled from.
+    """
+
+    def __init__(
+        self, client: Client, settings: ConsumerSettings, offsets: OffsetStore, handing: Handing
+    ) -> None:
+        super().__init__(client, settings, offsets, handing)
+        self._handing = handing
+        self._assigned: frozenset[MessageQueue] | None = None
+        self._has_begun = False
+
+    @override
+    def heartbeat(self) -> ConsumerData:
+        """Returns what it says of itself; one that is told its queues subscribes to nothing, as in Java."""
+        data = super().heartbeat()
+        if self._assigned is None:
+            return data
+        return ConsumerData(data.group, (), data.consume_type, data.message_model, data.consume_from)
+
+    @override
+    async def begin(self) -> None:
+        """Joins the group, and has its queues where the application has said which these are."""
+        self._has_begun = True
+        await super().begin()
+        if self._assigned is not None:
+            await self._become_assigned(self._assigned)
+
+    @override
+    async def _keep_sharing(self) -> None:
+        if self._assigned is None:
+            await super()._keep_sharing()
+        else:
+            self._sharing.end()
+
+    @override
+    def position(self, queue: MessageQueue) -> int | None:
+        """Returns the first offset of a queue that was not given yet; any thread may ask.
+
+        Raises:
+            ConsumerError: It does not have the queue.
+        """
+        ahead = self._handing.first_ahead(self.held(queue))
+        return super().position(queue) if ahead is None else ahead
+
+    # What it consumes
+
+    async def subscribe(self, topic: str, wanted: Subscription) -> None:
+        """Shares the queues of a topic with its group, or wants something else of a topic that it has."""
+        is_new = topic not in self._subscriptions.wanted
+        self._subscriptions.set(topic, wanted)
+        for queue, held in self._queues.items():
+            if queue.topic == topic:
+                held.subscription = wanted
+                self._held.pulling.restart(held)  # a broker holds the pull that asks for what was wanted
+        if self._has_begun:
+            await self._client.beat()
+            if is_new:
+                self._sharing.add(topic)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Gives up the queues of a topic."""
+        self._subscriptions.remove(topic)
+        self._sharing.remove(topic)
+        if self._has_begun:
+            await self._client.beat()
+
+    async def assign(self, queues: Collection[MessageQueue]) -> None:
+        """Has these queues and no others, whoever has them too; what it has already goes on."""
+        self._assigned = frozenset(queues)
+        for queue in queues:
+            self._subscriptions.wanted.setdefault(queue.topic, _ALL)
+        if self._has_begun:
+            await self._become_assigned(self._assigned)
+
+    async def _become_assigned(self, wanted: frozenset[MessageQueue]) -> None:
+        for topic in sorted({queue.topic for queue in wanted}):
+            try:
+                await self._client.routes.refresh(topic)
+            except SeglogError as error:
+                _log.log(level_of(error), "topic %s has no route yet: %s", topic, error)
+        going = [held for queue, held in self._queues.items() if queue not in wanted or held.is_dropped]
+        for flow in [self._held.begin_to_let_go(held) for held in going]:
+            await until(flow)
+        if self._assigned is wanted and not self._held.is_leaving:
+            for queue in sorted(wanted - self._queues.keys()):
+                self._held.take(queue, None)
+
+    # Where it goes on
+
+    async def seek(self, queue: MessageQueue, place: Place) -> int:
+        """Goes on elsewhere in a queue; returns the offset.
+
+        Raises:
+            ConsumerError: It does not have the queue, or the offset is none of the queue's.
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        held, brokers = self.held(queue), Brokers(self._client)
+        if isinstance(place, datetime):
+            queue_offset = await offset_at(brokers, queue, int(place.timestamp() * 1000))
+        elif place == "begin":
+            queue_offset = await min_offset(brokers, queue)
+        elif place == "end":
+            queue_offset = await max_offset(brokers, queue)
+        else:
+            least, most = await min_offset(brokers, queue), await max_offset(brokers, queue)
+            if not least <= place <= most:
+                raise ConsumerError(
+                    f"offset {place} is none of {in_words([queue])}: it has {least} to {most}",
+                    help='seek an offset of the queue, "begin", "end" or a datetime',
+                )
+            queue_offset = place
+        if self._queues.get(queue) is not held or held.is_dropped:
+            self.held(queue)  # it says so
+        self._held.pulling.move(held, queue_offset)
+        held.progress.ring()
+        return queue_offset
+
+    def pause(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
+        """Has nothing of some queues be pulled or polled, or lets it again; any thread may call it.
+
+        Raises:
+            ConsumerError: It does not have one of them; then nothing is changed.
+        """
+        for held in [self.held(queue) for queue in queues]:
+            held.is_paused = is_paused
+            held.pulls.ring()
+            self._handing.ready.ring()
+
+    # Polls
+
+    def done_with_given(self) -> None:
+        """Counts what was polled as done; any thread may call it."""
+        self._handing.end_given()
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Has queues pulled again that waited because all together were full; any thread may call it."""
+        pulling = self._held.pulling
+        if pulling.is_full_in_all:
+            pulling.is_full_in_all = False
+            for held in tuple(self._queues.values()):
+                held.pulls.ring()
+
+    async def commit_given(self) -> None:
+        """Commits what was polled, which the application is done with."""
+        self.done_with_given()
+        for held in list(self._queues.values()):
+            held.approved = held.done_offset()
+        await self.commit()
+
+    async def wait_for_messages(self, timeout_ms: float | None) -> None:
+        """Waits until there may be something to poll."""
+        await self._handing.ready.wait(timeout_ms)

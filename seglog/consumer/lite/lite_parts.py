@@ -1,0 +1,198 @@
+"""What both faces of a consumer that is polled are made of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import ClassVar, Final, Literal, TypeVar, Unpack
+
+from seglog.arguments import as_int, as_kind, as_number, refusal
+from seglog.client.connect import Target, client_for
+from seglog.client.home import VirtualHome, check_may_wait, start
+from seglog.consumer.lite.handing import Handing
+from seglog.consumer.lite.lite_member import LiteMember, Place
+from seglog.consumer.member_parts import MemberParts, offsets_of
+from seglog.consumer.options import OF_POLLS, OptionsOf
+from seglog.consumer.settings import MOST_IN_ALL, ConsumerSettings, LiteOptions, Wanted, subscriptions_of
+from seglog.errors import ConsumerError
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import Subscription
+from seglog.storage.format.names import check_client_topic
+from seglog.storage.format.record import Message
+
+POLL_S: Final = 5.0
+"""``pollTimeoutMillis``."""
+_PLACE: Final = 'an offset, "begin", "end" or a datetime'
+R = TypeVar("R")
+_MAX_OFFSET: Final = (1 << 63) - 1
+
+
+class LiteParts(MemberParts):
+    """One member of a consumer group that is polled, of whichever face.
+
+    Args:
+        target: A broker in this process, the address of a name server, or a Client that is shared.
+        group: Who shares the queues and the offsets.
+        subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
+            ``Subscription.by_sql("price > 5")``; None where that is said by ``subscribe()``, or the queues
+            by ``assign()``.
+        options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
+
+    Raises:
+        InvalidNameError: No group can be called so.
+        InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
+        ConsumerError: The client has a consumer of the group already.
+        InvalidArgumentError: Or no event loop runs where one is made whose calls are awaited.
+    """
+
+    _use: ClassVar[str] = "poll()"
+    _options: ClassVar[OptionsOf] = OF_POLLS
+    _member: LiteMember
+
+    def __init__(
+        self, target: Target, group: str, subscription: Wanted | None = None, **options: Unpack[LiteOptions]
+    ) -> None:
+        wanted = {} if subscription is None else subscriptions_of(subscription)
+        given: LiteOptions = {"max_cached_all": MOST_IN_ALL, **options}
+        self._settings = settings = ConsumerSettings(group, wanted, **given)
+        client, is_own = client_for(target, in_loop=self._is_awaited, keeps_its_name=settings.is_broadcasting)
+        client.check_free(group)
+        self._handing = Handing(client, settings)
+        member = LiteMember(client, settings, offsets_of(client, settings), self._handing)
+        self._set_up(target, client, member, is_own=is_own)
+        self._how: Literal["subscribe()", "assign()"] | None = "subscribe()" if wanted else None
+        self._polling = threading.Lock()
+
+    @property
+    def assignment(self) -> tuple[MessageQueue, ...]:
+        """The queues that it has now, in order: its share, or those that it was told to have."""
+        return self.queues
+
+    async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:
+        self._check_open()
+        self._refuse_both("subscribe()")
+        found = subscriptions_of({topic: wanted})[topic]
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._how = "subscribe()"
+        steps = self._member.subscribe(topic, found)
+        await self._wait(self._home, start(self._home, steps, f"subscription to {topic}"))
+
+    async def _unsubscribe(self, topic: str) -> None:
+        self._check_open()
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        steps = self._member.unsubscribe(check_client_topic(topic))
+        await self._wait(self._home, start(self._home, steps, f"end of the subscription to {topic}"))
+
+    async def _assign(self, queues: Collection[MessageQueue]) -> None:
+        self._check_open()
+        self._refuse_both("assign()")
+        wanted = _queues(queues)
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._how = "assign()"
+        await self._wait(self._home, start(self._home, self._member.assign(wanted), "an assignment"))
+
+    async def _poll(self, timeout_s: float, count: int | None) -> list[Message]:
+        as_number("timeout_s", timeout_s)
+        most = self._settings.pull_count if count is None else as_int("count", count, 1, 1_024)
+        self._check_open()
+        with self._alone("poll()"):
+            await self._begin()
+            self._handing.end_loop()
+            self._member.done_with_given()
+            return await self._until(timeout_s, lambda: self._handing.take(most)) or []
+
+    def _open_loop(self) -> None:
+        """Begins a loop: the message at which the one before was left comes first."""
+        self._check_open()
+        with self._alone("a loop"):
+            self._handing.end_loop()
+
+    async def _next_of_loop(self) -> Message | None:
+        """Returns the next message, None where the loop ends; the one before is done."""
+        with self._alone("a loop"):
+            count = self._settings.pull_count
+            if self._beginning is None:
+                await self._begin()
+            self._member.make_room()
+            return await self._until(None, lambda: self._handing.next_of_loop(count))
+
+    async def _until(self, timeout_s: float | None, take: Callable[[], R | None]) -> R | None:
+        """Returns what can be taken once something can; None where the time is over, or it was closed."""
+        home = self._home
+        until_ms: float | None = None
+        while not self._is_closed:
+            if isinstance(home, VirtualHome):
+                home.run_due()
+            found = take()
+            if found or isinstance(home, VirtualHome):
+                return found
+            if timeout_s is not None:
+                now_ms = home.clock.monotonic_ms()
+                until_ms = now_ms + 1_000 * timeout_s if until_ms is None else until_ms
+                if until_ms <= now_ms:
+                    return None
+            self._client.check_open()
+            left_ms = None if until_ms is None else until_ms - home.clock.monotonic_ms()
+            waiting = start(home, self._member.wait_for_messages(left_ms), "a poll")
+            try:
+                await self._wait(home, waiting)
+            finally:
+                home.post(waiting.stop)
+        return None
+
+    async def _seek(self, queue: MessageQueue, place: Place) -> int:
+        as_kind("queue", MessageQueue, queue)
+        if not isinstance(place, datetime) and place not in ("begin", "end"):
+            if isinstance(place, str):
+                raise refusal("place", place, _PLACE)
+            as_int("place", place, 0, _MAX_OFFSET)
+        self._check_open()
+        await self._begin()
+        return await self._ask(self._member.seek(queue, place), f"a seek of {queue}")
+
+    async def _pause(self, queues: Collection[MessageQueue], *, is_paused: bool) -> None:
+        self._check_open()
+        self._member.pause(_queues(queues), is_paused=is_paused)
+
+    async def _commit_polled(self) -> None:
+        self._check_open()
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        with self._alone("commit()"):
+            await self._wait(self._home, start(self._home, self._member.commit_given(), "commit"))
+
+    async def _begin(self) -> None:
+        """Joins the group if that was not done, and waits until it has."""
+        self._refuse_in_loop()
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        if self._beginning is None:
+            await self._start()
+        if self._beginning is not None and not self._beginning.is_done:
+            await self._wait(self._home, self._beginning)
+
+    def _refuse_both(self, call: Literal["subscribe()", "assign()"]) -> None:
+        if self._how not in (None, call):
+            raise ConsumerError(
+                f"the consumer of group {self.group} has its queues by {self._how}, and not by {call} too",
+                help="make another consumer: one shares queues with its group, or is told which it has",
+            )
+
+    @contextmanager
+    def _alone(self, call: str) -> Iterator[None]:
+        """Refuses a second thread or task: what one has polled, the poll of another would count as done."""
+        if not self._polling.acquire(blocking=False):
+            raise ConsumerError(
+                f"{call} of a consumer of group {self.group} in which another thread or task is",
+                help="poll in one place, and hand messages on from there; or make more consumers",
+            )
+        try:
+            yield
+        finally:
+            self._polling.release()
+
+
+def _queues(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
+    if isinstance(queues, MessageQueue | str):
+        raise refusal("queues", queues, "a list of MessageQueue")
+    return tuple(sorted(as_kind("queues", MessageQueue, queue) for queue in queues))

@@ -1,0 +1,310 @@
+"""LitePullConsumer: the application asks for messages.
+
+    with LitePullConsumer(broker, "billing", {"orders": "paid || refunded"}) as consumer:
+        for order in consumer:          # for ever; each is committed once the loop goes on to the next
+            bill(order)
+
+    consumer.assign([queue])            # or: these queues, and not a share of the group's
+    consumer.seek(queue, "begin")
+    for order in consumer.poll(1.0):    # what is there, within a second
+        bill(order)
+    consumer.commit()
+
+What was polled is done once the application polls again or commits: so what is committed never passes a
+message that it is at. Java's client takes a message for done when ``poll`` returns it, and loses it if the
+application ends then.
+
+Source: ``DefaultLitePullConsumer.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import ClassVar, Self
+
+from typing_extensions import override
+
+from seglog.client.home import run_at_once
+from seglog.closing import AsyncClosing, Closing
+from seglog.consumer.lite.lite_member import Place
+from seglog.consumer.lite.lite_parts import POLL_S, LiteParts
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import ALL_TAGS, Subscription
+from seglog.storage.format.record import Message
+
+
+class LitePullConsumer(LiteParts, Closing):
+    """A member of a group that is polled; close it, or use it in a ``with`` statement.
+
+    It shares the queues of its topics with the group (``subscribe``), or has those that it is told
+    (``assign``). One thread at a time polls it, or is in its ``for`` loop.
+    """
+
+    _is_awaited: ClassVar[bool] = False
+
+    def start(self) -> None:
+        """Joins the group; :meth:`poll` does so too.
+
+        Raises:
+            ConsumerError: It was started or closed before, or its client has another consumer of the group.
+            RemoteProtocolError: The broker of a topic refuses the subscription, and says why.
+            ClientClosedError: Its client was closed.
+            InvalidArgumentError: An event loop runs the caller, where ``close()`` would wait for itself.
+        """
+        run_at_once(self._start())
+
+    def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
+        """Shares the queues of a topic with the group, from now on; again for another choice of messages.
+
+        Args:
+            topic: The topic.
+            wanted: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``. What was pulled by an
+                older one is polled still.
+
+        Raises:
+            InvalidNameError: No topic can be called so.
+            InvalidArgumentError: It names no tag.
+            ConsumerError: It was closed, or has its queues by :meth:`assign`.
+        """
+        run_at_once(self._subscribe(topic, wanted))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Gives up the queues of a topic; what was polled of them and is not committed comes again.
+
+        Raises:
+            ConsumerError: It was closed.
+        """
+        run_at_once(self._unsubscribe(topic))
+
+    def assign(self, queues: Collection[MessageQueue]) -> None:
+        """Has these queues, and no others, whichever members have them too; again for others.
+
+        It goes on where the group has committed. Nothing is shared, and others do not hear of it.
+
+        Raises:
+            ConsumerError: It was closed, or has its queues by :meth:`subscribe`.
+        """
+        run_at_once(self._assign(queues))
+
+    def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[Message]:
+        """Returns the next messages of one of its queues; those that were polled before are done with this.
+
+        Each has the body that its producer gave; one that cannot be inflated is as it is stored, and says
+        why in ``body_error``. On virtual time it does what is due, and waits for nothing: ``advance`` does.
+
+        Args:
+            timeout_s: How long to wait until there are some.
+            count: How many at most; ``pull_count`` by default.
+
+        Returns:
+            In order; empty once the time is over, or another thread has closed the consumer.
+
+        Raises:
+            ConsumerError: It was closed before, or another thread polls it now.
+            ClientClosedError: Its client was closed.
+            As :meth:`start`, where that was not done.
+        """
+        return run_at_once(self._poll(timeout_s, count))
+
+    def seek(self, queue: MessageQueue, place: Place) -> int:
+        """Goes on elsewhere in a queue; the next poll brings nothing that was pulled before.
+
+        The place is committed with the next commit, as in Java.
+
+        Args:
+            queue: One of :attr:`assignment`.
+            place: An offset of the queue, ``"begin"``, ``"end"``, or the time when the first message was
+                stored, a datetime.
+
+        Returns:
+            The offset.
+
+        Raises:
+            ConsumerError: It does not have the queue, the queue has no such offset, or it was closed.
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        return run_at_once(self._seek(queue, place))
+
+    def pause(self, queues: Collection[MessageQueue]) -> None:
+        """Polls nothing of some queues until :meth:`resume`; a queue that it gets anew is not paused.
+
+        Raises:
+            ConsumerError: It does not have one of them, or it was closed.
+        """
+        run_at_once(self._pause(queues, is_paused=True))
+
+    def resume(self, queues: Collection[MessageQueue]) -> None:
+        """Polls some queues again after :meth:`pause`.
+
+        Raises:
+            ConsumerError: It does not have one of them, or it was closed.
+        """
+        run_at_once(self._pause(queues, is_paused=False))
+
+    def commit(self) -> None:
+        """Commits all that was polled, the last messages too: the application is done with them.
+
+        What a broker refuses is tried again later.
+
+        Raises:
+            ConsumerError: It was closed, or another thread polls it now.
+            ClientClosedError: Its client was closed.
+        """
+        run_at_once(self._commit_polled())
+
+    def position(self, queue: MessageQueue) -> int | None:
+        """Returns the offset of the first message of a queue that was not polled yet.
+
+        Returns:
+            None before the offset is known that the group goes on from.
+
+        Raises:
+            ConsumerError: It does not have the queue.
+        """
+        return self._position(queue)
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """Returns the offset that the group has committed in a queue, None where there is none.
+
+        Raises:
+            ConsumerError: It was closed.
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        return run_at_once(self._committed(queue))
+
+    def lag(self) -> Mapping[MessageQueue, int]:
+        """Returns how many messages are stored in each of its queues behind those that are done.
+
+        Those that its subscription does not want are counted too.
+
+        Raises:
+            ConsumerError: It was closed.
+            SeglogError: A broker refuses, or there is no answer.
+        """
+        return run_at_once(self._lag())
+
+    def __iter__(self) -> Self:
+        """Returns itself: a ``for`` loop gets each message as it comes.
+
+        A message is done once the loop goes on to the next one. The one at which it is left is not: it is
+        not committed, and comes first in the next loop or poll, unless ``commit()`` is called.
+        """
+        self._open_loop()
+        return self
+
+    def __next__(self) -> Message:
+        """Returns the next message, and waits for it; the one before is done.
+
+        Raises:
+            StopIteration: The consumer was closed; or, on virtual time, nothing is left that could be
+                polled without time passing.
+            As :meth:`poll`.
+        """
+        found = run_at_once(self._next_of_loop())
+        if found is None:
+            raise StopIteration
+        return found
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it; one that was never started says so."""
+        self._warn_if_unused(error)
+        super().__exit__(kind, error, trace)
+
+    @override
+    def close(self, timeout_s: float | None = None) -> None:
+        """Commits what is done and gives the queues back; what was polled last comes again to the group.
+
+        Call :meth:`commit` before it where that is done too. A second call waits for the first, then does
+        nothing. A poll that waits in another thread returns nothing.
+
+        Args:
+            timeout_s: How long brokers may take; None for as long as it takes.
+
+        Raises:
+            TimeoutError: They took longer.
+            InvalidArgumentError: An event loop runs the caller, which would wait for itself.
+        """
+        run_at_once(self._end(timeout_s))
+
+
+class AsyncLitePullConsumer(LiteParts, AsyncClosing):
+    """A :class:`LitePullConsumer` whose calls are awaited; it is made in the event loop where it is used."""
+
+    _is_awaited: ClassVar[bool] = True
+
+    async def start(self) -> None:
+        """Joins the group; see :meth:`LitePullConsumer.start`."""
+        await self._start()
+
+    async def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
+        """Shares the queues of a topic with the group; see :meth:`LitePullConsumer.subscribe`."""
+        await self._subscribe(topic, wanted)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Gives up the queues of a topic; see :meth:`LitePullConsumer.unsubscribe`."""
+        await self._unsubscribe(topic)
+
+    async def assign(self, queues: Collection[MessageQueue]) -> None:
+        """Has these queues, and no others; see :meth:`LitePullConsumer.assign`."""
+        await self._assign(queues)
+
+    async def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[Message]:
+        """Returns the next messages; those that were polled before are done. See the other face."""
+        return await self._poll(timeout_s, count)
+
+    async def seek(self, queue: MessageQueue, place: Place) -> int:
+        """Goes on elsewhere in a queue; see :meth:`LitePullConsumer.seek`."""
+        return await self._seek(queue, place)
+
+    async def pause(self, queues: Collection[MessageQueue]) -> None:
+        """Polls nothing of some queues; see :meth:`LitePullConsumer.pause`."""
+        await self._pause(queues, is_paused=True)
+
+    async def resume(self, queues: Collection[MessageQueue]) -> None:
+        """Polls some queues again; see :meth:`LitePullConsumer.resume`."""
+        await self._pause(queues, is_paused=False)
+
+    async def commit(self) -> None:
+        """Commits all that was polled; see :meth:`LitePullConsumer.commit`."""
+        await self._commit_polled()
+
+    async def position(self, queue: MessageQueue) -> int | None:
+        """Returns the first offset that was not polled; see :meth:`LitePullConsumer.position`."""
+        return self._position(queue)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Returns the committed offset of a queue; see :meth:`LitePullConsumer.committed`."""
+        return await self._committed(queue)
+
+    async def lag(self) -> Mapping[MessageQueue, int]:
+        """Returns what is left of each queue; see :meth:`LitePullConsumer.lag`."""
+        return await self._lag()
+
+    def __aiter__(self) -> Self:
+        """Returns itself, for ``async for``; see :meth:`LitePullConsumer.__iter__`."""
+        self._open_loop()
+        return self
+
+    async def __anext__(self) -> Message:
+        """Returns the next message; the one before is done. See :meth:`LitePullConsumer.__next__`."""
+        found = await self._next_of_loop()
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    @override
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it; one that was never started says so."""
+        self._warn_if_unused(error)
+        await super().__aexit__(kind, error, trace)
+
+    @override
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Ends it; see :meth:`LitePullConsumer.close`."""
+        await self._end(timeout_s)

@@ -1,0 +1,282 @@
+"""What all consumers are made of, whether they call a listener or are polled, and of whichever face."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC
+from collections.abc import Mapping
+from contextlib import suppress
+from inspect import Signature, cleandoc, signature
+from pathlib import Path
+from typing import ClassVar, Final, Self, TypeVar
+
+from typing_extensions import override
+
+from seglog.arguments import as_kind, as_number
+from seglog.client.client import Client
+from seglog.client.connect import Target
+from seglog.client.dropped import watch
+from seglog.client.home import Flow, Steps, Wait, await_for, check_may_wait, start, until, wait_here
+from seglog.client.member import wait_to_leave
+from seglog.consumer.brokers import Brokers
+from seglog.consumer.counts import Counts
+from seglog.consumer.group_member import GroupMember
+from seglog.consumer.offsets.first_offsets import FirstOffsets
+from seglog.consumer.offsets.local_offset_store import LocalOffsetStore, local_offsets_path
+from seglog.consumer.offsets.offset_store import BrokerOffsetStore, OffsetStore
+from seglog.consumer.options import (
+    OF_LISTENERS,
+    OptionsOf,
+    arguments_text,
+    check_options,
+    options_text,
+    with_options,
+)
+from seglog.consumer.settings import ConsumerSettings, timestamp_ms_of
+from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
+from seglog.logs import logger
+from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.files import RealFiles
+
+DEFAULT_AGO_MS: Final = 30 * 60_000
+"""``consumeTimestamp`` before the consumer is made."""
+
+R = TypeVar("R")
+_log = logger(__name__)
+
+
+class MemberParts(ABC):
+    """One member of a consumer group; a class of them sets it up with :meth:`_set_up`."""
+
+    _is_awaited: ClassVar[bool]
+    _use: ClassVar[str] = "start(), or run_until_idle()"
+    """What has it consume, for the warning of one that has not."""
+    _options: ClassVar[OptionsOf] = OF_LISTENERS
+    __signature__: ClassVar[Signature]
+
+    @override
+    def __init_subclass__(cls) -> None:
+        """Shows the settings in the signature and the help of a class of consumers."""
+        super().__init_subclass__()
+        cls.__signature__ = with_options(signature(cls.__init__), cls._options)
+        if cls.__doc__ and "__init__" not in vars(cls):
+            own = cleandoc(cls.__doc__)
+            if "\nArgs:" not in own:  # of a kind: its help has to say all, and has no other page
+                made = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
+                own = f"{own}\n\n{arguments_text(made.__doc__ or '')}"
+            cls.__doc__ = f"{own}\n\n{options_text(cls._options)}\n"
+
+    def __new__(cls, *args: object, **options: object) -> Self:
+        """Makes one; what is wrong with the call names the class that was called.
+
+        Raises:
+            TypeError: An argument is missing, or there is one too many.
+        """
+        own = signature(cls.__init__).parameters.keys()
+        check_options(cls.__name__, options.keys() - own, cls._options)
+        try:
+            cls.__signature__.bind(*args, **options)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}(): {error}") from None
+        return super().__new__(cls)
+
+    def _set_up(self, target: Target, client: Client, member: GroupMember, *, is_own: bool) -> None:
+        """Makes it of its parts.
+
+        Args:
+            target: As the application gave it.
+            client: Whose member it is.
+            member: Of the group.
+            is_own: Whether the client is to be closed with it.
+        """
+        self._client, self._is_own, self._member = client, is_own, member
+        self._home = client.home
+        self._wait: Wait = await_for if self._is_awaited else wait_here
+        self._beginning: Flow[None] | None = None
+        self._is_closed = False
+        self._close_lock = threading.Lock()  # a forked child does not take it
+        self._leaving: Flow[None] | None = None
+        self._has_left = False
+        self._end_if_dropped = watch(self, client) if isinstance(target, str) else None
+
+    @override
+    def __repr__(self) -> str:
+        state = " closed" if self._is_closed else f" with {len(self.queues)} queues"
+        return f"<{type(self).__name__} {self.group} of client {self.client_id}{state}>"
+
+    @property
+    def client_id(self) -> str:
+        """What its client is called, which is its name in the group."""
+        return self._client.client_id
+
+    @property
+    def group(self) -> str:
+        """Who shares the queues and the offsets with it."""
+        return self._member.group
+
+    @property
+    def queues(self) -> tuple[MessageQueue, ...]:
+        """The queues that it has, in order."""
+        return self._member.queues
+
+    @property
+    def counts(self) -> Counts:
+        """What it has done since it was made."""
+        return self._member.counts
+
+    def _position(self, queue: MessageQueue) -> int | None:
+        self._check_open()
+        return self._member.position(as_kind("queue", MessageQueue, queue))
+
+    async def _committed(self, queue: MessageQueue) -> int | None:
+        self._check_open()
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        asking = self._member.committed(as_kind("queue", MessageQueue, queue))
+        return await self._ask(asking, "a question of an offset")
+
+    async def _lag(self) -> Mapping[MessageQueue, int]:
+        self._check_open()
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        return await self._ask(self._member.lag(), "a question of a lag")
+
+    async def _ask(self, steps: Steps[R], name: str) -> R:
+        """Returns what a coroutine of the home does, and raises what it refuses, which is not logged."""
+        outcome = await self._wait(self._home, start(self._home, _outcome(steps), name))
+        if isinstance(outcome, SeglogError):
+            raise outcome
+        return outcome
+
+    async def _start(self) -> None:
+        if self._beginning is not None or self._is_closed:
+            raise ConsumerError("a consumer can be started once")
+        home, member = self._home, self._member
+        self._refuse_in_loop()
+        if member.is_filtered:
+            check_may_wait(home, is_awaited=self._is_awaited)
+        self._client.claim(member)
+        try:
+            if member.is_filtered:
+                refusal = await self._wait(home, start(home, member.refusal(), "a check of subscriptions"))
+                if refusal is not None:
+                    raise refusal
+            self._beginning = start(home, member.begin(), f"start of group {self.group}")
+            self._keep()
+        finally:
+            if self._beginning is None:
+                self._client.release(member)
+
+    def _warn_if_unused(self, error: BaseException | None) -> None:
+        """Says at the end of a block that nothing was consumed there, unless an error ends it."""
+        if self._beginning is None and not self._is_closed and error is None:
+            _log.warning(
+                "the %s of group %s was not started in its with block, and has consumed nothing: call %s",
+                type(self).__name__,
+                self.group,
+                self._use,
+            )
+
+    def _keep(self) -> None:
+        """Has its client not end with it: once started it goes on, as Java's does."""
+        if self._end_if_dropped is not None:
+            self._end_if_dropped.detach()
+
+    def _refuse_in_loop(self) -> None:
+        """Refuses what could not be closed where it was started."""
+        if self._is_awaited or self._home.loop is None:
+            return
+        from seglog.remoting.later import running_loop  # with it comes asyncio
+
+        if running_loop() is not None:
+            raise InvalidArgumentError(
+                f"a {type(self).__name__} is not run in an event loop: its close() would wait for itself",
+                help=f"use Async{type(self).__name__}, or have a thread start and close it",
+            )
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConsumerError("a consumer that was closed consumes nothing")
+        self._client.check_open()
+
+    async def _commit_what_is_done(self) -> None:
+        self._check_open()
+        await self._commit()
+
+    async def _commit(self) -> None:
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        await self._wait(self._home, start(self._home, self._member.commit(), "commit"))
+
+    async def _end(self, timeout_s: float | None) -> None:
+        if timeout_s is not None:
+            as_number("timeout_s", timeout_s)
+        home, client = self._home, self._client
+        if home.why_over is not None:
+            self._end_without_home()
+            return
+        is_first = not self._is_closed
+        if not (is_first or self._has_to_be_waited_for()):
+            return
+        if is_first:
+            self._member.refuse_from_inside("close()", is_bounded=timeout_s is not None)
+        check_may_wait(home, is_awaited=self._is_awaited)
+        leaving = self._begin_to_leave()
+        try:
+            await wait_to_leave(self._wait, home, leaving, [self._member], timeout_s)
+        finally:
+            self._has_left = True
+            if self._is_own and is_first:
+                with suppress(TimeoutError):  # there is an error already
+                    limit_s = None if leaving.is_done else 0
+                    await client.end(limit_s, self._wait, is_awaited=self._is_awaited)
+
+    def _end_without_home(self) -> None:
+        self._keep()
+        if not self._is_closed:
+            self._is_closed = True
+            self._member.end_listeners()
+            if self._is_own:
+                self._client.link.close()
+
+    def _has_to_be_waited_for(self) -> bool:
+        """Returns whether another call is still at the end of it, for which a listener does not wait."""
+        try:
+            self._member.refuse_from_inside("close()", is_bounded=False)
+        except ConsumerError:
+            return False
+        return not self._has_left
+
+    def _begin_to_leave(self) -> Flow[None]:
+        self._keep()
+        with self._close_lock:
+            if self._leaving is None:
+                self._is_closed = True  # before a wait until idle finds its queues given back
+                self._leaving = start(self._home, self._leave(), "close of a consumer")
+            return self._leaving
+
+    async def _leave(self) -> None:
+        if self._beginning is not None:
+            await self._member.leave()
+        if self._is_own:
+            await until(self._client.leave())
+
+
+async def _outcome(steps: Steps[R]) -> R | SeglogError:
+    try:
+        return await steps
+    except SeglogError as error:
+        return error
+
+
+def offsets_of(client: Client, settings: ConsumerSettings) -> OffsetStore:
+    """Returns where a consumer has its offsets."""
+    timestamp_ms = timestamp_ms_of(settings.consume_timestamp)
+    if timestamp_ms is None:
+        timestamp_ms = client.clock.now_ms() - DEFAULT_AGO_MS
+    brokers = Brokers(client)
+    first = FirstOffsets(brokers, settings.consume_from, timestamp_ms)
+    if not settings.is_broadcasting:
+        return BrokerOffsetStore(brokers, settings.group, first)
+    folder = (
+        Path.home() / ".rocketmq_offsets" if settings.offset_folder is None else Path(settings.offset_folder)
+    )
+    path = local_offsets_path(folder, client.client_id, settings.group)
+    return LocalOffsetStore(RealFiles(), path, first)
