@@ -25,8 +25,9 @@ from tests.support.machine.patience import patience_s
 PAIRS = [(OrderlyConsumer, AsyncOrderlyConsumer), (PushConsumer, AsyncPushConsumer)]
 POLLED = (LitePullConsumer, AsyncLitePullConsumer)
 ASKED = {"start", "commit", "resume", "close", "position", "committed", "lag"}
-CALLS = {
-    **dict.fromkeys((OrderlyConsumer, PushConsumer), ASKED | {"run_until_idle", "suspend"}),
+CALLS: dict[type, set[str]] = {
+    OrderlyConsumer: ASKED | {"run_until_idle", "suspend"},
+    PushConsumer: ASKED | {"run_until_idle", "suspend"},
     LitePullConsumer: ASKED | {"subscribe", "unsubscribe", "assign", "poll", "seek", "pause"},
 }
 ALL = pytest.mark.parametrize("kind", [kind for pair in PAIRS for kind in pair])

@@ -13,7 +13,9 @@ from seglog import LitePullConsumer, MessageQueue, Subscription
 from seglog.broker.settings import BrokerConfig
 from seglog.errors import ConsumerError, InvalidArgumentError, RemoteProtocolError
 from seglog.remoting.codes import PullFlag, RequestCode
-from seglog.remoting.heartbeat import ConsumeType
+from seglog.remoting.command import expect_body, expect_header
+from seglog.remoting.headers import PullMessageHeader
+from seglog.remoting.heartbeat import ConsumeType, HeartbeatBody
 from seglog.testing import VirtualBroker
 from tests.support.recording import RecordingLink
 
@@ -157,7 +159,7 @@ def test_a_subscription_that_the_broker_refuses_is_refused_at_the_first_poll(bro
         consumer.poll()
 
 
-def test_assigned_queues_are_had_whoever_has_them_too(broker):
+def test_assigned_queues_are_had_whichever_members_have_them_too(broker):
     for queue_id in range(4):
         fill(broker, 3, queue_id=queue_id)
     with (
@@ -166,7 +168,7 @@ def test_assigned_queues_are_had_whoever_has_them_too(broker):
     ):
         shared.start()
         consumer.assign([queue(1), queue(2)])
-        assert consumer.assignment == (), "it has not joined its group yet"
+        assert not consumer.assignment, "it has not joined its group yet"
         polled = [*consumer.poll(), *consumer.poll()]
         assert {message.queue_id for message in polled} == {1, 2}
         consumer.commit()
@@ -227,9 +229,9 @@ def test_errors_say_what_is_wrong(broker):
     consumer = LitePullConsumer(broker.link(), "g", "T")
     with pytest.raises(ConsumerError, match=r"by subscribe\(\), and not by assign\(\)"):
         consumer.assign([queue()])
-    for call in (lambda: consumer.seek(queue(0, "U"), 0), lambda: consumer.pause([queue(0, "U")])):
+    for strange in (lambda: consumer.seek(queue(0, "U"), 0), lambda: consumer.pause([queue(0, "U")])):
         with pytest.raises(ConsumerError, match="queue 0 of U at broker-a is none of this consumer's"):
-            call()
+            strange()
     consumer.close()
     calls: list[Callable[[], object]] = [
         consumer.poll,
@@ -258,11 +260,11 @@ def test_its_pulls_and_heartbeats_are_those_of_java(broker):
         assert pulls
         assert not link.pulls
         for request in pulls:
-            flags = PullFlag(request.header.sys_flag)
-            assert PullFlag.LITE | PullFlag.SUBSCRIPTION in flags
-            assert request.header.subscription == "a || b"
-        beats = [one.body for _moment, one in link.asked if one.code == RequestCode.HEART_BEAT]
-        (said,) = beats[0].consumers
+            header = expect_header(request, PullMessageHeader)
+            assert PullFlag.LITE | PullFlag.SUBSCRIPTION in PullFlag(header.sys_flag)
+            assert header.subscription == "a || b"
+        beats = [one for _moment, one in link.asked if one.code == RequestCode.HEART_BEAT]
+        (said,) = expect_body(beats[0], HeartbeatBody).consumers
         assert said.consume_type is ConsumeType.ACTIVELY
         assert [one.topic for one in said.subscriptions] == ["T"], "it has no retry topic"
 
