@@ -425,7 +425,7 @@ def test_a_plain_consumer_is_not_started_in_an_event_loop_and_the_error_names_th
         for call in (consumer.start, consumer.run_until_idle):
             with pytest.raises(InvalidArgumentError, match="would wait for itself") as refused:
                 call()
-            assert "AsyncPushConsumer or AsyncOrderlyConsumer" in (refused.value.help or "")
+            assert f"use Async{kind.__name__}," in (refused.value.help or "")
         await asyncio.to_thread(consumer.close)
 
     asyncio.run(scene())

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seglog import AsyncLitePullConsumer, AsyncProducer, Broker, LitePullConsumer, Producer
+from seglog import AsyncLitePullConsumer, AsyncProducer, Broker, ConsumeFrom, LitePullConsumer, Producer
 from seglog.errors import ConsumerError
 from seglog.testing import VirtualBroker
 from tests.support.listening import BrokerServer
@@ -100,7 +100,7 @@ def test_a_loop_waits_for_messages_and_ends_when_another_thread_closes_the_consu
     broker, target = place
     seen: list[bytes] = []
     has_come = threading.Event()
-    consumer = LitePullConsumer(target, "g", "T")
+    consumer = LitePullConsumer(target, "g", "T", consume_from=ConsumeFrom.FIRST)
 
     def loop() -> None:
         for message in consumer:
@@ -128,7 +128,7 @@ def test_an_async_loop_does_the_same(place):
 
     async def run() -> list[bytes]:
         seen: list[bytes] = []
-        async with AsyncLitePullConsumer(target, "g", "T") as consumer:
+        async with AsyncLitePullConsumer(target, "g", "T", consume_from=ConsumeFrom.FIRST) as consumer:
 
             async def loop() -> None:
                 async for message in consumer:
@@ -151,7 +151,7 @@ def test_an_async_loop_does_the_same(place):
 
 def test_a_poll_returns_nothing_once_its_time_is_over(place):
     _broker, target = place
-    with LitePullConsumer(target, "g", "T") as consumer:
+    with LitePullConsumer(target, "g", "T", consume_from=ConsumeFrom.FIRST) as consumer:
         began = time.monotonic()
         assert consumer.poll(0.05) == []
         assert consumer.poll(0) == []
