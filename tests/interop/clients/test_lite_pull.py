@@ -18,7 +18,6 @@ OF_ROCKETMQ = pytest.mark.parametrize(
     indirect=True,
     scope="session",
 )
-FIRST = {"consume_from": ConsumeFrom.FIRST}
 
 
 def send_round(producer, topic, count):
@@ -41,7 +40,7 @@ def poll_until(consumer, count):
 def test_a_group_polls_seeks_pauses_and_goes_on_where_it_has_committed(place, topic, group, kind):
     with Producer(place.target) as producer:
         send_round(producer, topic, 24)
-        with driven(kind, place.target, group, {topic: "A"}, **FIRST) as consumer:
+        with driven(kind, place.target, group, {topic: "A"}, consume_from=ConsumeFrom.FIRST) as consumer:
             assert poll_until(consumer, 12) == [(one, offset) for one in range(4) for offset in (0, 2, 4)]
             consumer.commit()
             queue = consumer.assignment[0]
@@ -56,7 +55,7 @@ def test_a_group_polls_seeks_pauses_and_goes_on_where_it_has_committed(place, to
             consumer.commit()
             wait_until(lambda: sum(consumer.lag().values()) == 0)
         send_round(producer, topic, 4)
-        with driven(kind, place.target, group, **FIRST) as consumer:
+        with driven(kind, place.target, group, consume_from=ConsumeFrom.FIRST) as consumer:
             consumer.assign([MessageQueue(topic, queue.broker_name, number) for number in (1, 2)])
             assert poll_until(consumer, 2) == [(1, 7), (2, 7)]
 
@@ -71,7 +70,7 @@ def test_a_java_consumer_goes_on_where_ours_has_committed_and_ours_where_it_has(
 
     with Producer(place.target) as producer:
         send_round(producer, topic, 8)
-        with LitePullConsumer(place.target, group, topic, **FIRST) as consumer:
+        with LitePullConsumer(place.target, group, topic, consume_from=ConsumeFrom.FIRST) as consumer:
             assert poll_until(consumer, 8) == [(one, offset) for one in range(4) for offset in (0, 1)]
             consumer.commit()
         send_round(producer, topic, 4)
@@ -82,5 +81,5 @@ def test_a_java_consumer_goes_on_where_ours_has_committed_and_ours_where_it_has(
             place.java.leave("j")
         assert sorted(seen) == [(one, 2) for one in range(4)]
         send_round(producer, topic, 4)
-        with LitePullConsumer(place.target, group, topic, **FIRST) as consumer:
+        with LitePullConsumer(place.target, group, topic, consume_from=ConsumeFrom.FIRST) as consumer:
             assert poll_until(consumer, 4) == [(one, 3) for one in range(4)]
