@@ -15,6 +15,7 @@ import pytest
 from seglog import (
     Broker,
     Durability,
+    LitePullConsumer,
     LocalLink,
     MessageStore,
     NewMessage,
@@ -28,7 +29,7 @@ from seglog.client.home import VirtualHome
 from seglog.client.links.addresses import parse_address
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume, ConsumeFrom
-from seglog.consumer.settings import ConsumerOptions, ConsumerSettings
+from seglog.consumer.settings import ConsumerOptions, ConsumerSettings, LiteOptions
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.subscription import Subscription
 from seglog.testing import VirtualBroker
@@ -132,6 +133,14 @@ CONSUMER = {
     "batch_size": (*NO_COUNTS, 0, 1_025),
     "consume_timeout_ms": (*NO_COUNTS, 0),
     "offset_illegal": ("", "DROP", 5, None),
+    "max_cached_topic": (*NO_COUNTS, 0, 6_553_501),
+    "max_cached_topic_bytes": (*NO_COUNTS, (1 << 20) - 1),
+    "commit_interval_ms": (*NO_COUNTS, 999),
+}
+LITE = {name: CONSUMER[name] for name in ("group", *LiteOptions.__annotations__) if name in CONSUMER} | {
+    "subscription": tuple(each for each in CONSUMER["subscription"] if each is not None),
+    "auto_commit": (*NO_FLAGS, None),
+    "max_cached_all": (*NO_COUNTS, 0),
 }
 NO_TARGETS = (5, None, b"127.0.0.1:9876", object(), ["127.0.0.1:9876"], Broker, LocalLink)
 NO_NAMES = (*NO_TEXTS, "", " ", "\ud800", "a\udfff")
@@ -255,6 +264,14 @@ def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, nam
         OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
 
 
+@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": LITE}))
+def test_s4_04_making_a_consumer_that_is_polled_names_the_argument_that_it_refuses(
+    broker, _call, name, wrong
+):
+    with refused_by_client(name):
+        LitePullConsumer(LocalLink(broker), **{"group": "G", "subscription": "T"} | {name: wrong})
+
+
 @pytest.mark.parametrize("call", ["put_batch", "send_batch"])
 @pytest.mark.parametrize(("_message", "name", "wrong"), rows({"message": OF_MESSAGES}))
 def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _message, name, wrong):
@@ -278,7 +295,9 @@ def test_the_tables_have_every_argument_of_clients_and_brokers():
         assert set(inspect.signature(call).parameters) == expected, name
     options = ConsumerOptions.__annotations__.keys()
     assert options | {"group", "subscription", "listener"} == CONSUMER.keys()
-    assert options == {field.name for field in fields(ConsumerSettings)} - {"group", "subscriptions"}
+    lite = LiteOptions.__annotations__.keys()
+    assert lite | {"group", "subscription"} == LITE.keys()
+    assert options | lite == {field.name for field in fields(ConsumerSettings)} - {"group", "subscriptions"}
 
 
 def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):

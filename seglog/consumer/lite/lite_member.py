@@ -110,7 +110,7 @@ class LiteMember(GroupMember):
             await self._client.beat()
 
     async def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Has these queues and no others, shared with nobody; what it has already goes on."""
+        """Has these queues and no others, also those that members share; what it has already goes on."""
         self._assigned = frozenset(queues)
         for queue in queues:
             self._subscriptions.wanted.setdefault(queue.topic, _ALL)
