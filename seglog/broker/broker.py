@@ -372,9 +372,7 @@ class Broker(Closing):
     def _handle(self, request: Request, peer: Peer, appends: AnyAppends) -> Answer:
         handler = HANDLERS.get(request.code)
         if handler is None:
-            return refuse(
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported"
-            )
+            return self._state.refusals.not_supported(request.code)
         if self._is_closed:
             if self._is_forked:
                 raise forked_error(self._what)

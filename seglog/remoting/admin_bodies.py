@@ -211,3 +211,54 @@ class QueueUnitsBody(TypedBody):
     units: tuple[QueueUnit, ...] = ()
     subscription: SubscriptionData | None = None
     filter_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSubscriptionBody(TypedBody):
+    """What a group subscribes to of a topic.
+
+    Attributes:
+        subscription: None where it does not, or is offline.
+    """
+
+    group: str
+    topic: str | None
+    subscription: SubscriptionData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HaSlave(TypedBody):
+    """How a slave follows its master; all of it is 0 where the broker is a master itself.
+
+    Attributes:
+        per_s: Bytes that came in the last second.
+        max_offset: Physical offset up to which it has the log.
+        read_ms: When it last read of its master.
+        write_ms: When it last wrote to it.
+        flush_offset: Physical offset up to which its master is on the disk.
+    """
+
+    per_s: int = 0
+    max_offset: int = 0
+    read_ms: int = 0
+    write_ms: int = 0
+    flush_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HaStatusBody(TypedBody):
+    """How a log is copied to other brokers.
+
+    Attributes:
+        max_offset: Physical offset of the end of the log.
+        is_master: Whether the broker takes messages by itself.
+        in_sync: How many slaves have all of it.
+        slaves: The connections of slaves; here there are none.
+        as_slave: What the broker does as a slave itself.
+    """
+
+    max_offset: int
+    is_master: bool = True
+    in_sync: int = 0
+    slaves: tuple[HaSlave, ...] = ()
+    as_slave: HaSlave = HaSlave()

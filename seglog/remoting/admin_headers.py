@@ -54,6 +54,15 @@ class TimeSpanHeader(Header):
 
 @wire_names()
 @dataclass(frozen=True, slots=True)
+class GroupSubscriptionHeader(Header):
+    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+
+    group: str
+    topic: str | None = None
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
 class EarliestTimeHeader(Header):
     """GET_EARLIEST_MSG_STORETIME."""
 
@@ -300,7 +309,7 @@ class FiguresHeader(Header):
 
     Attributes:
         name: What is counted, by RocketMQ's name.
-        key: Of what: a topic, or a topic, ``@`` and a group.
+        key: Of what: a topic, a topic with ``@`` and a group, or the cluster.
     """
 
     name: str

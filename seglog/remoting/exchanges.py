@@ -182,6 +182,10 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.QUERY_CONSUME_TIME_SPAN: Exchange(admin.TimeSpanHeader, response_body=of_queues.TIME_SPANS),
     Code.QUERY_TOPIC_CONSUME_BY_WHO: Exchange(admin.TopicHeader, response_body=of_tables.GROUP_NAMES),
     Code.QUERY_TOPICS_BY_CONSUMER: Exchange(admin.GroupHeader, response_body=of_tables.TOPIC_NAMES),
+    Code.QUERY_SUBSCRIPTION_BY_CONSUMER: Exchange(
+        admin.GroupSubscriptionHeader, response_body=of_figures.GROUP_SUBSCRIPTION
+    ),
+    Code.GET_BROKER_HA_STATUS: Exchange(response_body=of_figures.HA_STATUS),
     Code.CLEAN_EXPIRED_CONSUMEQUEUE: Exchange(),
     Code.CLEAN_UNUSED_TOPIC: Exchange(),
     Code.DELETE_EXPIRED_COMMITLOG: Exchange(),

@@ -7,8 +7,12 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.broker.tables.topics import TopicConfig
 from seglog.errors import StoreFailedError
+from seglog.remoting.admin_bodies import KeyValuesBody
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, expect_body
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
+from tests.support.brokers import send
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.material.stores import read_all
 
@@ -49,3 +53,22 @@ def test_failed_sync_of_the_log_fails_config_files_too(tmp_path):
         broker.close()
     with MessageStore.open(tmp_path / "store") as again:
         assert again.recovery.mode == "abnormal"
+
+
+def test_sends_that_the_store_has_not_taken_are_counted(tmp_path):
+    def failed():
+        answer = broker.dispatch(Request(RequestCode.GET_BROKER_RUNTIME_INFO))
+        return expect_body(answer, KeyValuesBody).values["putMessageFailedTimes"]
+
+    fault = Fault(names=frozenset({"sync"}))
+    broker = Broker.open(tmp_path / "store", files=FailingFiles(fault), background=False)
+    assert send(broker, "T").code is ResponseCode.SUCCESS
+    assert failed() == "0"
+    fault.at, fault.count = 1, 0
+    with pytest.raises(StoreFailedError):
+        broker.store.flush()
+    for count in ("1", "2"):
+        assert send(broker, "T").code is ResponseCode.SERVICE_NOT_AVAILABLE
+        assert failed() == count
+    with pytest.raises(StoreFailedError):
+        broker.close()

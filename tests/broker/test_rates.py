@@ -218,3 +218,21 @@ def test_a_rate_is_of_its_span_and_one_step_at_most(seed, span):
 def test_a_count_that_has_just_begun_is_told_by_the_second():
     samples = Samples(0.0, {})
     assert samples.rate(Span.MINUTE, 10.0, "x", 5) == Rate(5, 5.0)
+
+
+def test_messages_of_the_whole_broker_are_told_by_the_name_of_its_cluster(broker):
+    for name in ("BROKER_PUT_NUMS", "BROKER_GET_NUMS"):
+        answer = figures(broker, name, "DefaultCluster")
+        assert (answer.code, answer.remark) == (
+            ResponseCode.SYSTEM_ERROR,
+            f"The stats <{name}> <DefaultCluster> not exist",
+        )
+    sent(broker, 20)
+    sent(broker, 10, "U")
+    pull(broker, "T", max_msg_nums=12)
+    broker.advance("30s")
+    found = expect_body(figures(broker, "BROKER_PUT_NUMS", "DefaultCluster"), FiguresBody)
+    assert (found.minute, found.day.total) == (Figure(30, 1.0), 30)
+    found = expect_body(figures(broker, "BROKER_GET_NUMS", "DefaultCluster"), FiguresBody)
+    assert found.minute == Figure(12, 0.4)
+    assert figures(broker, "BROKER_PUT_NUMS", "other").code is ResponseCode.SYSTEM_ERROR

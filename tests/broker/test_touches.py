@@ -217,6 +217,7 @@ ROWS = [
     (Code.SEND_REPLY_MESSAGE, send_to("T"), b"x", "Topic T Pub"),
     (Code.SEND_REPLY_MESSAGE_V2, send_to("%RETRY%g"), b"x", "Group g Sub"),
     (Code.GET_BROKER_RUNTIME_INFO, NO_HEADER, None, "Cluster * Get"),
+    (Code.GET_BROKER_HA_STATUS, NO_HEADER, None, "Cluster * Get"),
     (
         Code.UPDATE_AND_CREATE_TOPIC_LIST,
         NO_HEADER,
@@ -258,6 +259,12 @@ ROWS = [
     ),
     (Code.QUERY_CONSUME_TIME_SPAN, admin.TimeSpanHeader("T", "g"), None, "Topic T Get, Group g Get"),
     (Code.QUERY_TOPIC_CONSUME_BY_WHO, admin.TopicHeader("T"), None, "Topic T Get, Group * List"),
+    (
+        Code.QUERY_SUBSCRIPTION_BY_CONSUMER,
+        admin.GroupSubscriptionHeader("g", "x"),
+        None,
+        "Group g Get, Topic x Get",
+    ),
     (Code.QUERY_TOPICS_BY_CONSUMER, admin.GroupHeader("g"), None, "Group g Get, Topic * List"),
     *(
         (code, NO_HEADER, None, "Cluster * Update")

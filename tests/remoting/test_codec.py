@@ -130,6 +130,7 @@ def test_every_code_that_official_clients_used_of_those_with_a_table_was_capture
         "GET_ALL_DELAY_OFFSET",
         "QUERY_CONSUME_TIME_SPAN",
         "QUERY_TOPICS_BY_CONSUMER",
+        "QUERY_SUBSCRIPTION_BY_CONSUMER",
         "DELETE_EXPIRED_COMMITLOG",
         "INVOKE_BROKER_TO_GET_CONSUMER_STATUS",
         "GET_CONSUMER_STATUS_FROM_CLIENT",

@@ -59,6 +59,7 @@ SPELLINGS = {
     "GroupCountResponseHeader": "totalGroupNum",
     "GroupForbiddenHeader": "group topic readable",
     "GroupHeader": "group",
+    "GroupSubscriptionHeader": "group topic",
     "KeyHeader": "namespace key",
     "KeyValueHeader": "namespace key value",
     "NameServerTopicHeader": "topic clusterName",

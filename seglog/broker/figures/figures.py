@@ -147,6 +147,11 @@ class Figures:
         """Returns how many messages, or pulls, there were in all: of :data:`PUT` and the like."""
         return self._rate(what, span)
 
+    def has_any(self, what: str) -> bool:
+        """Returns whether any message was put, or pulled, since the broker was opened."""
+        totals = self.totals()[-1]
+        return (totals.put if what == PUT else totals.pulled) > 0
+
     def has_pulled(self, group: str, topic: str) -> bool:
         """Returns whether a group has pulled any message of a topic."""
         cell = self._pulls.get((topic, group))

@@ -1,8 +1,8 @@
-"""HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG, and who the clients of a group are.
+"""HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG, who the clients of a group are, and what it wants.
 
 Source: ``ClientManageProcessor.java``, ``ConsumerManageProcessor.java getConsumerListByGroup``,
 ``AdminBrokerProcessor.java getConsumerConnectionList, getProducerConnectionList,
-getAllProducerInfo``.
+getAllProducerInfo, querySubscriptionByConsumer``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Final
 from seglog.broker.access import Action, Resource
 from seglog.broker.filters.subscription_filter import expression_filter
 from seglog.broker.handlers.handler import Call, Handler
-from seglog.broker.handlers.touching import named, of_consumer_group, of_every
+from seglog.broker.handlers.touching import named, of_consumer_group, of_every, of_group
 from seglog.broker.pulls.pull_checks import no_such_language
 from seglog.broker.sends.group_topics import RetryTopic, retry_topics
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.clients import Client
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.admin_bodies import GroupSubscriptionBody
+from seglog.remoting.admin_headers import GroupSubscriptionHeader
 from seglog.remoting.client_headers import ConsumerGroupHeader, ProducerGroupHeader, UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_body, refuse
@@ -140,6 +142,14 @@ def consumer_connections(state: BrokerState, call: Call[ConsumerGroupHeader]) ->
     return Response(ResponseCode.SUCCESS, body=body)
 
 
+def subscription_of(state: BrokerState, call: Call[GroupSubscriptionHeader]) -> Response:
+    """Returns what a group that is online subscribes to of a topic; nothing for any other."""
+    header = call.header
+    group = state.clients.consumers(header.group)
+    found = None if group is None or header.topic is None else group.subscriptions.get(header.topic)
+    return Response(ResponseCode.SUCCESS, body=GroupSubscriptionBody(header.group, header.topic, found))
+
+
 def producer_connections(state: BrokerState, call: Call[ProducerGroupHeader]) -> Response:
     """Shows a producer group that is online."""
     clients = state.clients.producers(call.header.producer_group)
@@ -208,6 +218,10 @@ def _checked_topic(_header: Header, request: Request, _state: BrokerState) -> tu
     return () if subscription is None else (subscription.topic,)
 
 
+def _told_topic(header: GroupSubscriptionHeader, _request: Request, _state: BrokerState) -> tuple[str | None]:
+    return (header.topic,)
+
+
 def _producer_group(header: ProducerGroupHeader, _request: Request, _state: BrokerState) -> tuple[str]:
     return (header.producer_group,)
 
@@ -240,6 +254,12 @@ HANDLERS: Final = (
         ConsumerGroupHeader,
         consumer_connections,
         (of_consumer_group(Action.GET),),
+    ),
+    Handler(
+        RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER,
+        GroupSubscriptionHeader,
+        subscription_of,
+        (of_group(Action.GET), named(Resource.TOPIC, _told_topic, Action.GET)),
     ),
     Handler(
         RequestCode.GET_PRODUCER_CONNECTION_LIST,

@@ -1,8 +1,8 @@
 """VIEW_BROKER_STATS_DATA: how much was put and pulled in the last minute, hour and day.
 
-Differences: of what RocketMQ counts there are the messages that were put to a topic and those that a group
-has pulled, no bytes, no calls and no latencies; so the average of a call is 0. A topic that nothing was put
-to has a figure of 0, where RocketMQ has none.
+Differences: of what RocketMQ counts there are the messages that were put to a topic and to all, and those
+that a group and all have pulled, no bytes, no calls and no latencies; so the average of a call is 0. A topic
+that nothing was put to has a figure of 0, where RocketMQ has none.
 
 Source: ``AdminBrokerProcessor.java viewBrokerStatsData``, ``Stats.java``.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from seglog.broker.access import Action, Resource
+from seglog.broker.figures.figures import PULLED, PUT
 from seglog.broker.figures.samples import Rate, Span
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.handlers.touching import named
@@ -24,6 +25,8 @@ from seglog.remoting.command import Request, Response, refuse
 
 TOPIC_PUT_NUMS: Final = "TOPIC_PUT_NUMS"
 GROUP_GET_NUMS: Final = "GROUP_GET_NUMS"
+OF_ALL: Final = {"BROKER_PUT_NUMS": PUT, "BROKER_GET_NUMS": PULLED}
+"""What is counted of the whole broker; its key is the name of the cluster."""
 
 
 def view_figures(state: BrokerState, call: Call[FiguresHeader]) -> Response:
@@ -47,6 +50,10 @@ def lag_of_all(state: BrokerState) -> int:
 
 def _rate_of(state: BrokerState, header: FiguresHeader) -> Callable[[Span], Rate] | None:
     """Returns what tells rates; None if there is no such thing."""
+    what = OF_ALL.get(header.name)
+    if what is not None:
+        is_ours = header.key == state.config.cluster_name and state.figures.has_any(what)
+        return (lambda span: state.figures.rate_of_all(what, span)) if is_ours else None
     topic, _, group = header.key.partition("@")
     if header.name == TOPIC_PUT_NUMS and not group and state.topics.get(topic) is not None:
         return lambda span: state.figures.put_rate(topic, span)

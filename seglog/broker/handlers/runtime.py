@@ -1,11 +1,12 @@
-"""GET_BROKER_RUNTIME_INFO: how a broker runs, in the words that RocketMQ's tools read.
+"""GET_BROKER_RUNTIME_INFO and GET_BROKER_HA_STATUS: how a broker runs, in the words of RocketMQ's tools.
 
 What RocketMQ has and this broker does not is said as it is: nothing waits for dispatch, because a message is
 in its queue when it is in the log, and there are no timers yet. Without a server nothing waits for its turn
 either; a server says what waits and what calls took. Names that begin with ``seglog.`` are ours.
 
-Source: ``AdminBrokerProcessor.java prepareRuntimeInfo``, ``StoreStatsService.java getRuntimeInfo``,
-``DefaultMessageStore.java getRuntimeInfo``, ``ScheduleMessageService.java buildRunningStats``.
+Source: ``AdminBrokerProcessor.java prepareRuntimeInfo, getBrokerHaStatus``,
+``StoreStatsService.java getRuntimeInfo``, ``DefaultMessageStore.java getRuntimeInfo``,
+``ScheduleMessageService.java buildRunningStats``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from seglog.broker.handlers.rates import lag_of_all
 from seglog.broker.handlers.touching import of_cluster
 from seglog.broker.state.state import BrokerState
 from seglog.errors import NotFoundError
-from seglog.remoting.admin_bodies import KeyValuesBody
+from seglog.remoting.admin_bodies import HaStatusBody, KeyValuesBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Response
 from seglog.storage.format.names import COMMIT_LOG, SCHEDULE_TOPIC
@@ -77,10 +78,16 @@ def get_runtime_info(state: BrokerState, _call: Call[Header]) -> Response:
         "runtime": _duration(max(0, state.now_ms() - state.opened_ms)),
         **{f"scheduleMessageOffset_{level}": f"{levels[level]},{end}" for level, end in ends.items()},
         **_counted(state.figures),
+        "putMessageFailedTimes": str(state.refusals.failed_puts),
         **state.figures.facts(),
         **_ours(state),
     }
     return Response(ResponseCode.SUCCESS, body=KeyValuesBody(values))
+
+
+def get_ha_status(state: BrokerState, _call: Call[Header]) -> Response:
+    """Says that the broker is a master without slaves."""
+    return Response(ResponseCode.SUCCESS, body=HaStatusBody(state.store.max_phy_offset))
 
 
 def _counted(figures: Figures) -> dict[str, str]:
@@ -139,4 +146,5 @@ def _duration(span_ms: int) -> str:
 
 HANDLERS: Final = (
     Handler(RequestCode.GET_BROKER_RUNTIME_INFO, Header, get_runtime_info, (of_cluster(Action.GET),)),
+    Handler(RequestCode.GET_BROKER_HA_STATUS, Header, get_ha_status, (of_cluster(Action.GET),)),
 )

@@ -126,7 +126,7 @@ def completed(send: Send) -> Send:
         try:
             made = send(state, call)
         except SeglogError as error:
-            made = state.refusals.of_error(error)
+            made = state.refusals.of(call.request.code, error)
         if isinstance(made, Response) and made.ext is None:
             return replace(made, ext=state.send_ext)
         return made

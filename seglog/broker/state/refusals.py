@@ -6,10 +6,11 @@ are logged too, for its owner. Anything else is a slip of ours: one line, and al
 
 from __future__ import annotations
 
+from seglog.broker.state.unsupported import UNSUPPORTED
 from seglog.complaints import Complaints
 from seglog.errors import FullError, SeglogError, StoreFailedError
 from seglog.logs import logger
-from seglog.remoting.codes import ResponseCode
+from seglog.remoting.codes import SENDS, ResponseCode
 from seglog.remoting.command import Response, refuse
 
 _log = logger(__name__)
@@ -20,6 +21,8 @@ class Refusals:
 
     def __init__(self) -> None:
         self._complaints = Complaints(_log)
+        self.failed_puts = 0
+        """Sends that the store has not taken: there was no space, or it had failed."""
 
     def of(self, code: int, error: Exception) -> Response:
         """Returns what the client gets whose request an error ended.
@@ -29,10 +32,18 @@ class Refusals:
             error: What was raised.
         """
         if isinstance(error, SeglogError):
+            self.failed_puts += code in SENDS and isinstance(error, FullError | StoreFailedError)
             return self.of_error(error)
         _log.error("a request of code %s failed: %r", code, error)
         _log.debug("the same", exc_info=error)
         return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    def not_supported(self, code: int) -> Response:
+        """Returns what the client gets who asks for what no handler answers."""
+        name, reason = UNSUPPORTED.get(code, ("", "RocketMQ 5.4.0 does not have it either"))
+        kind = name or "unknown code"
+        self._complaints.tell(kind, f"requests of code {code} ({kind}) are refused: {reason}")
+        return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")
 
     def of_error(self, error: SeglogError) -> Response:
         """Returns what a client gets for an error of the tree."""

@@ -1,7 +1,8 @@
 """Bodies that tools show: units of queues, and facts and figures of brokers and groups.
 
 Source: ``QueryConsumeQueueResponseBody.java``, ``ConsumeQueueData.java``, ``ClusterInfo.java``,
-``KVTable.java``, ``ConsumeStatsList.java``, ``BrokerStatsData.java``.
+``KVTable.java``, ``ConsumeStatsList.java``, ``BrokerStatsData.java``, ``QuerySubscriptionResponseBody.java``,
+``HARuntimeInfo.java``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from seglog.remoting.admin_bodies import (
     ClusterBody,
     Figure,
     FiguresBody,
+    GroupSubscriptionBody,
+    HaSlave,
+    HaStatusBody,
     KeyValuesBody,
     QueueUnit,
     QueueUnitsBody,
@@ -73,4 +77,26 @@ FIGURES: Final = object_body(
     minute=JsonField("statsMinute", _FIGURE),
     hour=JsonField("statsHour", _FIGURE),
     day=JsonField("statsDay", _FIGURE),
+)
+GROUP_SUBSCRIPTION: Final = object_body(
+    GroupSubscriptionBody,
+    group=JsonField("group", TEXT),
+    subscription=JsonField("subscriptionData", SUBSCRIPTION),
+    topic=JsonField("topic", TEXT),
+)
+_HA_SLAVE: Final = object_of(
+    HaSlave,
+    read_ms=JsonField("lastReadTimestamp", INT64),
+    write_ms=JsonField("lastWriteTimestamp", INT64),
+    flush_offset=JsonField("masterFlushOffset", INT64),
+    max_offset=JsonField("maxOffset", INT64),
+    per_s=JsonField("transferredByteInSecond", INT64),
+)
+HA_STATUS: Final = object_body(
+    HaStatusBody,
+    as_slave=JsonField("haClientRuntimeInfo", _HA_SLAVE),
+    slaves=JsonField("haConnectionInfo", items_of(_HA_SLAVE, tuple)),
+    in_sync=JsonField("inSyncSlaveNums", INT32),
+    is_master=JsonField("master", BOOL),
+    max_offset=JsonField("masterCommitLogMaxOffset", INT64),
 )

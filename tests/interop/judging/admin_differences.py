@@ -6,10 +6,15 @@ import json
 from typing import Any, Final
 
 from seglog.broker.broker import Broker
+from seglog.broker.filters.subscription_filter import MAX_SQL_CHARACTERS
+from seglog.broker.tables.groups import MAX_GROUP_SETTINGS
 from seglog.remoting.admin_headers import BrokerConsumeStatsHeader, QueryQueueHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import CreateTopicHeader
+from seglog.remoting.heartbeat import CheckClientBody
+from seglog.remoting.subscription import SQL_TYPE, SubscriptionData
+from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import MAX_QUEUES
 from seglog.storage.format.config import parse_java_properties
 from seglog.storage.format.config.config_json import decode_config
@@ -57,6 +62,26 @@ def _is_pulled(request: Request, _ours: Essence, _theirs: Essence) -> bool:
     return request.code == RequestCode.GET_BROKER_CONSUME_STATS
 
 
+def _is_loose(request: Request, _broker: Broker) -> bool:
+    return request.code == RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP and isinstance(request.body, bytes)
+
+
+def _is_long(request: Request, _broker: Broker) -> bool:
+    body = request.body
+    said = body.subscription if isinstance(body, CheckClientBody) else None
+    return said is not None and len(said.expression) > MAX_SQL_CHARACTERS
+
+
+def _is_large(request: Request, _broker: Broker) -> bool:
+    return isinstance(request.body, SubscriptionGroup) and bool(request.body.unknown)
+
+
+def _check(expression: str) -> Request:
+    """Asks whether a subscription can be served."""
+    said = SubscriptionData("T", expression, 1, SQL_TYPE)
+    return Request(RequestCode.CHECK_CLIENT_CONFIG, body=CheckClientBody("c1", "long-sql", said))
+
+
 def _has_too_many(request: Request, _broker: Broker) -> bool:
     header = request.header
     return isinstance(header, CreateTopicHeader) and header.read_queue_nums > MAX_QUEUES
@@ -73,6 +98,51 @@ ADMIN_DIFFERENCES: Final = (
         there=0,
         here=29,
         leads_apart=_has_too_many,
+        is_drawn=False,
+    ),
+    Difference(
+        name="large-settings",
+        request=f"settings of a group or topic that take more than {MAX_GROUP_SETTINGS:,} characters, or that"
+        ' would be read back from their file as something else (such as a value `{"$ref":…}`)',
+        theirs="are taken",
+        ours="are refused with 29",
+        why="the tables are files, which have to be written with each change, and read when the broker opens",
+        shown_by=(
+            Request(
+                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+                body=SubscriptionGroup("large-settings", unknown={"more": "x" * MAX_GROUP_SETTINGS}),
+            ),
+        ),
+        there=0,
+        here=29,
+        leads_apart=_is_large,
+        is_drawn=False,
+    ),
+    Difference(
+        name="loose-json",
+        request="JSON with single quotes, a comma before a bracket, a comment, a key twice, or numbers such"
+        " as `+3`, `.5`, `03` and `1L`",
+        theirs="is read",
+        ours="is refused with 1",
+        why="what is no JSON is a mistake, and what fastjson reads of it is not the same in all releases",
+        shown_by=(
+            Request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=b"{'groupName':'loose-json',}"),
+        ),
+        there=0,
+        here=1,
+        leads_apart=_is_loose,
+        is_drawn=False,
+    ),
+    Difference(
+        name="long-sql",
+        request=f"subscription by SQL92 of more than {MAX_SQL_CHARACTERS:,} characters",
+        theirs="is taken",
+        ours="is refused with 23",
+        why="each message is tested against all of it",
+        shown_by=(_check("a = '" + "x" * MAX_SQL_CHARACTERS + "'"),),
+        there=0,
+        here=23,
+        leads_apart=_is_long,
         is_drawn=False,
     ),
     Difference(
