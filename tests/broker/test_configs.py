@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from seglog.broker.handlers.configs import MOST_BYTES
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.settings.java_keys import CHANGEABLE, OPENED_WITH, read_changes, shown
 from seglog.broker.settings.live_config import Lent
@@ -248,3 +249,14 @@ def test_settings_are_read_back_as_they_were_written(value):
 def test_an_error_names_the_setting():
     with pytest.raises(InvalidArgumentError, match="fileReservedTime=x: "):
         read_changes({"fileReservedTime": "x"})
+
+
+@pytest.mark.parametrize("code", [RequestCode.UPDATE_BROKER_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG])
+def test_a_change_that_is_too_long_is_refused(broker, code):
+    before = settings_of(broker)
+    text = "fileReservedTime=49\n#"
+    answer = update(broker, text.ljust(MOST_BYTES + 1, "x"), code)
+    assert answer.code is ResponseCode.SYSTEM_ERROR
+    assert answer.remark == f"a body of settings has {MOST_BYTES + 1} bytes, at most {MOST_BYTES}"
+    assert settings_of(broker) == before
+    assert update(broker, text.ljust(MOST_BYTES, "x"), code).code is ResponseCode.SUCCESS

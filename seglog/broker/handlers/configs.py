@@ -5,7 +5,7 @@ and answered with success, because scripts set it for RocketMQ's sake. Paths are
 would choose where files are written.
 
 Differences: RocketMQ changes paths that are not in its black list, and passes over a value that is none of
-its setting; here it is refused with 29, and nothing is changed.
+its setting; here it is refused with 29, and nothing is changed. RocketMQ reads a body of any length.
 
 Source: ``AdminBrokerProcessor.java updateBrokerConfig, getBrokerConfig``, ``Configuration.java``,
 ``DefaultRequestProcessor.java updateConfig, getConfig`` of the name server.
@@ -36,6 +36,8 @@ from seglog.text import printable
 
 _log = logger(__name__)
 _MOST_SHOWN: Final = 1_000
+MOST_BYTES: Final = 1 << 20
+"""Of one change; RocketMQ's whole configuration takes some 20 KiB. A thread that serves all reads it."""
 
 
 def update_broker(state: BrokerState, call: Call[Header]) -> Response:
@@ -111,9 +113,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _named(request: Request, refused: frozenset[str]) -> dict[str, str] | Response:
     """Returns the settings that a request names, or why it is refused."""
-    body = request.body
+    body = request.body if isinstance(request.body, bytes | memoryview) else b""
+    if len(body) > MOST_BYTES:
+        remark = f"a body of settings has {len(body)} bytes, at most {MOST_BYTES}"
+        return refuse(ResponseCode.SYSTEM_ERROR, remark)
     try:
-        values = parse_java_properties(bytes(body)) if isinstance(body, bytes | memoryview) else {}
+        values = parse_java_properties(bytes(body))
     except CorruptError:
         return refuse(ResponseCode.SYSTEM_ERROR, "string2Properties error")
     if any(java_keys.is_refused(name, refused) for name in values):

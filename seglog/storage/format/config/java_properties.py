@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from seglog.errors import CorruptError
 
 _LINE = re.compile(r"\r\n|[\r\n]")
-_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+# Possessive: what was taken is the name, and a long one keeps nothing to go back to.
+_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f]++)*+)[ \t\f]*+[=:]?[ \t\f]*+(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
@@ -58,20 +59,21 @@ def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
 
     Beside each stands the number of the first line that it is of.
     """
-    joined, first = "", 0
+    pieces: list[str] = []
+    first = 0
     for number, natural in enumerate(_LINE.split(text), 1):
         line = natural.lstrip(_BLANKS)
-        if not joined and (not line or line[0] in "#!"):
+        if not pieces and (not line or line[0] in "#!"):
             continue
-        first = first if joined else number
-        joined += line
-        if (len(joined) - len(joined.rstrip("\\"))) % 2:
-            joined = joined[:-1]
+        first = first if pieces else number
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            if len(line) > 1:
+                pieces.append(line[:-1])
             continue
-        yield joined, first
-        joined = ""
-    if joined:
-        yield joined, first
+        yield "".join((*pieces, line)), first
+        pieces.clear()
+    if pieces:
+        yield "".join(pieces), first
 
 
 def _unescaped(text: str) -> str:
