@@ -51,6 +51,8 @@ class MemberParts(ABC):
     _is_awaited: ClassVar[bool]
     _use: ClassVar[str] = "start(), or run_until_idle()"
     """What has it consume, for the warning of one that has not."""
+    _goes_on_alone: ClassVar[bool] = True
+    """Whether it consumes though nothing refers to it any more, as one with a listener does in Java."""
     _options: ClassVar[OptionsOf] = OF_LISTENERS
     __signature__: ClassVar[Signature]
 
@@ -97,7 +99,8 @@ class MemberParts(ABC):
         self._close_lock = threading.Lock()  # a forked child does not take it
         self._leaving: Flow[None] | None = None
         self._has_left = False
-        self._end_if_dropped = watch(self, client) if isinstance(target, str) else None
+        is_watched = isinstance(target, str) or (is_own and not self._goes_on_alone)
+        self._end_if_dropped = watch(self, client) if is_watched else None
 
     @override
     def __repr__(self) -> str:
@@ -160,7 +163,8 @@ class MemberParts(ABC):
                 if refusal is not None:
                     raise refusal
             self._beginning = start(home, member.begin(), f"start of group {self.group}")
-            self._keep()
+            if self._goes_on_alone:
+                self._keep()
         finally:
             if self._beginning is None:
                 self._client.release(member)
@@ -176,7 +180,7 @@ class MemberParts(ABC):
             )
 
     def _keep(self) -> None:
-        """Has its client not end with it: once started it goes on, as Java's does."""
+        """Has its client not end with it."""
         if self._end_if_dropped is not None:
             self._end_if_dropped.detach()
 

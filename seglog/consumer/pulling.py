@@ -105,7 +105,7 @@ class Pulling:
             held.looked_ms = clock.monotonic_ms()
             if held.is_lease_over or held.is_paused or self.is_suspended:
                 await held.pulls.wait(RETRY_MS)
-            elif self._is_full(held):
+            elif held.pull_offset != NOT_KNOWN and self._is_full(held):
                 if not await held.pulls.wait(PROBE_MS):
                     await self._probe(held)
             else:
@@ -129,7 +129,8 @@ class Pulling:
             return True
         if settings.max_cached_all is None:
             return False
-        others = (one.cache.counts() for one in tuple(self._queues.values()))
+        # What is paused waits for as long as the application likes, and must not keep the others from it.
+        others = (one.cache.counts() for one in tuple(self._queues.values()) if not one.is_paused)
         self.is_full_in_all = sum(one.messages - one.taken for one in others) > settings.max_cached_all
         return self.is_full_in_all
 
@@ -225,9 +226,11 @@ class Pulling:
     async def _try_pull(self, held: ProcessQueue) -> float:
         """Pulls once; returns how long to wait until the next pull."""
         try:
-            if held.pull_offset == NOT_KNOWN:
+            wait_ms = 0.0
+            if held.pull_offset == NOT_KNOWN:  # whether there is room to pull is asked after that
                 held.begin_at(await self._offsets.start_of(held.queue))
-            wait_ms = await self._pull(held)
+            else:
+                wait_ms = await self._pull(held)
         except SeglogError as error:
             is_new = held.trouble != str(error)
             held.note_trouble(str(error))

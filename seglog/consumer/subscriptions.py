@@ -63,18 +63,23 @@ class Subscriptions:
         return tuple(wanted.in_heartbeat(topic, self.version) for topic, wanted in self.wanted.items())
 
     async def refusal(self) -> RemoteProtocolError | None:
-        """Returns what a broker has against one of them, before it is consumed; None where all are served.
+        """Returns what a broker has against one of them, before it is consumed; None where all are served."""
+        for topic, wanted in tuple(self.wanted.items()):
+            found = await self.refusal_of(topic, wanted)
+            if found is not None:
+                return found
+        return None
+
+    async def refusal_of(self, topic: str, wanted: Subscription) -> RemoteProtocolError | None:
+        """Returns what a broker has against one, None where it is served or names tags.
 
         A broker that does not answer is not waited for: pulls that fail are tried again.
         """
-        brokers = Brokers(self._client)
-        for topic, wanted in tuple(self.wanted.items()):
-            if not is_tag_type(wanted.expression_type):
-                try:
-                    found = await brokers.refusal_of(self._group, wanted.in_heartbeat(topic, self.version))
-                except SeglogError as error:
-                    _log.log(level_of(error), "the subscription to topic %s is not checked: %s", topic, error)
-                else:
-                    if found is not None:
-                        return found
-        return None
+        if is_tag_type(wanted.expression_type):
+            return None
+        said = wanted.in_heartbeat(topic, self.version)
+        try:
+            return await Brokers(self._client).refusal_of(self._group, said)
+        except SeglogError as error:
+            _log.log(level_of(error), "the subscription to topic %s is not checked: %s", topic, error)
+            return None

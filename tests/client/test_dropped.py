@@ -1,4 +1,4 @@
-"""What is dropped open: Python warns, and its connections end; a consumer that was started goes on."""
+"""What is dropped open: Python warns, and its connections end; a started consumer with a listener goes on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.client.home.thread_home import thread_home
 from seglog.consumer.listener import ConsumeFrom
+from seglog.consumer.lite.lite_pull import LitePullConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.producer.producer import AsyncProducer, Producer
 from tests.support.asks import wait_until
@@ -36,8 +37,20 @@ def sending(address: str) -> Producer:
     return producer
 
 
+def polled(address: str) -> LitePullConsumer:
+    """What nobody can poll again must not keep a share of its group's queues."""
+    consumer = LitePullConsumer(address, "billing", "T")
+    consumer.poll(0)
+    return consumer
+
+
 @pytest.mark.parametrize(
-    ("make", "name"), [(sending, "Producer shop of client"), (unstarted, "PushConsumer billing of client")]
+    ("make", "name"),
+    [
+        (sending, "Producer shop of client"),
+        (unstarted, "PushConsumer billing of client"),
+        (polled, "LitePullConsumer billing of client"),
+    ],
 )
 def test_what_is_dropped_open_is_named_and_its_client_ends(
     server: BrokerServer, make: Callable[[str], Any], name: str
@@ -109,3 +122,12 @@ def test_a_consumer_that_was_started_goes_on(server: BrokerServer):
         producer.send("T", b"x")
     wait_until(lambda: seen == [b"x"])
     client.close()
+
+
+def test_a_consumer_that_is_polled_and_dropped_gives_its_queues_back_in_process_too(tmp_path: Path):
+    with Broker.open(tmp_path / "s") as broker:
+        made = [LitePullConsumer(broker, "g", "T")]
+        made[0].poll(0)
+        with pytest.warns(ResourceWarning, match="^<LitePullConsumer g of client .* was dropped open"):
+            made.clear()
+        wait_until(lambda: broker.clients.is_empty)

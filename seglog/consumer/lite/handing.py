@@ -116,19 +116,22 @@ class Handing:
         return [_readable(message) for message in given.messages]
 
     def next_of_loop(self, count: int) -> Message | None:
-        """Ends the message that a loop is at, and takes the next one; None where none waits.
+        """Ends what was polled and what a loop is at, and takes the next message; None where none waits.
 
         Args:
             count: How many are taken of a queue at a time, to be given one by one.
         """
-        self._end_at()
+        self.end_given()
         with self._lock:
             while True:
                 while self._ahead and not self._is_offered(self._ahead[0]):
                     self._put_back(self._ahead.popleft())
                 if self._ahead:
-                    self._at = self._ahead.popleft()
-                    return _readable(self._at.messages[0])
+                    at = self._ahead.popleft()
+                    if not self._not_gone(at.held, at.messages):  # its TTL has ended since it was taken
+                        continue
+                    self._at = at
+                    return _readable(at.messages[0])
                 given = self._next(count)
                 if given is None:
                     return None

@@ -90,7 +90,13 @@ class LiteMember(GroupMember):
     # What it consumes
 
     async def subscribe(self, topic: str, wanted: Subscription) -> None:
-        """Shares the queues of a topic with its group, or wants something else of a topic that it has."""
+        """Shares the queues of a topic with its group, or wants something else of a topic that it has.
+
+        Raises:
+            RemoteProtocolError: The broker refuses it; what it had goes on.
+        """
+        if self._has_begun and (why := await self._subscriptions.refusal_of(topic, wanted)) is not None:
+            raise why
         is_new = topic not in self._subscriptions.wanted
         self._subscriptions.set(topic, wanted)
         for queue, held in self._queues.items():
@@ -170,6 +176,7 @@ class LiteMember(GroupMember):
             held.is_paused = is_paused
             held.pulls.ring()
             self._handing.ready.ring()
+        self.make_room()
 
     # Polls
 

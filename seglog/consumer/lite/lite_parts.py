@@ -16,7 +16,7 @@ from seglog.consumer.lite.lite_member import LiteMember, Place
 from seglog.consumer.member_parts import MemberParts, offsets_of
 from seglog.consumer.options import OF_POLLS, OptionsOf
 from seglog.consumer.settings import MOST_IN_ALL, ConsumerSettings, LiteOptions, Wanted, subscriptions_of
-from seglog.errors import ConsumerError
+from seglog.errors import ClientClosedError, ConsumerError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import check_client_topic
@@ -48,6 +48,7 @@ class LiteParts(MemberParts):
     """
 
     _use: ClassVar[str] = "poll()"
+    _goes_on_alone: ClassVar[bool] = False
     _options: ClassVar[OptionsOf] = OF_POLLS
     _member: LiteMember
 
@@ -76,8 +77,7 @@ class LiteParts(MemberParts):
         found = subscriptions_of({topic: wanted})[topic]
         check_may_wait(self._home, is_awaited=self._is_awaited)
         self._how = "subscribe()"
-        steps = self._member.subscribe(topic, found)
-        await self._wait(self._home, start(self._home, steps, f"subscription to {topic}"))
+        await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
 
     async def _unsubscribe(self, topic: str) -> None:
         self._check_open()
@@ -144,10 +144,7 @@ class LiteParts(MemberParts):
 
     async def _seek(self, queue: MessageQueue, place: Place) -> int:
         as_kind("queue", MessageQueue, queue)
-        if not isinstance(place, datetime) and place not in ("begin", "end"):
-            if isinstance(place, str):
-                raise refusal("place", place, _PLACE)
-            as_int("place", place, 0, _MAX_OFFSET)
+        _check_place(place)
         self._check_open()
         await self._begin()
         return await self._ask(self._member.seek(queue, place), f"a seek of {queue}")
@@ -180,7 +177,12 @@ class LiteParts(MemberParts):
 
     @contextmanager
     def _alone(self, call: str) -> Iterator[None]:
-        """Refuses a second thread or task: what one has polled, the poll of another would count as done."""
+        """Refuses a second thread or task: what one has polled, the poll of another would count as done.
+
+        A forked child has copies of what the parent pulled, which are the parent's to consume.
+        """
+        if self._home.why_over is not None:
+            raise ClientClosedError(f"{call} of a consumer of group {self.group}: {self._home.why_over}")
         if not self._polling.acquire(blocking=False):
             raise ConsumerError(
                 f"{call} of a consumer of group {self.group} in which another thread or task is",
@@ -192,7 +194,19 @@ class LiteParts(MemberParts):
             self._polling.release()
 
 
+def _check_place(place: Place) -> None:
+    if isinstance(place, datetime):
+        try:
+            place.timestamp()
+        except (ValueError, OverflowError) as error:
+            raise refusal("place", place, f"{_PLACE} that this machine's clock can show ({error})") from None
+    elif place not in ("begin", "end"):
+        if isinstance(place, bool) or not isinstance(place, int):
+            raise refusal("place", place, _PLACE)
+        as_int("place", place, 0, _MAX_OFFSET)
+
+
 def _queues(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
-    if isinstance(queues, MessageQueue | str):
+    if isinstance(queues, MessageQueue | str) or not isinstance(queues, Collection):
         raise refusal("queues", queues, "a list of MessageQueue")
     return tuple(sorted(as_kind("queues", MessageQueue, queue) for queue in queues))

@@ -38,7 +38,8 @@ class LitePullConsumer(LiteParts, Closing):
     """A member of a group that is polled; close it, or use it in a ``with`` statement.
 
     It shares the queues of its topics with the group (``subscribe``), or has those that it is told
-    (``assign``). One thread at a time polls it, or is in its ``for`` loop.
+    (``assign``). One thread at a time polls it, or is in its ``for`` loop: what was polled is done once any
+    thread polls or commits.
     """
 
     _is_awaited: ClassVar[bool] = False
