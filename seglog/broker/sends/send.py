@@ -96,6 +96,8 @@ def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> Top
             ResponseCode.INVALID_PARAMETER,
             f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
         )
+    if header.queue_id < 0 and not topic.write_queue_nums:  # RocketMQ divides by 0, and answers the same code
+        return refuse(ResponseCode.SYSTEM_ERROR, f"topic[{header.topic}] has no queue that can be written")
     return topic
 
 
@@ -125,8 +127,8 @@ def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) 
 
 
 def choose_queue(state: BrokerState, topic: TopicConfig, queue_id: int) -> int:
-    """Returns the queue that a client asked for, or any if it left the choice to the broker."""
-    return queue_id if queue_id >= 0 else state.random.randrange(max(1, topic.write_queue_nums))
+    """Returns the queue that a client asked for, or any of a topic that has some if it left the choice."""
+    return queue_id if queue_id >= 0 else state.random.randrange(topic.write_queue_nums)
 
 
 def complete_properties(

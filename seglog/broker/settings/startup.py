@@ -47,12 +47,16 @@ _USUAL_FOLDERS: Final = {
 }
 """Paths that say what is so anyway where they are below the store."""
 _ONLY: Final[Mapping[str, tuple[str, str]]] = {
+    "aclEnable": ("false", "there are no access rules, so each client may do all"),
+    "authenticationEnabled": ("false", "no client is asked who it is"),
+    "authorizationEnabled": ("false", "there are no access rules, so each client may do all"),
     "brokerId": ("0", "this broker is a master, and has no slaves"),
+    "brokerRole": ("ASYNC_MASTER SYNC_MASTER", "this broker is a master, and has no slaves"),
     "enableControllerMode": ("false", "there is no controller"),
     "enableDLegerCommitLog": ("false", "a log of DLedger is one of another kind"),
     "storeType": ("default", "queues in RocksDB are a store of another kind"),
 }
-"""Settings with one value that can be, and why another one cannot."""
+"""Settings with few values that can be, and why another one cannot."""
 _MOST_PORT: Final = 65_535
 _EXTRA: Final = frozenset((STORE_PATH, SEGMENT, QUEUE_FILE, _FLUSH, BROKER_IP, LISTEN_PORT, *WAITS, *_ONLY))
 
@@ -130,6 +134,10 @@ def read_startup(said: Iterable[Said], also: Mapping[str, Callable[[str], object
     """
     last = {one.name: one for one in said}
     root = last[STORE_PATH].text.strip() if STORE_PATH in last else None
+    if root == "" or (root and "\0" in root):
+        raise InvalidArgumentError(
+            f"{last[STORE_PATH].where}: {STORE_PATH}={root!r} is no folder", help="name the store's directory"
+        )
     found = Startup(store=root)
     for one in last.values():
         try:
@@ -161,8 +169,8 @@ def _take(found: Startup, one: Said, root: str | None) -> None:
         found.is_sync = _FLUSHES[text]
     elif name in _ONLY:
         expected, why = _ONLY[name]
-        if text != expected:
-            raise refusal(name, text, expected, why)
+        if text not in expected.split():
+            raise refusal(name, text, " or ".join(expected.split()), why)
     elif name != STORE_PATH:
         _take_other(found, one, root)
 

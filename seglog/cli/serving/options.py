@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import click
@@ -67,11 +68,16 @@ def check_advertised(option: str, text: str) -> None:
         UsageError: It is none that they could reach.
     """
     try:
-        port = Host.parse(text).port
+        host = Host.parse(text)
     except InvalidArgumentError as error:
         raise click.UsageError(
             f"{option}: {error}; it is the address itself, such as 192.0.2.7:9876, and no name:"
             " message ids hold it"
         ) from error
-    if not port:
+    address = ip_address(host.address)
+    if address.is_unspecified or address.is_multicast:
+        raise click.UsageError(
+            f"{option} {text}: no client reaches a broker at {address}; name the address of one interface"
+        )
+    if not host.port:
         raise click.UsageError(f"{option} {text}: no client reaches port 0; name the port that leads here")

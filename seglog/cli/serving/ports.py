@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from typing import Final
 
+import click
+
 from seglog.cli.serving.port_holder import port_holder
 from seglog.errors import CannotListenError
 from seglog.server.listening import VIP_DISTANCE, Listener
@@ -29,7 +31,13 @@ def listen(host: str, port: int, broker_port: int | None, *, insecure: bool) -> 
     Raises:
         CannotListenError: A port cannot be had; none is.
         InvalidArgumentError: There is no VIP channel below such a port.
+        UsageError: The broker's ports are the name server's too.
     """
+    if broker_port and port and port in (broker_port, broker_port - VIP_DISTANCE):
+        raise click.UsageError(
+            f"--port {port} is one of the broker's ports: --broker-port {broker_port} takes {broker_port} and"
+            f" {broker_port - VIP_DISTANCE}, for the VIP channel; RocketMQ's are 9876 and 10911"
+        )
     try:
         if broker_port is None:
             return (Listener(host, port, insecure=insecure),)

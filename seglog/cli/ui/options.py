@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
+from typing_extensions import override
 
 from seglog.errors import InvalidArgumentError
 
@@ -41,6 +42,18 @@ class CommandFunction(Protocol):
 Command = TypeVar("Command", bound=CommandFunction | click.Command)
 
 
+class _StorePath(click.Path):
+    """A store directory; an empty text, such as of an unset variable, is none, and not this directory."""
+
+    @override
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        if value == "":
+            self.fail("it is empty: name the store's directory; . is this one", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _keep_followed(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
     ctx.meta[_FOLLOW] = parameter.opts[0], names
 
@@ -60,12 +73,12 @@ def followed_store(command: Command) -> Command:
 
 def store_path(command: Command) -> Command:
     """Hands ``path`` to the command; the jobs of Spark follow no link in a store."""
-    return click.argument("path", metavar="STORE", type=click.Path(path_type=Path))(command)
+    return click.argument("path", metavar="STORE", type=_StorePath(path_type=Path))(command)
 
 
 def optional_store(command: Command) -> Command:
     """As :func:`store` does, for a command that does without; ``path`` is None then."""
-    argument = click.argument("path", metavar="[STORE]", required=False, type=click.Path(path_type=Path))
+    argument = click.argument("path", metavar="[STORE]", required=False, type=_StorePath(path_type=Path))
     return _take_follow(argument(command), "--follow")
 
 

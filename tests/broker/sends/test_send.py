@@ -296,3 +296,16 @@ def test_a_broker_that_takes_no_messages_refuses_those_of_order_first(tmp_path):
         assert answer.code is ResponseCode.NO_PERMISSION
         assert answer.remark == "the broker[127.0.0.1] sending message is forbidden"
         assert send(broker, "T").code is ResponseCode.SUCCESS
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_send_to_any_queue_of_a_topic_that_has_none_to_write_is_refused(broker: Broker, is_new: bool):
+    if not is_new:
+        broker.topics.put(TopicConfig("T", 1, 0))
+    header = SendMessageHeader("pg", "T", "TBW102", 0, -1, 0, 1_234, 0, b"")
+    answer = broker.dispatch(Request(RequestCode.SEND_MESSAGE_V2, header, b"x"))
+    assert (answer.code, answer.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "topic[T] has no queue that can be written",
+    )
+    assert broker.store.max_phy_offset == 0

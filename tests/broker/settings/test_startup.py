@@ -51,7 +51,7 @@ def test_a_file_of_rocketmq_is_taken_as_it_is():
     assert (found.ip, found.port, found.store, found.is_sync) == ("192.0.2.7", 20911, "/data/store", True)
     assert found.lengths == {"mappedFileSizeCommitLog": 1 << 20}
     assert found.waits == {"send_wait_ms": 200}
-    assert found.unused == ["brokerRole", "namesrvAddr"]
+    assert found.unused == ["namesrvAddr"]
     assert found.unknown == []
 
 
@@ -71,6 +71,10 @@ def test_what_is_said_last_counts():
         (b"listenPort=0", "b.conf line 2: listenPort=0"),
         (b"brokerName=", "b.conf line 2: brokerName"),
         (b"brokerId=1", "this broker is a master"),
+        (b"brokerRole=SLAVE", "brokerRole='SLAVE' is not valid: expected ASYNC_MASTER or SYNC_MASTER"),
+        (b"aclEnable=true", "there are no access rules"),
+        (b"authenticationEnabled=true", "no client is asked who it is"),
+        (b"storePathRootDir=", "b.conf line 2: storePathRootDir='' is no folder"),
         (b"storeType=defaultRocksDB", "a store of another kind"),
         (b"storePathIndex=/elsewhere", "b.conf line 2: storePathIndex cannot be chosen"),
         (b"rocketmqHome=/opt", "b.conf line 2: rocketmqHome cannot be chosen"),
