@@ -90,6 +90,7 @@ class Codec:
         sender: What this end says it is.
         serialization: Form of the headers that it writes; it reads both.
         limits: Of what comes in.
+        of_client: Whether it is the end that asks for most: headers that come in are those of answers.
     """
 
     def __init__(
@@ -97,11 +98,13 @@ class Codec:
         sender: Sender = OUR_SENDER,
         serialization: Serialization = Serialization.JSON,
         limits: Limits = DEFAULT_LIMITS,
+        *,
+        of_client: bool = False,
     ) -> None:
         self._sender = sender
         self._serialization = serialization
         self._limits = limits
-        self._reader = FrameReader(limits)
+        self._reader = FrameReader(limits, of_answers=of_client)
         self._waiting: dict[int, int] = {}
         self._next_opaque = 0
         self._is_over = False

@@ -6,6 +6,7 @@ import threading
 import time
 
 from seglog.broker.tables import TopicConfig
+from seglog.producer.producer import Producer
 from seglog.remoting.admin_bodies import TopicStatsBody
 from seglog.remoting.admin_headers import TopicHeader
 from seglog.remoting.codec import Asked, Codec
@@ -14,6 +15,7 @@ from seglog.remoting.command import Request, expect_body
 from seglog.remoting.later import Deferred
 from seglog.remoting.topics import MAX_QUEUES
 from tests.server.frames import answers, bytes_of
+from tests.support.listening import BrokerServer
 from tests.support.machine.patience import patience_s
 
 STATS = Request(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("T"))
@@ -44,3 +46,13 @@ def test_all_queues_of_a_topic_are_listed_without_the_loop(serve, dial):
     assert len(expect_body(listed, TopicStatsBody).offsets) == MAX_QUEUES
     # To find it takes a sixth of that; the loop only sends it. CPU time does not grow on a busy machine.
     assert taken_s < to_write_s / 10, (taken_s, to_write_s)
+
+
+def test_a_batch_of_many_small_messages_is_acknowledged_by_the_ids_of_all(tmp_path):
+    count = 33_000
+    timeout_ms = int(patience_s(60) * 1_000)
+    with BrokerServer(tmp_path, segment_bytes=8 << 20) as server, Producer(server.address) as producer:
+        sent = producer.send_batch("T", [b"x"] * count, queue_id=0, timeout_ms=timeout_ms)
+        assert len(set(sent.offset_message_ids)) == count
+        assert sum(map(len, sent.offset_message_ids)) > 1 << 20
+        assert server.broker.store.max_offset("T", 0) == count

@@ -118,6 +118,7 @@ class BrokerServer:
         *,
         record_crc: bool = True,
         broker_port: int | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self.listeners: tuple[Listener, ...]
         if broker_port is None:
@@ -130,7 +131,7 @@ class BrokerServer:
         self.broker = Broker.open(
             path,
             config=replace(base, address=named),
-            segment_size_bytes=SEGMENT_BYTES,
+            segment_size_bytes=segment_bytes,
             queue_file_size_bytes=QUEUE_FILE_BYTES,
             files=RoomyFiles(path),
             record_crc=record_crc,

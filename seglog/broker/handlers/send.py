@@ -26,6 +26,9 @@ from seglog.storage.format.record import MULTI_TAGS, TRANSACTION_MASK, stored_ta
 from seglog.storage.format.record import properties as props
 from seglog.storage.writes import Durability, RawMessage
 
+MOST_OF_BATCH: Final = 250_000
+"""Messages of one batch: their ids, of up to 57 characters, have to fit into the frame of the answer."""
+
 
 def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     """Stores one message."""
@@ -91,6 +94,9 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, "a batch is neither delayed nor in a transaction")
     body = call.request.body
     batch = _batch_of(body)
+    if len(batch.messages) > MOST_OF_BATCH:
+        remark = f"the batch has {len(batch.messages)} messages, at most {MOST_OF_BATCH}"
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, remark)
     size, limit = encoded_size(batch), state.config.max_message_size_bytes
     if size > limit:
         return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the batch has {size} bytes, at most {limit}")

@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         self.gone: Deferred[None] = Deferred()
         self._home = home
         self._owner = owner
-        self._codec = Codec()
+        self._codec = Codec(of_client=True)
         self._asks: AskTable[Response] = AskTable(home.timers)
         self._first_asked: dict[int, tuple[Request, float]] = {}
         self._outbox = Outbox(home.post)

@@ -12,13 +12,17 @@ class Limits:
 
     Attributes:
         frame_bytes: What follows the length, as RocketMQ's ``com.rocketmq.remoting.frameMaxLength``.
-        header_bytes: Of one header. RocketMQ has no limit; properties of a message take at most 32 KiB.
+        header_bytes: Of the header of a request. RocketMQ has no limit; properties of a message take at most
+            32 KiB.
+        answer_header_bytes: Of the header of an answer, which is as long as what was asked for: that to a
+            batch has the ids of all its messages.
         ext_fields: Fields of one header.
         json_values: Values of one JSON body, about: what its commas and brackets come to.
     """
 
     frame_bytes: int = 16_777_216
     header_bytes: int = 1 << 20
+    answer_header_bytes: int = 16_777_212
     ext_fields: int = 1_024
     json_values: int = 1_000_000
 

@@ -24,10 +24,12 @@ class FrameReader:
 
     Args:
         limits: Beyond them a frame is refused.
+        of_answers: Whether headers may be as long as those of answers.
     """
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, of_answers: bool = False) -> None:
         self._limits = limits
+        self._header_bytes = limits.answer_header_bytes if of_answers else limits.header_bytes
         self._begun = bytearray()
         self._due_bytes = _PREFIX_BYTES
 
@@ -83,7 +85,7 @@ class FrameReader:
         size_bytes = self._plausible_bytes(view, at)
         (word,) = U32.unpack_from(view, at + U32.size)
         header_bytes = word & 0xFFFFFF
-        if header_bytes > min(size_bytes - U32.size, self._limits.header_bytes):
+        if header_bytes > min(size_bytes - U32.size, self._header_bytes):
             raise FrameError(f"a frame of {size_bytes} bytes says its header has {header_bytes}")
         if word >> 24 > Serialization.ROCKETMQ:
             raise FrameError(f"a header says it has form {word >> 24}; 0 is JSON, 1 ROCKETMQ")

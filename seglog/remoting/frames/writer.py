@@ -24,9 +24,10 @@ def encode_frame(frame: Frame, limits: Limits = DEFAULT_LIMITS, body_bytes: int 
     is_json = frame.serialization is Serialization.JSON
     header = encode_json_header(frame) if is_json else encode_binary_header(frame)
     size_bytes = U32.size + len(header) + (len(frame.body) if body_bytes is None else body_bytes)
-    if size_bytes > limits.frame_bytes or len(header) > limits.header_bytes:
+    most_bytes = limits.answer_header_bytes if frame.is_response else limits.header_bytes
+    if size_bytes > limits.frame_bytes or len(header) > most_bytes:
         raise FrameError(
             f"a frame of {size_bytes} bytes with a header of {len(header)} is too large: "
-            f"at most {limits.frame_bytes} and {limits.header_bytes}"
+            f"at most {limits.frame_bytes} and {most_bytes}"
         )
     return U32.pack(size_bytes) + U32.pack(frame.serialization << 24 | len(header)) + header

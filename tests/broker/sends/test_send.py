@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
+from seglog.broker.handlers.send import MOST_OF_BATCH
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.topics import TopicConfig
 from seglog.clock import VirtualClock
@@ -309,3 +310,12 @@ def test_a_send_to_any_queue_of_a_topic_that_has_none_to_write_is_refused(broker
         "topic[T] has no queue that can be written",
     )
     assert broker.store.max_phy_offset == 0
+
+
+def test_a_batch_whose_ids_would_fit_into_no_answer_is_refused_before_it_is_stored(tmp_path):
+    with open_broker(tmp_path, config=BrokerConfig(max_message_size_bytes=8 << 20)) as broker:
+        batch = MessageBatch([BatchMessage(b"")] * (MOST_OF_BATCH + 1))
+        answer = send(broker, "T", batch, code=RequestCode.SEND_BATCH_MESSAGE)
+        assert answer.code is ResponseCode.MESSAGE_ILLEGAL
+        assert answer.remark == f"the batch has {MOST_OF_BATCH + 1} messages, at most {MOST_OF_BATCH}"
+        assert stored(broker) == []

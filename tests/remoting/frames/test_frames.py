@@ -249,3 +249,17 @@ def test_a_header_may_have_as_many_fields_as_the_limit_says():
 def test_a_name_that_a_binary_header_cannot_hold_is_refused():
     with pytest.raises(FrameError):
         encode_frame(Frame(1, "JAVA", 1, 1, ext={"n" * 32_768: ""}, serialization=Serialization.ROCKETMQ))
+
+
+def test_headers_of_answers_may_be_long_and_those_of_requests_may_not():
+    limits = Limits(header_bytes=200, answer_header_bytes=400)
+    answer = Frame(0, "JAVA", 493, 7, 1, "x" * 250)
+    request = Frame(10, "JAVA", 493, 7, 0, "x" * 250)
+    data = encode_frame(answer, limits)
+    assert list(FrameReader(limits, of_answers=True).feed(data)) == [answer]
+    with pytest.raises(FrameError):
+        read(data, limits)
+    with pytest.raises(FrameError):
+        encode_frame(request, limits)
+    with pytest.raises(FrameError):
+        encode_frame(Frame(0, "JAVA", 493, 7, 1, "x" * 500), limits)
