@@ -29,7 +29,7 @@ MAX_DEPTH: Final = 32
 _LOOSE_DEPTH: Final = 200
 """Of what is read to see which part of a file cannot be."""
 
-_SPACES: Final = frozenset(" \t\n\r")
+_SPACES: Final = re.compile(r"[ \t\n\r]++")
 _INTEGER_KEY: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?![0-9])")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?(?![0-9.eE])")
 _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
@@ -108,11 +108,10 @@ class _Reader:
 
     def peek(self) -> str:
         """Skips white space and returns the next character, empty at the end."""
-        text, at = self._text, self._at
-        while text[at : at + 1] in _SPACES:
-            at += 1
-        self._at = at
-        return text[at : at + 1]
+        spaces = _SPACES.match(self._text, self._at)
+        if spaces is not None:
+            self._at = spaces.end()
+        return self._text[self._at : self._at + 1]
 
     def fail(self, expected: str) -> NoReturn:
         found = self._text[self._at : self._at + 20] or "the end"

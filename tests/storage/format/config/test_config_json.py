@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.errors import CorruptError
-from seglog.storage.format.config.config_json import MAX_DEPTH, decode_config, encode_config
+from seglog.storage.format.config.config_json import MAX_DEPTH, decode_closely, decode_config, encode_config
 from tests.support.material.config_files import read_config
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "config"
@@ -136,3 +137,11 @@ def test_the_error_says_where_in_bytes():
     with pytest.raises(CorruptError) as caught:
         decode_config('{"тема":12,"x":?}')
     assert caught.value.position_bytes == '{"тема":12,"x":?}'.encode().index(b"?")
+
+
+def test_blanks_are_passed_over_at_once():
+    text = '{"a":' + " \n\t\r" * 6_000_000 + "x"
+    begun_s = time.process_time()
+    with pytest.raises(CorruptError):
+        decode_closely(text)
+    assert time.process_time() - begun_s < 1
