@@ -17,7 +17,7 @@ from seglog.broker.tables.entries import check_entry
 from seglog.broker.tables.gathering import Gathering
 from seglog.clock import Clock
 from seglog.storage.files import explained
-from seglog.storage.format.config import ConfigValue
+from seglog.storage.format.config import ConfigValue, encode_config
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.threads import check_may_wait, may_wait
 
@@ -47,6 +47,8 @@ class NamedTable(ABC, Generic[V]):
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self._values: dict[str, V] = dict(values)
         self._is_dirty = False
+        self._added_bytes = 0
+        """About how much longer the file gets by what is to be saved later, never less."""
         self._gathering: Gathering[V] = Gathering()
 
     @property
@@ -104,10 +106,16 @@ class NamedTable(ABC, Generic[V]):
         """Gives names that have no value these: they are saved soon.
 
         For threads that may not wait, and values that come again if they are lost.
+
+        Raises:
+            FullError: The file would be too long to be read again; nothing has changed.
         """
         with self._quick:
             new = {name: value for name, value in wanted.items() if name not in self._values}
             if new:
+                added_bytes = self._added_bytes + len(encode_config(self._as_entries(new)).encode())
+                self._file.check_length(self._file.known_bytes + added_bytes)
+                self._added_bytes = added_bytes
                 self._values = {**self._values, **new}
                 self._is_dirty = True
 
@@ -175,6 +183,8 @@ class NamedTable(ABC, Generic[V]):
             self._values = {**values, **added} if added else values
             self._version = version
             self._is_dirty = is_later or bool(added)
+            if not self._is_dirty:
+                self._added_bytes = 0
 
     def _save_gathered(self) -> None:
         is_saved = False

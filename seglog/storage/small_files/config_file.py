@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from seglog.errors import ConfigError, CorruptError
-from seglog.storage.files.files import Files
+from seglog.errors import ConfigError, CorruptError, FullError
+from seglog.storage.files.files import MAX_WHOLE_BYTES, Files
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.config.config_json import decode_loosely
 from seglog.storage.threads.waiting import check_may_wait
@@ -47,15 +47,37 @@ class ConfigFile:
         path: The file itself, such as ``store/config/topics.json``.
         evidence: Folder that damaged files are moved to; None leaves them where they are, for readers
             that must not change a byte.
+        most_bytes: How long the file may be; a longer one could not be read again.
     """
 
-    def __init__(self, files: Files, path: Path, evidence: Path | None = None) -> None:
+    def __init__(
+        self, files: Files, path: Path, evidence: Path | None = None, most_bytes: int = MAX_WHOLE_BYTES
+    ) -> None:
         self._files = files
         self.path = path
         self._backup = path.with_name(path.name + ".bak")
         self._evidence = evidence
+        self._most_bytes = most_bytes
+        self._known_bytes = 0
         self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes known to be good
         self._is_partial = False  # whether a part of the file cannot be read
+
+    @property
+    def known_bytes(self) -> int:
+        """How long the file was when it was read or saved last; 0 if it was not."""
+        return self._known_bytes
+
+    def check_length(self, size_bytes: int) -> None:
+        """Does nothing for a length that the file may have.
+
+        Raises:
+            FullError: It is longer.
+        """
+        if size_bytes > self._most_bytes:
+            raise FullError(
+                f"{self.path} would have {size_bytes} bytes, at most {self._most_bytes}",
+                help="delete what is not used any more from this table",
+            )
 
     def load(
         self, parse: Callable[[ConfigValue], T], parse_rest: Callable[[ConfigValue], T] | None = None
@@ -76,7 +98,7 @@ class ConfigFile:
             main = self._read(self.path)
             if main.strip():
                 value = parse(decode_config(main))
-                self._whole = _print_of(main)
+                self._whole, self._known_bytes = _print_of(main), len(main)
                 return value
         except CorruptError as error:
             damage = error
@@ -91,6 +113,7 @@ class ConfigFile:
                     return rest
                 raise ConfigError(f"{self.path} is damaged and has no backup: {damage}") from damage
             value = parse(decode_config(backup))
+            self._known_bytes = len(backup)
         except CorruptError as error:
             rest = None if parse_rest is None else self._rest_of(parse_rest, main, backup)
             if rest is not None:
@@ -106,7 +129,8 @@ class ConfigFile:
         """Replaces the file, durably; the one before becomes the backup.
 
         Raises:
-            FullError: There is no space; the file and its backup are as they were.
+            FullError: There is no space, or it would be too long to be read again; the file and its backup
+                are as they were.
             WouldWaitError: The calling thread may not wait for the disk.
         """
         check_may_wait()
@@ -120,8 +144,9 @@ class ConfigFile:
             sync: Whether it is on the disk then. Without it a machine that stops may leave the one before.
 
         Raises:
-            FullError: There is no space; the file and its backup are as they were.
+            FullError: As for :meth:`save`.
         """
+        self.check_length(len(data))
         folder = self.path.parent
         self._files.make_dirs(folder, sync=sync)
         new = self.path.with_name(self.path.name + ".tmp")
@@ -138,14 +163,14 @@ class ConfigFile:
         self._files.rename(new, self.path)
         if sync:
             self._files.sync_dir(folder)
-        self._whole, self._is_partial = _print_of(data), False
+        self._whole, self._is_partial, self._known_bytes = _print_of(data), False, len(data)
 
     def _rest_of(self, parse_rest: Callable[[ConfigValue], T], *texts: bytes) -> T | None:
         """Returns what can be read of the first text of which anything can be."""
         for text in texts:
             with suppress(CorruptError):
                 rest = parse_rest(decode_loosely(text))
-                self._is_partial = True
+                self._is_partial, self._known_bytes = True, len(text)
                 return rest
         return None
 
