@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any, Final
 
 from seglog.client.client import Client
@@ -46,9 +47,12 @@ SCENARIOS: Final[dict[str, Callable[[Site], object]]] = {
 def main(name_server: str, broker: str, limit_s: str, *chosen: str) -> None:
     """Does them, and ends without the ends of the library's threads."""
     with make_client(name_server) as looking, ThreadPoolExecutor(AT_A_TIME) as threads:
+        printing = Lock()
 
         def do(name: str) -> None:
-            print(json.dumps(line_of(name, name_server, broker, looking, float(limit_s))), flush=True)
+            line = json.dumps(line_of(name, name_server, broker, looking, float(limit_s)))
+            with printing:  # lines of two threads would come in one, for print() writes the newline apart
+                print(line, flush=True)
 
         list(threads.map(do, chosen or SCENARIOS))
     os._exit(0)
