@@ -1,8 +1,8 @@
 """Filters by their text: clients ask with the same one again and again.
 
 The filters that were asked for last are kept up to a bound on their texts, for a text of a client may be
-megabytes long, and what is made of it is larger still. Those that somebody uses, such as a pull that waits,
-are found as long as that is so: pulls that want the same share one filter, and one look at a message.
+megabytes long, and what is made of it is larger still. Filters in use, such as that of a pull that waits, are
+found until their last use ends: pulls with the same text share one filter, which tests a message once.
 """
 
 from __future__ import annotations

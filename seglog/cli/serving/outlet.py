@@ -143,7 +143,7 @@ class Outlet(Closing):
                 return False
             try:
                 view = view[os.write(self._descriptor, view[:chunk_bytes]) :]
-            except BlockingIOError:  # somebody has made the descriptor one that does not wait
+            except BlockingIOError:  # another process has set O_NONBLOCK on the descriptor
                 chunk_bytes = max(1, chunk_bytes // 2)
         return True
 
