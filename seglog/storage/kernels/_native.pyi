@@ -425,6 +425,35 @@ class FastPath(Generic[_R, _B, _D]):
     def try_put_batch(
         self, topic: str, messages: Sequence[Any], queue_id: int, durability: _D | None, /
     ) -> _B | None: ...
+    def try_append(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | memoryview,
+        properties: bytes,
+        tags_code: int,
+        sys_flag: int,
+        flag: int,
+        born_timestamp_ms: int | None,
+        born_host: Host | None,
+        store_host: Host | None,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        durability: _D | None,
+        /,
+    ) -> _R | None: ...
+    def try_append_batch(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Sequence[Any],
+        sys_flag: int,
+        born_timestamp_ms: int | None,
+        born_host: Host | None,
+        reconsume_times: int,
+        durability: _D | None,
+        /,
+    ) -> _B | None: ...
 
 def store_calls(python: type[_C], documents: dict[str, str], /) -> type[_C]:
     """Returns a subclass whose put, append, put_batch, append_batch and get are tried natively first.

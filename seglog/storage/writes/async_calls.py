@@ -100,7 +100,7 @@ class AsyncCalls:
 
     def unsynced(self) -> UnsyncedAppends:
         """Returns appends of one request that do not wait for the disk; see :meth:`when_durable`."""
-        return UnsyncedAppends(self._appends)
+        return UnsyncedAppends(self._appends, self._tasks.fast_path)
 
     def when_durable(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
         """Has a function called once the log below a place is on the disk.

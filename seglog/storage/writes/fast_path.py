@@ -20,6 +20,12 @@ class NoFastPath:
     def try_put_batch(self, *_arguments: object) -> None:
         """Returns None."""
 
+    def try_append(self, *_arguments: object) -> None:
+        """Returns None."""
+
+    def try_append_batch(self, *_arguments: object) -> None:
+        """Returns None."""
+
     def add(self, *_arguments: object) -> None:
         """Does nothing."""
 

@@ -280,6 +280,18 @@ class PythonFastPath(Generic[R, B, D]):
             topic, queue_id, queue_offset, bounds[:-1], size_bytes, now_ms, self._host, reached
         )
 
+    def try_append(self, *_arguments: object) -> R | None:
+        """Appends one message as :meth:`MessageStore.append` does, but waits for nothing; natively only.
+
+        Returns:
+            None: what brokers have costs as much here as in the ordinary way.
+        """
+        return None
+
+    def try_append_batch(self, *_arguments: object) -> B | None:
+        """Appends messages as :meth:`MessageStore.append_batch` does; as :meth:`try_append`."""
+        return None
+
     def _append_bare(
         self, queue: _Queue, queue_id: int, bodies: Sequence[bytes], *, is_sync: bool
     ) -> tuple[int, list[int], int] | None:

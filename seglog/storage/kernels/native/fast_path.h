@@ -228,6 +228,8 @@ PyObject *fast_path_append_batch(FastPath *self, PyObject *const *args, Py_ssize
 /* Methods that append and wait for nothing; None where Python must do it. */
 PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_try_append(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_try_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* Interns what they need; to be called before anything else. */
 bool fast_path_calls_prepare(void);

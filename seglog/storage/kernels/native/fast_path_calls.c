@@ -24,7 +24,7 @@ enum argument {
     ARGUMENTS
 };
 
-enum { MOST_POSITIONAL = 8 };
+enum { MOST_POSITIONAL = 13 };
 
 /* The calls of one method that the fast path looks at: these by place, those of `named` by name or not at
  * all. */
@@ -461,4 +461,25 @@ PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssiz
 {
     static const struct signature signature = {4, {TOPIC, MESSAGES, QUEUE_ID, DURABILITY}, 0};
     return or_none(many((FastPath *)self, &signature, gather_put_batch, false, args, count, names));
+}
+
+PyObject *fast_path_try_append(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        13,
+        {TOPIC, QUEUE_ID, BODY, PROPERTIES, TAGS_CODE, SYS_FLAG, FLAG, BORN_TIMESTAMP_MS, BORN_HOST,
+         STORE_HOST, RECONSUME_TIMES, PREPARED_TRANSACTION_OFFSET, DURABILITY},
+        0,
+    };
+    return or_none(one((FastPath *)self, &signature, gather_append, false, args, count, names));
+}
+
+PyObject *fast_path_try_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    static const struct signature signature = {
+        8,
+        {TOPIC, QUEUE_ID, MESSAGES, SYS_FLAG, BORN_TIMESTAMP_MS, BORN_HOST, RECONSUME_TIMES, DURABILITY},
+        0,
+    };
+    return or_none(many((FastPath *)self, &signature, gather_append_batch, false, args, count, names));
 }

@@ -139,9 +139,14 @@ static void fast_path_dealloc(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    FAST_METHOD("try_put", fast_path_try_put),     FAST_METHOD("try_put_batch", fast_path_try_put_batch),
-    {"add", add_queue, METH_VARARGS, NULL},        {"forget", forget_all, METH_NOARGS, NULL},
-    {"close", fast_path_close, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
+    FAST_METHOD("try_put", fast_path_try_put),
+    FAST_METHOD("try_put_batch", fast_path_try_put_batch),
+    FAST_METHOD("try_append", fast_path_try_append),
+    FAST_METHOD("try_append_batch", fast_path_try_append_batch),
+    {"add", add_queue, METH_VARARGS, NULL},
+    {"forget", forget_all, METH_NOARGS, NULL},
+    {"close", fast_path_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef members[] = {
