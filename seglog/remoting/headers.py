@@ -19,6 +19,16 @@ from typing import ClassVar, TypeVar
 
 from seglog.errors import ProtocolError
 from seglog.remoting.command import Header, WireNames
+from seglog.storage.kernels.wire_headers import (
+    BOOL,
+    BYTES,
+    I32,
+    I64,
+    REQUIRED,
+    TEXT,
+    FieldPlan,
+    native_fields,
+)
 
 H = TypeVar("H", bound=Header)
 Int32 = typing.Annotated[int, "32 bits, Java's Integer"]
@@ -335,6 +345,10 @@ def decode_header(kind: type[H], ext: Mapping[str, str], names: WireNames | None
     Raises:
         ProtocolError: A required field is missing, or a value is not of its type.
     """
+    if native_fields is not None:
+        usual = native_fields(ext, _known(kind, names).plan)
+        if usual is not None:
+            return kind(*usual)
     values: dict[str, object] = {}
     for field in fields_of(kind, names):
         text = ext.get(field.wire_name)
@@ -361,12 +375,16 @@ class WireField(typing.NamedTuple):
         name: Of the attribute.
         wire_name: Of the ext field.
         is_required: Whether a header without it is refused.
+        usual: Its value where it is missing.
+        kind: As :data:`~seglog.storage.kernels.wire_headers.FieldPlan` has it.
         bits: Of a whole number; None for other values.
     """
 
     name: str
     wire_name: str
     is_required: bool
+    usual: object
+    kind: int
     bits: int | None
     encode: Callable[[typing.Any], str]
     decode: Callable[[str], object]
@@ -380,16 +398,33 @@ def fields_of(kind: type[Header], names: WireNames | None = None) -> tuple[WireF
         names: A table that lives as long as the module that states it, such as ``SendMessageHeader.WIRE_V2``:
             what follows from it is kept.
     """
-    known = _FIELDS.get((kind, id(names)))
+    return _known(kind, names).fields
+
+
+class _Known(typing.NamedTuple):
+    """What follows from a class and a table of names; it keeps the table, so that no other has its id."""
+
+    names: WireNames | None
+    fields: tuple[WireField, ...]
+    plan: FieldPlan
+
+
+def _known(kind: type[Header], names: WireNames | None) -> _Known:
+    known = _KNOWN.get((kind, id(names)))
     if known is None:
-        # The table is kept with what was made of it, so that no other one can have its id.
-        known = _FIELDS[kind, id(names)] = names, tuple(_iter_fields(kind, names or kind.WIRE))
-    return known[1]
+        fields = tuple(_iter_fields(kind, names or kind.WIRE))
+        known = _KNOWN[kind, id(names)] = _Known(names, fields, tuple(map(_plan_of, fields)))
+    return known
+
+
+def _plan_of(field: WireField) -> tuple[str, int, object]:
+    return field.wire_name, field.kind | (REQUIRED if field.is_required else 0), field.usual
 
 
 class _Codec(typing.NamedTuple):
-    """How values of one type travel: the last three fields of :class:`WireField`."""
+    """How values of one type travel: the last four fields of :class:`WireField`."""
 
+    kind: int
     bits: int | None
     encode: Callable[[typing.Any], str]
     decode: Callable[[str], object]
@@ -406,24 +441,25 @@ def _whole(bits: int) -> _Codec:
             raise ValueError(f"{bits} bits are too few for it")
         return number
 
-    return _Codec(bits, str, decode)
+    return _Codec(I64 if bits == 64 else I32, bits, str, decode)
 
 
 # As Java's Long.parseLong, but for digits of other scripts.
 _WHOLE: typing.Final = re.compile(r"[+-]?[0-9]{1,20}")
 _CODECS: typing.Final[Mapping[object, _Codec]] = {
-    str: _Codec(None, str, str),
+    str: _Codec(TEXT, None, str, str),
     int: _whole(64),
     Int32: _whole(32),
     # As Java's Boolean.parseBoolean: everything but "true" is false.
-    bool: _Codec(None, lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
+    bool: _Codec(BOOL, None, lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
     bytes: _Codec(
+        BYTES,
         None,
         lambda value: value.decode("utf-8", "replace"),
         lambda text: text.encode("utf-8", "replace"),
     ),
 }
-_FIELDS: typing.Final[dict[tuple[type[Header], int], tuple[WireNames | None, tuple[WireField, ...]]]] = {}
+_KNOWN: typing.Final[dict[tuple[type[Header], int], _Known]] = {}
 
 
 def _iter_fields(kind: type[Header], names: WireNames) -> Iterator[WireField]:
@@ -434,4 +470,5 @@ def _iter_fields(kind: type[Header], names: WireNames) -> Iterator[WireField]:
         if found not in _CODECS:
             (found,) = (option for option in typing.get_args(found) if option is not type(None))
         is_required = field.default is dataclasses.MISSING
-        yield WireField(field.name, names[field.name], is_required, *_CODECS[found])
+        usual = None if is_required else field.default
+        yield WireField(field.name, names[field.name], is_required, usual, *_CODECS[found])

@@ -18,6 +18,7 @@ from seglog.errors import FrameError
 from seglog.remoting.frames.frame import Frame, Serialization
 from seglog.remoting.frames.languages import LANGUAGE_NUMBERS, LANGUAGES, OTHER
 from seglog.remoting.frames.limits import Limits
+from seglog.storage.kernels.wire_headers import native_read, native_write
 
 MAX_DEPTH: Final = 32
 """Levels of what stands in a header; those of RocketMQ have two."""
@@ -35,6 +36,16 @@ def decode_json_header(header: bytes, body: bytes | memoryview, limits: Limits) 
     Raises:
         FrameError: It is no JSON object with what a header has, or beyond a limit.
     """
+    found = None if native_read is None else native_read(header, limits.ext_fields)
+    if found is not None:
+        code, language, version, opaque, flag, said, texts = found
+        known = LANGUAGES[0] if language is None else _language(language)
+        return Frame(code, known, version, opaque, flag, said, texts, body, Serialization.JSON)
+    return _decode(header, body, limits)
+
+
+def _decode(header: bytes, body: bytes | memoryview, limits: Limits) -> Frame:
+    """Returns the same, of any header."""
     try:
         text = header.decode()
     except UnicodeDecodeError as error:
@@ -71,6 +82,24 @@ def decode_json_header(header: bytes, body: bytes | memoryview, limits: Limits) 
 
 def encode_json_header(frame: Frame) -> bytes:
     """Returns the header of a frame with its members in Java's order."""
+    if native_write is not None:
+        form = frame.serialization.name
+        written = native_write(
+            frame.code,
+            frame.ext,
+            frame.flag,
+            frame.language,
+            frame.opaque,
+            frame.remark,
+            form,
+            frame.version,
+        )
+        if written is not None:
+            return written
+    return _encode(frame)
+
+
+def _encode(frame: Frame) -> bytes:
     fields: dict[str, object] = {"code": frame.code}
     if frame.ext is not None:
         fields["extFields"] = dict(frame.ext)

@@ -397,6 +397,43 @@ class QueueTail(_Tail):
 
     def __init__(self, min_offset: int, max_offset: int, max_phy_offset: int) -> None: ...
 
+def read_header(
+    header: bytes, most_fields: int, /
+) -> tuple[int, str | None, int, int, int, str | None, dict[str, str] | None] | None:
+    """Reads the header of a frame in form JSON, if it is as clients write them.
+
+    Returns:
+        Code, language, version, opaque, flag, remark and fields, as they stand there: numbers that are
+        missing are 0, all others None. None for any other header, and for what is none.
+    """
+
+def write_header(
+    code: int,
+    fields: Mapping[str, str] | None,
+    flag: int,
+    language: str,
+    opaque: int,
+    remark: str | None,
+    form: str,
+    version: int,
+    /,
+) -> bytes | None:
+    """Writes the header of a frame in form JSON; None for values that Python must look at."""
+
+def read_fields(
+    fields: Mapping[str, str], plan: tuple[tuple[str, int, object], ...], /
+) -> tuple[Any, ...] | None:
+    """Reads the fields of a header.
+
+    Args:
+        fields: Text by name.
+        plan: Of each field its name, its kind (0 text, 1 and 2 numbers of 32 and 64 bits, 3 bool, 4 bytes;
+            with 8 where it is required) and the value where it is missing.
+
+    Returns:
+        The values in the order of the plan; None where one is missing, wrong or unusual.
+    """
+
 class FastPath(Generic[_R, _B, _D]):
     """What ``PythonFastPath`` is; it takes batches of any messages.
 

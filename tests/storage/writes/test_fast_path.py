@@ -182,18 +182,20 @@ STEPS = st.one_of(
     st.tuples(st.just("put_batch"), st.booleans(), BATCHES),
     st.tuples(st.just("append"), st.booleans(), APPENDS),
     st.tuples(st.just("append_batch"), st.booleans(), RAW_BATCHES),
+    st.tuples(st.just("unsynced append"), st.booleans(), APPENDS),
+    st.tuples(st.just("unsynced append_batch"), st.booleans(), RAW_BATCHES),
     st.just(("tick", False, {})),
 )
 
 
 def outcome(store, kind, by_name, values):
-    named = dict(values)
+    named, appends = dict(values), store.unsynced()
+    asked, call = (appends, kind.removeprefix("unsynced ")) if kind.startswith("unsynced") else (store, kind)
     try:
-        if by_name:
-            return getattr(store, kind)(**named)
-        return getattr(store, kind)(*[named.pop(name) for name in PLACES[kind]], **named)
+        places = [] if by_name else [named.pop(name) for name in PLACES[call]]
+        return getattr(asked, call)(*places, **named), appends.until
     except (SeglogError, TypeError, ValueError, AttributeError) as error:
-        return type(error), str(error).replace("PythonFastPath", "MessageStore")
+        return type(error), str(error).replace("PythonFastPath", "MessageStore"), appends.until
 
 
 def drive(root, clock, steps, options):
@@ -267,9 +269,18 @@ def test_usual_batches_and_messages_of_brokers_take_the_fast_path(open_store: Op
     assert batch.size_bytes == store.max_phy_offset - batch.phy_offset
     store.append("T", 0, memoryview(b"d"), b"", 0, born_timestamp_ms=5, born_host=IPV6, sys_flag=1)
     store.append_batch("T", 0, [RawMessage(b"e", b"TAGS\1TagE\2", 9), RawMessage(memoryview(b"f"), b"", 0)])
+    unsynced = store.unsynced()
+    unsynced.append("T", 0, memoryview(b"g"), b"", 0)
+    assert unsynced.until == 0
+    synced = unsynced.append_batch("T", 0, [RawMessage(b"h", b"", 0)], durability=Durability.SYNC)
+    assert unsynced.until == synced.phy_offset + synced.size_bytes == store.max_phy_offset
+    unsynced.append("T", 0, b"i", b"", 0, durability=Durability.ASYNC)
+    assert unsynced.until < store.max_phy_offset
     assert made == []
+    unsynced.append("T", 0, b"j", b"", 0, delay_ms=5)
+    assert made == [("T", 0)]
     found = read_all(store, "T", 0)[1:]
-    assert [message.body for message in found] == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert b"".join(message.body for message in found) == b"abcdefghij"
     assert (found[1].tags, found[1].keys, found[1].properties["p"], found[1].flag) == ("TagB", ["k"], "v", 7)
     assert (found[3].born_timestamp_ms, found[3].born_host, found[3].sys_flag) == (5, IPV6, 0x11)
     assert found[4].tags == "TagE"
