@@ -38,6 +38,8 @@ def serve(client: str) -> None:
             asked["name"],
             int(asked["messages"]),
             int(asked["senders"]),
+            int(asked["body"]),
+            int(asked["batch"]),
         )
         session = make(work)
         session.do()

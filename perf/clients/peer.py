@@ -56,10 +56,11 @@ class Peer:
         watchdog = threading.Timer(2 * LIMIT_S, process.kill)
         watchdog.start()
         try:
-            line = f"kind={work.kind} target={work.target} topic={work.topic}"
-            self._say(
-                process, f"{line} name={work.name} messages={work.messages} senders={work.senders}", "ready"
+            line = (
+                f"kind={work.kind} target={work.target} topic={work.topic} name={work.name}"
+                f" messages={work.messages} senders={work.senders} body={work.body_bytes} batch={work.batch}"
             )
+            self._say(process, line, "ready")
             before = 0 if broker is None else broker.stored(work.topic)
             begun = [cpu_s(pid) for pid in pids]
             self._say(process, "go", "over")

@@ -6,13 +6,14 @@ import asyncio
 import itertools
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from perf.clients.seen import Seen
 from perf.clients.session import Session, send_all
-from perf.clients.work import IN_FLIGHT, Kind, Work, body_of, check_seen
+from perf.clients.work import BODY_BYTES, IN_FLIGHT, Kind, Work, body_of, check_seen
 from perf.figures.sample import SanityError, check
 from seglog.broker.broker import Broker
 from seglog.consumer.consumer import Consumer
@@ -40,12 +41,12 @@ def in_process(work: Work) -> Session:
     return InProcess(work)
 
 
-def fill(target: Broker | str, topic: str, messages: int) -> None:
+def fill(target: Broker | str, topic: str, messages: int, body_bytes: int = BODY_BYTES) -> None:
     """Stores the messages that consumers are to get."""
     with Producer(target, "fill") as producer:
         for first in range(0, messages, BATCH):
             numbers = range(first, min(first + BATCH, messages))
-            producer.send_batch(topic, [body_of(number) for number in numbers])
+            producer.send_batch(topic, [body_of(number, body_bytes) for number in numbers])
 
 
 class Sends:
@@ -65,7 +66,7 @@ class Sends:
         return send_all(self._work, self._send)
 
     def _send(self, number: int) -> None:
-        sent = self._producer.send(self._work.topic, body_of(number), tags="TagA")
+        sent = self._producer.send(self._work.topic, body_of(number, self._work.body_bytes), tags="TagA")
         if sent.status is not SendStatus.SEND_OK:
             raise SanityError(f"message {number} was answered with {sent.status.name}")
 
@@ -105,7 +106,9 @@ class SendsInTasks:
 
     async def _send_share(self, first: int) -> None:
         for number in range(first, self._work.messages, IN_FLIGHT):
-            sent = await self._producer.send(self._work.topic, body_of(number), tags="TagA")
+            sent = await self._producer.send(
+                self._work.topic, body_of(number, self._work.body_bytes), tags="TagA"
+            )
             if sent.status is not SendStatus.SEND_OK:
                 raise SanityError(f"message {number} was answered with {sent.status.name}")
 
@@ -141,12 +144,17 @@ class Consumes:
         def listen(message: Message) -> None:
             seen.take(message.body)
 
+        def listen_to_many(messages: Sequence[Message]) -> None:
+            for message in messages:
+                seen.take(message.body)
+
         self._consumer = _CONSUMERS[work.kind](
             self._target,
             f"{work.name}-{next(self._numbers)}",
             work.topic,
-            listen,
+            listen if work.batch == 1 else listen_to_many,
             consume_from=ConsumeFrom.FIRST,
+            batch_size=work.batch,
         )
         self._consumer.start()
         return seen.wait()
@@ -154,7 +162,7 @@ class Consumes:
     def check(self) -> None:
         """Ends the consumer, and checks what it has got."""
         self.close()
-        check_seen(self._seen.bodies, self._work.messages)
+        check_seen(self._seen.bodies, self._work.messages, self._work.body_bytes)
 
     def close(self) -> None:
         """Closes the consumer."""
@@ -178,7 +186,7 @@ class InProcess:
         if work.kind.is_send:
             self._session = Sends(work, self._broker)
         else:
-            fill(self._broker, work.topic, work.messages)
+            fill(self._broker, work.topic, work.messages, work.body_bytes)
             self._session = Consumes(work, self._broker)
         self._stack.callback(self._session.close)
         self._sent = 0

@@ -21,7 +21,6 @@ PACE_PER_S: Final = 500
 LIMIT_S: Final = 120
 """How long a piece of work may take."""
 _NUMBER_BYTES: Final = 8
-_FILLER: Final = b"x" * (BODY_BYTES - _NUMBER_BYTES)
 
 
 class Kind(enum.StrEnum):
@@ -63,6 +62,8 @@ class Work:
         name: A word that no other piece of work has, for groups.
         messages: How many.
         senders: Threads that send them, for :data:`Kind.TOGETHER`.
+        body_bytes: Of each message.
+        batch: Most messages that a listener is given at a time.
     """
 
     kind: Kind
@@ -71,14 +72,16 @@ class Work:
     name: str
     messages: int
     senders: int = SENDERS
+    body_bytes: int = BODY_BYTES
+    batch: int = 1
 
 
-def body_of(number: int) -> bytes:
+def body_of(number: int, body_bytes: int = BODY_BYTES) -> bytes:
     """Returns a body: text, because a client of others reads it up to the first zero."""
-    return b"%08d" % number + _FILLER
+    return b"%08d" % number + b"x" * (body_bytes - _NUMBER_BYTES)
 
 
-def check_seen(bodies: Iterable[bytes], messages: int) -> None:
+def check_seen(bodies: Iterable[bytes], messages: int, body_bytes: int = BODY_BYTES) -> None:
     """Checks what a consumer was given: each message once, and as it was sent.
 
     Raises:
@@ -87,4 +90,4 @@ def check_seen(bodies: Iterable[bytes], messages: int) -> None:
     seen = list(bodies)
     check(messages, len(seen), "messages that a consumer was given")
     check(messages, len(set(seen)), "different messages among them")
-    check({body_of(number) for number in range(messages)}, set(seen), "what they hold")
+    check({body_of(number, body_bytes) for number in range(messages)}, set(seen), "what they hold")

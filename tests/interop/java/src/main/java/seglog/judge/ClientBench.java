@@ -32,14 +32,13 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * RocketMQ's own client at work, for {@code python -m perf.bench_client} and {@code
- * perf.bench_server}, whose words it speaks: see {@code perf/clients/child.py}. A line of standard
- * input is a piece of work; it is done once to warm up, then said to be {@code ready}, done again,
- * and {@code over}.
+ * RocketMQ's own client at work, for {@code python -m perf.bench_client}, {@code
+ * perf.bench_server} and {@code perf.bench_consume}, whose words it speaks: see {@code
+ * perf/clients/child.py}. A line of standard input is a piece of work; it is done once to warm up,
+ * then said to be {@code ready}, done again, and {@code over}.
  */
 public final class ClientBench {
   private static final Set<String> SENDS = Set.of("send", "together", "flight", "batch", "paced");
-  private static final int BODY_BYTES = 1024;
   private static final int IN_FLIGHT = 128;
   private static final int BATCH = 128;
   private static final long PACE_NANOS = 2_000_000;
@@ -51,6 +50,8 @@ public final class ClientBench {
   private final Map<String, String> work = new HashMap<>();
   private final int count;
   private final int senders;
+  private final int bodyBytes;
+  private final int batch;
 
   private DefaultMQProducer producer;
   private DefaultMQPushConsumer consumer;
@@ -70,6 +71,8 @@ public final class ClientBench {
     }
     count = Integer.parseInt(work.get("messages"));
     senders = Integer.parseInt(work.get("senders"));
+    bodyBytes = Integer.parseInt(work.get("body"));
+    batch = Integer.parseInt(work.get("batch"));
   }
 
   /** Does what comes until standard input ends. */
@@ -278,6 +281,7 @@ public final class ClientBench {
     DefaultMQPushConsumer made = new DefaultMQPushConsumer(work.get("name") + "-" + groups++);
     made.setNamesrvAddr(work.get("target"));
     made.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+    made.setConsumeMessageBatchMaxSize(batch);
     made.subscribe(work.get("topic"), "*");
     return made;
   }
@@ -345,8 +349,8 @@ public final class ClientBench {
   }
 
   /** Returns a body as {@code perf/clients/work.py} makes it. */
-  private static byte[] body(int number) {
-    byte[] body = new byte[BODY_BYTES];
+  private byte[] body(int number) {
+    byte[] body = new byte[bodyBytes];
     Arrays.fill(body, (byte) 'x');
     int left = number;
     for (int at = 7; at >= 0; at--) {
