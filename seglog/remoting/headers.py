@@ -27,7 +27,8 @@ from seglog.storage.kernels.wire_headers import (
     REQUIRED,
     TEXT,
     FieldPlan,
-    native_fields,
+    native_read_fields,
+    native_write_fields,
 )
 
 H = TypeVar("H", bound=Header)
@@ -331,6 +332,10 @@ def encode_header(header: Header, names: WireNames | None = None) -> dict[str, s
         header: Any header of this module.
         names: Other names than the class's ``WIRE``, such as ``SendMessageHeader.WIRE_V2``.
     """
+    if native_write_fields is not None:
+        usual = native_write_fields(header, _known(type(header), names).plan)
+        if usual is not None:
+            return usual
     found: dict[str, str] = {}
     for field in fields_of(type(header), names):
         value = getattr(header, field.name)
@@ -345,10 +350,10 @@ def decode_header(kind: type[H], ext: Mapping[str, str], names: WireNames | None
     Raises:
         ProtocolError: A required field is missing, or a value is not of its type.
     """
-    if native_fields is not None:
-        usual = native_fields(ext, _known(kind, names).plan)
+    if native_read_fields is not None:
+        usual = native_read_fields(kind, ext, _known(kind, names).plan)
         if usual is not None:
-            return kind(*usual)
+            return usual
     values: dict[str, object] = {}
     for field in fields_of(kind, names):
         text = ext.get(field.wire_name)
@@ -417,8 +422,9 @@ def _known(kind: type[Header], names: WireNames | None) -> _Known:
     return known
 
 
-def _plan_of(field: WireField) -> tuple[str, int, object]:
-    return field.wire_name, field.kind | (REQUIRED if field.is_required else 0), field.usual
+def _plan_of(field: WireField) -> tuple[str, str, int, object]:
+    kind = field.kind | (REQUIRED if field.is_required else 0)
+    return field.name, field.wire_name, kind, field.usual
 
 
 class _Codec(typing.NamedTuple):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 RESPONSE_FLAG: Final = 1
 ONEWAY_FLAG: Final = 2
@@ -22,9 +21,8 @@ class Serialization(enum.IntEnum):
     ROCKETMQ = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A request or an answer.
+class Frame(NamedTuple):
+    """A request or an answer; a tuple, for each message costs two of them.
 
     Attributes:
         code: A request code; or a response code, if :attr:`is_response`.
@@ -45,7 +43,7 @@ class Frame:
     flag: int = 0
     remark: str | None = None
     ext: Mapping[str, str] | None = None
-    body: bytes | memoryview = field(default=b"")
+    body: bytes | memoryview = b""
     serialization: Serialization = Serialization.JSON
 
     @property

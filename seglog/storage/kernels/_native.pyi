@@ -16,6 +16,7 @@ _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
 _D = TypeVar("_D")
 _C = TypeVar("_C")
+_H = TypeVar("_H")
 _F = TypeVar("_F", bound=ReadResult | PythonReadResult)
 
 INTERFACE: str
@@ -421,18 +422,22 @@ def write_header(
     """Writes the header of a frame in form JSON; None for values that Python must look at."""
 
 def read_fields(
-    fields: Mapping[str, str], plan: tuple[tuple[str, int, object], ...], /
-) -> tuple[Any, ...] | None:
-    """Reads the fields of a header.
+    kind: type[_H], fields: Mapping[str, str], plan: tuple[tuple[str, str, int, object], ...], /
+) -> _H | None:
+    """Makes a header of the fields that came, without its constructor.
 
     Args:
+        kind: Its class, whose attributes are slots.
         fields: Text by name.
-        plan: Of each field its name, its kind (0 text, 1 and 2 numbers of 32 and 64 bits, 3 bool, 4 bytes;
-            with 8 where it is required) and the value where it is missing.
+        plan: Of each field its attribute, its name, its kind (0 text, 1 and 2 numbers of 32 and 64 bits, 3
+            bool, 4 bytes; with 8 where it is required) and the value where it is missing.
 
     Returns:
-        The values in the order of the plan; None where one is missing, wrong or unusual.
+        The header; None where a field is missing, wrong or unusual.
     """
+
+def write_fields(header: object, plan: tuple[tuple[str, str, int, object], ...], /) -> dict[str, str] | None:
+    """Returns the fields of a header, but for what is None; None where one is unusual."""
 
 class FastPath(Generic[_R, _B, _D]):
     """What ``PythonFastPath`` is; it takes batches of any messages.

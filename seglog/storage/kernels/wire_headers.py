@@ -7,7 +7,7 @@ try these first, and do themselves what None comes back for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from seglog.storage.kernels import KERNELS, NATIVE
 
@@ -17,9 +17,19 @@ ReadHeader: TypeAlias = Callable[
 WriteHeader: TypeAlias = Callable[
     [int, Mapping[str, str] | None, int, str, int, str | None, str, int], bytes | None
 ]
-FieldPlan: TypeAlias = tuple[tuple[str, int, object], ...]
-"""Of each field its name, its kind, and the value where it is missing."""
-ReadFields: TypeAlias = Callable[[Mapping[str, str], FieldPlan], tuple[Any, ...] | None]
+FieldPlan: TypeAlias = tuple[tuple[str, str, int, object], ...]
+"""Of each field its attribute, its name, its kind, and the value where it is missing."""
+H = TypeVar("H")
+
+
+class ReadFields(Protocol):
+    """What makes a header of fields."""
+
+    def __call__(self, kind: type[H], fields: Mapping[str, str], plan: FieldPlan, /) -> H | None:
+        """Returns the header; None where a field is missing, wrong or unusual."""
+
+
+WriteFields: TypeAlias = Callable[[object, FieldPlan], dict[str, str] | None]
 
 TEXT: Final = 0
 I32: Final = 1
@@ -32,9 +42,10 @@ REQUIRED: Final = 8
 
 native_read: ReadHeader | None = None
 native_write: WriteHeader | None = None
-native_fields: ReadFields | None = None
+native_read_fields: ReadFields | None = None
+native_write_fields: WriteFields | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
     native_read, native_write = _native.read_header, _native.write_header
-    native_fields = _native.read_fields
+    native_read_fields, native_write_fields = _native.read_fields, _native.write_fields

@@ -17,7 +17,13 @@ from seglog.remoting.exchanges import EXCHANGES
 from seglog.remoting.frames import json_header
 from seglog.remoting.frames.frame import Frame, Serialization
 from seglog.remoting.frames.limits import DEFAULT_LIMITS, Limits
-from seglog.remoting.headers import SendMessageHeader, decode_header, encode_header
+from seglog.remoting.headers import (
+    GetMaxOffsetHeader,
+    SendMessageHeader,
+    decode_header,
+    encode_header,
+    fields_of,
+)
 from seglog.storage.kernels import wire_headers
 from tests.support.captured import captured_frames
 from tests.support.machine.kernels import BOTH, native
@@ -90,7 +96,8 @@ def python():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_header, "native_read", None)
         patch.setattr(json_header, "native_write", None)
-        patch.setattr(headers, "native_fields", None)
+        patch.setattr(headers, "native_read_fields", None)
+        patch.setattr(headers, "native_write_fields", None)
         yield
 
 
@@ -100,7 +107,8 @@ def natively():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_header, "native_read", module.read_header)
         patch.setattr(json_header, "native_write", module.write_header)
-        patch.setattr(headers, "native_fields", module.read_fields)
+        patch.setattr(headers, "native_read_fields", module.read_fields)
+        patch.setattr(headers, "native_write_fields", module.write_fields)
         yield
 
 
@@ -220,16 +228,51 @@ def test_a_send_is_read_as_it_was_written(kernels):
         assert decode_header(SendMessageHeader, ext, SendMessageHeader.WIRE_V2) == sent
 
 
-def test_fields_by_place_are_those_of_the_class():
-    """What is read natively is given to the class by place."""
-    for exchange in EXCHANGES.values():
-        for kind in (exchange.request, exchange.response):
-            assert all(field.init and not field.kw_only for field in dataclasses.fields(kind))
-            assert all(field.default_factory is dataclasses.MISSING for field in dataclasses.fields(kind))
+def header_values(kind):
+    """Returns what may stand in the attributes of a class, and what may not."""
+    by_kind = {
+        wire_headers.TEXT: TEXTS,
+        wire_headers.I32: NUMBERS,
+        wire_headers.I64: st.integers(-(2**70), 2**70),
+        wire_headers.BOOL: st.booleans(),
+        wire_headers.BYTES: st.binary(max_size=9) | st.just("ü".encode()),
+    }
+    usual = {field.name: by_kind[field.kind] for field in fields_of(kind)}
+    return st.builds(kind, **{name: st.none() | values for name, values in usual.items()})
+
+
+CLASSES = sorted(
+    {kind for each in EXCHANGES.values() for kind in (each.request, each.response)},
+    key=lambda kind: kind.__name__,
+)
+
+
+@given(st.data(), st.sampled_from(CLASSES))
+def test_fields_are_written_the_same(data, kind):
+    both(encode_header, data.draw(header_values(kind)))
+
+
+def test_values_of_other_kinds_are_written_the_same():
+    class Number(int):
+        """Not the exact type."""
+
+    for queue_id in (True, Number(3), 1 << 70):
+        both(encode_header, GetMaxOffsetHeader("T", queue_id))
+
+
+def test_headers_have_slots_and_nothing_that_a_constructor_does():
+    """What is read natively comes about without it."""
+    for kind in CLASSES:
+        assert not hasattr(kind, "__post_init__")
+        assert kind.__dictoffset__ == 0
+        assert all(field.default_factory is dataclasses.MISSING for field in dataclasses.fields(kind))
 
 
 def test_a_plan_that_is_none_is_an_error_of_its_writer():
+    read, kind = native().read_fields, GetMaxOffsetHeader
     with pytest.raises(TypeError):
-        native().read_fields({}, [("a", wire_headers.TEXT, None)])
-    assert native().read_fields({"a": "1"}, ((1, 2),)) is None
-    assert native().read_fields({"a": "1"}, (("a", 7, None),)) is None
+        read(kind, {}, [("topic", "a", wire_headers.TEXT, None)])
+    assert read(kind, {"a": "1"}, ((1, 2),)) is None
+    assert read(kind, {"a": "1"}, (("topic", "a", 7, None),)) is None
+    assert read(kind, {"a": "1"}, (("nothing", "a", 0, None),)) is None
+    assert native().write_fields(kind("T", 1), ((1, 2),)) is None

@@ -21,7 +21,7 @@
     each(message_columns) each(mode_beneath) each(move_records) each(open_beneath) each(open_plain)          \
     each(populate) each(put_keys) each(read_fields) each(read_header) each(record_facts)                     \
     each(rows_stand_in) each(spilled_units) each(store_calls) each(units_by_queue) each(walk)                \
-    each(walk_into) each(walk_stretch) each(write_header)
+    each(walk_into) each(walk_stretch) each(write_fields) each(write_header)
 
 /* Its types, ..._add here: each adds one, or several, and returns -1 with an exception. */
 #define MODULE_TYPES(each)                                                                                   \

@@ -410,8 +410,8 @@ PyObject *py_write_header(PyObject *Py_UNUSED(module), PyObject *args)
     return header;
 }
 
-/* Kinds of fields, in the first bits of what a plan says of one; is one missing, REQUIRED leaves it to
- * Python. */
+/* Kinds of fields, in the first bits of what a plan says of one; where one with REQUIRED is missing, Python says
+ * so. */
 enum kind { KIND_TEXT, KIND_I32, KIND_I64, KIND_BOOL, KIND_BYTES, KIND_REQUIRED = 8 };
 
 enum { MOST_DIGITS_I64 = 18 };
@@ -465,33 +465,104 @@ static PyObject *value_of_text(PyObject *text, enum kind kind)
     }
 }
 
-/* The value of one field: a plan has its name, its kind, and its default. */
-static PyObject *value_of_field(PyObject *fields, PyObject *plan)
-{
-    PyObject *name, *usual;
+/* What a plan says of a field. */
+struct planned {
+    PyObject *attribute, *name, *usual;
     int kind;
-    if (!PyArg_ParseTuple(plan, "OiO", &name, &kind, &usual))
-        return NULL;
-    PyObject *text = PyDict_GetItemWithError(fields, name);
+};
+
+static bool take_planned(PyObject *plan, Py_ssize_t at, struct planned *field)
+{
+    PyObject *item = PyTuple_GetItem(plan, at);
+    return item && PyArg_ParseTuple(item, "OOiO", &field->attribute, &field->name, &field->kind, &field->usual);
+}
+
+/* The value of one field. */
+static PyObject *value_of_field(PyObject *fields, const struct planned *field)
+{
+    PyObject *text = PyDict_GetItemWithError(fields, field->name);
     if (text)
-        return value_of_text(text, (enum kind)(kind & ~KIND_REQUIRED));
-    return kind & KIND_REQUIRED || PyErr_Occurred() ? NULL : Py_NewRef(usual);
+        return value_of_text(text, (enum kind)(field->kind & ~KIND_REQUIRED));
+    return field->kind & KIND_REQUIRED || PyErr_Occurred() ? NULL : Py_NewRef(field->usual);
+}
+
+/* Gives a new object the values of its attributes; one that is frozen forbids that only to its users. */
+static bool fill_header(PyObject *header, PyObject *fields, PyObject *plan)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(plan); i++) {
+        struct planned field;
+        PyObject *value = take_planned(plan, i, &field) ? value_of_field(fields, &field) : NULL;
+        bool is_set = value && PyObject_GenericSetAttr(header, field.attribute, value) == 0;
+        Py_XDECREF(value);
+        if (!is_set)
+            return false;
+    }
+    return true;
 }
 
 PyObject *py_read_fields(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *fields, *plan;
-    if (!PyArg_ParseTuple(args, "OO!", &fields, &PyTuple_Type, &plan))
+    PyObject *type, *fields, *plan;
+    if (!PyArg_ParseTuple(args, "O!OO!", &PyType_Type, &type, &fields, &PyTuple_Type, &plan))
         return NULL;
-    Py_ssize_t count = PyTuple_Size(plan);
-    PyObject *values = PyDict_CheckExact(fields) ? PyTuple_New(count) : NULL;
-    for (Py_ssize_t i = 0; values && i < count; i++) {
-        PyObject *value = value_of_field(fields, PyTuple_GetItem(plan, i));
-        if (!value || PyTuple_SetItem(values, i, value) < 0)
-            Py_CLEAR(values);
+    PyObject *header = PyDict_CheckExact(fields) ? object_new((PyTypeObject *)type) : NULL;
+    if (header && fill_header(header, fields, plan))
+        return header;
+    Py_XDECREF(header);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+/* The text of a value; NULL for one that is not of the kind. */
+static PyObject *text_of_value(PyObject *value, enum kind kind)
+{
+    switch (kind) {
+    case KIND_TEXT:
+        return PyUnicode_CheckExact(value) ? Py_NewRef(value) : NULL;
+    case KIND_I32:
+    case KIND_I64:
+        return PyLong_CheckExact(value) ? PyObject_Str(value) : NULL;
+    case KIND_BOOL:
+        return value == Py_True || value == Py_False
+                   ? PyUnicode_FromString(value == Py_True ? "true" : "false")
+                   : NULL;
+    case KIND_BYTES:
+        return PyBytes_CheckExact(value) ? PyUnicode_FromEncodedObject(value, "utf-8", "strict") : NULL;
+    default:
+        return NULL;
     }
-    if (values)
-        return values;
+}
+
+/* Puts what a header has into fields, but for what is None. */
+static bool put_texts(PyObject *fields, PyObject *header, PyObject *plan)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(plan); i++) {
+        struct planned field;
+        PyObject *value =
+            take_planned(plan, i, &field) ? PyObject_GenericGetAttr(header, field.attribute) : NULL;
+        PyObject *text = NULL;
+        bool is_put = value == Py_None;
+        if (value && !is_put) {
+            text = text_of_value(value, (enum kind)(field.kind & ~KIND_REQUIRED));
+            is_put = text && PyDict_SetItem(fields, field.name, text) == 0;
+        }
+        Py_XDECREF(text);
+        Py_XDECREF(value);
+        if (!is_put)
+            return false;
+    }
+    return true;
+}
+
+PyObject *py_write_fields(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *header, *plan;
+    if (!PyArg_ParseTuple(args, "OO!", &header, &PyTuple_Type, &plan))
+        return NULL;
+    PyObject *fields = PyDict_New();
+    if (fields && put_texts(fields, header, plan))
+        return fields;
+    Py_XDECREF(fields);
     PyErr_Clear();
     Py_RETURN_NONE;
 }
