@@ -31,6 +31,7 @@ from seglog.client.home.home import Home
 from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
+from seglog.client.links.lookup import FIRST_LOOKUP_MS, LOOKUP_MS, Lookup
 from seglog.client.links.troubles import Troubles
 from seglog.client.member import Member, wait_to_leave
 from seglog.client.routes import MASTER, REFRESH_MS, Routes
@@ -137,10 +138,12 @@ class Client(Closing):
     def begin(self) -> None:
         """Starts what is done by time, once something needs it; called on its home."""
         if not self._flows and not self._is_closed:
-            for steps, name in (
-                (self._keep_routes(), "refresh of routes"),
-                (self._keep_beating(), "heartbeats"),
-            ):
+            keepers = [(self._keep_routes(), "refresh of routes"), (self._keep_beating(), "heartbeats")]
+            lookup = self._link.lookup
+            if lookup is not None:
+                lookup.look()  # before all else: what fails is said by who asks for a route then
+                keepers.append((self._keep_looking(lookup), "addresses of name servers"))
+            for steps, name in keepers:
                 self._flows.append(start(self._home, steps, f"{name} of client {self.client_id}"))
 
     # What is in it
@@ -218,6 +221,18 @@ class Client(Closing):
         return self._answers.on_request(request)
 
     # What is done by time
+
+    async def _keep_looking(self, lookup: Lookup) -> None:
+        """Asks where the name servers are, which may move."""
+        await sleep(self._home, FIRST_LOOKUP_MS)
+        while not self.is_over:
+            next_ms = self.clock.monotonic_ms() + LOOKUP_MS
+            try:
+                await until(lookup.look())
+            except SeglogError as error:
+                level = self.troubles.seldom("addresses of name servers")  # nobody else says it
+                _log.log(level, "the name servers stay as they were: %s", error)
+            await sleep(self._home, max(0.0, next_ms - self.clock.monotonic_ms()))
 
     async def _keep_routes(self) -> None:
         await sleep(self._home, FIRST_ROUTES_MS)

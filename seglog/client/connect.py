@@ -17,7 +17,8 @@ from seglog.remoting.dispatcher import Dispatcher
 
 Target: TypeAlias = Client | Dispatcher | Link | str
 """A client that is shared, or what one is made of: a broker in this process, a link to one, or the address of
-a name server, ``host:port``, several with ``;`` between them."""
+a name server, ``host:port``, several with ``;`` between them, or that of a list of them, which is asked by
+HTTP: ``http://host:port/rocketmq/nsaddr``."""
 
 
 def client_for(target: Target, *, in_loop: bool = False, keeps_its_name: bool = False) -> tuple[Client, bool]:
@@ -54,7 +55,8 @@ def make_client(
     name, with ``@unit`` behind where it has one.
 
     Args:
-        target: A broker in this process, a link to one, or the address of a name server.
+        target: A broker in this process, a link to one, or the address of a name server, or of a list of
+            them that is asked for by HTTP.
         home: Where it lives; None for the thread that clients of a process share, and for the virtual time
             of a broker that has it.
         in_loop: Whether it lives in the event loop that runs the caller, in place of that thread. Use it in
@@ -90,12 +92,14 @@ def make_client(
     if isinstance(target, str):
         from seglog.client.home.loop_home import LoopHome
         from seglog.client.links.addresses import own_address
+        from seglog.client.links.lookup import Lookup, is_lookup
         from seglog.client.links.remote_link import RemoteLink
 
         loop_home = home or _real_home(in_loop=in_loop)
         if not isinstance(loop_home, LoopHome):
             raise InvalidArgumentError("a client of an address lives in an event loop")
-        remote = RemoteLink(target, loop_home, id_at(own_address()))
+        names = Lookup(target, unit_name) if is_lookup(target) else target
+        remote = RemoteLink(names, loop_home, id_at(own_address()))
         client = Client(remote, loop_home)
         remote.serve(client.on_notice, client.on_request, client.on_event)
         return client

@@ -70,6 +70,24 @@ def of_its_topic(message: Message) -> Message:
     return message if topic is None else dataclasses.replace(message, topic=topic)
 
 
+def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -> None:
+    """Adds to pulled messages, before anyone else has them, between which offsets their queue was.
+
+    They are properties, MIN_OFFSET and MAX_OFFSET, which no record has.
+
+    Args:
+        messages: As decoded now; their properties were not asked for yet.
+        min_offset: Of the first message of the queue, when the broker answered.
+        max_offset: Behind its last one.
+    """
+    added = f"{props.MIN_OFFSET}\x01{min_offset}\x02{props.MAX_OFFSET}\x01{max_offset}\x02".encode()
+    behind = b"\x02" + added  # where a client of 4.x has left the end of the last property out
+    for message in messages:
+        raw = message.properties_raw
+        # What object.__setattr__ does, which costs more: a message is a value once it is handed on.
+        vars(message)["properties_raw"] = raw + (added if not raw or raw[-1] == props.ENTRY_END else behind)
+
+
 def unwrap(message: Message, most_bytes: int = MAX_BODY_BYTES) -> list[Message]:
     """Returns the messages of a record: itself, or those of the inner batch that it is.
 

@@ -57,6 +57,8 @@ class ProcessQueue:
         is_locked: Whether its broker gives it to one client at a time.
         pulled_ms: When it was pulled last, on the wall clock.
         consumed_ms: When a listener was given messages of it last, likewise.
+        full_ms: On the monotonic clock: since when it is not pulled because it is full; None where it is not.
+        full_warnings: How often that was warned of.
         looked_ms: On the monotonic clock: until when it was seen to that it is pulled.
         continuous_ms: On the same: since when it is consumed in order without a pause.
         open: Messages that were consumed in order, and that a ``COMMIT`` of the listener ends.
@@ -102,6 +104,8 @@ class ProcessQueue:
         self.flows: list[Flow[None]] = []
         self.in_hand: list[Handed] = []
         self.open: list[Message] = []
+        self.full_ms: float | None = None
+        self.full_warnings = 0
         self.pulled_ms = self.consumed_ms = home.clock.now_ms()
         self.looked_ms = self.continuous_ms = home.clock.monotonic_ms()
 

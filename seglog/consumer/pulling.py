@@ -14,7 +14,7 @@ from typing import Final
 from seglog.client.client import Client
 from seglog.client.home import VirtualHome, start
 from seglog.consumer.brokers import Brokers
-from seglog.consumer.message_bodies import of_its_topic, unwrap_all
+from seglog.consumer.message_bodies import add_offsets, of_its_topic, unwrap_all
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
@@ -35,6 +35,13 @@ RETRY_MS: Final = 1_000
 """After a pull that was refused, ``pullTimeDelayMillsWhenException``."""
 PROBE_MS: Final = 5_000
 """How often it is asked whether the offsets of a queue were reset at which nothing is done."""
+FULL_MS: Final = 50
+"""How often Java's client looks at a full queue, ``PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL``.
+
+Here what makes room rings, and nothing is looked at meanwhile.
+"""
+WARN_LOOKS: Final = 1_000
+"""After so many of these looks a full queue is warned of."""
 BUSY_MS: Final = 20
 """After a broker has said that it is overloaded, ``PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL``."""
 HOLD_MS: Final = 15_000
@@ -105,10 +112,12 @@ class Pulling:
             held.looked_ms = clock.monotonic_ms()
             if held.is_lease_over or held.is_paused or self.is_suspended:
                 await held.pulls.wait(RETRY_MS)
-            elif held.pull_offset != NOT_KNOWN and self._is_full(held):
-                if not await held.pulls.wait(PROBE_MS):
+            elif held.pull_offset != NOT_KNOWN and (why := self._why_full(held)) is not None:
+                wait_ms = self._note_full(held, why)
+                if not await held.pulls.wait(min(PROBE_MS, wait_ms)):
                     await self._probe(held)
             else:
+                held.full_ms, held.full_warnings = None, 0
                 wait_ms = await self._try_pull(held)
                 if wait_ms and not held.is_dropped:
                     await self._rest(held, wait_ms)
@@ -120,19 +129,43 @@ class Pulling:
         while not held.is_dropped and (left_ms := until_ms - clock.monotonic_ms()) > 0:
             await held.pulls.wait(left_ms)
 
-    def _is_full(self, held: ProcessQueue) -> bool:
+    def _why_full(self, held: ProcessQueue) -> str | None:
+        """Returns what there is too much of for another pull; None where there is room."""
         cached, settings = held.cache.counts(), self._settings
         bounds = settings.bounds_of(len(self._queues))
-        if cached.messages > bounds.messages or cached.size_bytes > bounds.size_bytes:
-            return True
+        if cached.messages > bounds.messages:
+            return f"{cached.messages} messages are cached, of {bounds.messages}"
+        if cached.size_bytes > bounds.size_bytes:
+            return f"{cached.size_bytes} bytes are cached, of {bounds.size_bytes}"
         if not self._is_in_order and cached.span > settings.max_span:
-            return True
+            return f"messages over {cached.span} offsets are cached, of {settings.max_span}"
         if settings.max_cached_all is None:
-            return False
+            return None
         # What is paused waits for as long as the application likes, and must not keep the others from it.
         others = (one.cache.counts() for one in tuple(self._queues.values()) if not one.is_paused)
-        self.is_full_in_all = sum(one.messages - one.taken for one in others) > settings.max_cached_all
-        return self.is_full_in_all
+        in_all = sum(one.messages - one.taken for one in others)
+        self.is_full_in_all = in_all > settings.max_cached_all
+        if not self.is_full_in_all:
+            return None
+        return f"{in_all} messages of all queues are cached, of {settings.max_cached_all}"
+
+    def _note_full(self, held: ProcessQueue, why: str) -> float:
+        """Warns of a queue that is full for long, as often as Java's client; returns the time to the next."""
+        now_ms = self._client.clock.monotonic_ms()
+        if held.full_ms is None:
+            held.full_ms = now_ms
+        warnings = int((now_ms - held.full_ms) / (WARN_LOOKS * FULL_MS))
+        if warnings > held.full_warnings:
+            held.full_warnings = warnings
+            _log.warning(
+                "%s is not pulled for group %s since %d ms: %s; offset %s is the first that is not done",
+                held.queue,
+                self._settings.group,
+                now_ms - held.full_ms,
+                why,
+                held.done_offset(),
+            )
+        return held.full_ms + (held.full_warnings + 1) * WARN_LOOKS * FULL_MS - now_ms
 
     def restart(self, held: ProcessQueue) -> None:
         """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
@@ -296,7 +329,7 @@ class Pulling:
         held.pull_offset = found.next_begin_offset
         wait_ms = 0.0
         if answer.code is ResponseCode.SUCCESS:
-            wanted = self._wanted(held, answer)
+            wanted = self._wanted(held, answer, found)
             cache.put(wanted)
             held.note_pull(len(wanted), self._client.clock.monotonic_ms() - asked_ms)
             held.work.ring()
@@ -305,7 +338,9 @@ class Pulling:
         held.progress.ring()
         return wait_ms
 
-    def _wanted(self, held: ProcessQueue, answer: Response) -> list[Message]:
+    def _wanted(
+        self, held: ProcessQueue, answer: Response, header: PullMessageResponseHeader
+    ) -> list[Message]:
         """Returns the messages that were found, those of inner batches one by one; codes of tags collide."""
         readable: list[Message] = []
         for record in expect_body(answer, RecordsBody).records:
@@ -318,5 +353,6 @@ class Pulling:
         wants = held.subscription.wants
         found = [message for message in messages if wants(message.properties_raw)]
         held.counts.filtered += len(messages) - len(found)
+        add_offsets(found, header.min_offset, header.max_offset)
         is_retry = held.queue.topic.startswith(RETRY_PREFIX)
         return [of_its_topic(message) for message in found] if is_retry else found

@@ -86,7 +86,7 @@ class SendBack:
         """
         most = ENDLESS if self._max_reconsume_times is None else self._max_reconsume_times
         found = dict(message.properties)
-        for name in (props.CRC32, _TRANSACTION):
+        for name in (props.CRC32, _TRANSACTION, props.MIN_OFFSET, props.MAX_OFFSET):
             found.pop(name, None)
         found.setdefault(props.ORIGIN_MESSAGE_ID, message.unique_key or message.message_id)
         found.setdefault(props.RETRY_TOPIC, message.topic)

@@ -69,6 +69,60 @@ def test_s4_11_routes_of_consumers_are_asked_for_every_thirty_seconds(broker: Br
         assert len(link.moments(RequestCode.GET_ROUTEINFO_BY_TOPIC)) == 2 * 3, "two topics"
 
 
+def test_s4_11_name_servers_that_are_looked_up_are_asked_for_after_ten_seconds_and_every_two_minutes(
+    broker: Broker, link: RecordingLink, caplog: pytest.LogCaptureFixture
+):
+    """And at the start. Where they are given, nobody is asked."""
+    link.look_at("http://names.example:8080/rocketmq/nsaddr")
+    link.list_of_servers = "10.0.0.1:9876"
+    with Producer(link, "shop"):
+        broker.advance(131_000)
+        assert link.looked == [0, 10, 130]
+        link.list_of_servers = None
+        broker.advance(120_000)
+        assert link.looked[-1] == 250
+        assert "the name servers stay as they were: nobody is there" in caplog.text
+        lookup = not_none(link.lookup)
+        assert lookup.addresses == ("10.0.0.1:9876",)
+        link.list_of_servers = "10.0.0.2:9876"
+        broker.advance(120_000)
+        assert (link.looked[-1], lookup.addresses) == (370, ("10.0.0.2:9876",))
+    with recording(broker, "127.0.0.1@7#other") as other, Producer(other, "shop"):
+        broker.advance(300_000)
+        assert other.looked == []
+
+
+def test_s4_11_each_timer_of_a_consumer_has_its_moments(broker: Broker, link: RecordingLink):
+    """Routes 10 ms, then 30 s; heartbeats 1 s, then 30 s; offsets 10 s, then 5 s; all else between them."""
+    link.look_at("http://names.example:8080/rocketmq/nsaddr")
+    link.list_of_servers = "10.0.0.1:9876"
+    producer = Producer(broker)
+    producer.send("T", b"x", queue_id=0)
+    with PushConsumer(link, "g", "T", lambda _message: None) as consumer:
+        consumer.start()
+        broker.advance(0)
+        link.cut = {RequestCode.PULL_MESSAGE}  # whose answers would commit with the next pull
+        link.asked.clear()
+        broker.advance(2_000)
+        assert set(link.moments(RequestCode.GET_ROUTEINFO_BY_TOPIC)) == {0.01}
+        assert link.moments(RequestCode.HEART_BEAT) == [1]
+        link.cut = set()
+        for _ in range(7):
+            broker.advance(6_000)
+            producer.send("T", b"x", queue_id=0)
+        broker.advance(21_000)
+    assert list(dict.fromkeys(link.moments(RequestCode.GET_ROUTEINFO_BY_TOPIC))) == [
+        0.01,
+        30.01,
+        60.01,
+    ]
+    assert link.moments(RequestCode.HEART_BEAT) == [1, 31, 61]
+    assert link.looked == [0, 10]
+    committed = link.moments(RequestCode.UPDATE_CONSUMER_OFFSET)
+    assert committed[0] == 10
+    assert all(moment % 5 == 0 for moment in committed[:-1]), "the last one is of its end"
+
+
 def test_producers_and_consumers_of_a_client_share_its_heartbeat(broker: Broker, link: RecordingLink):
     client = make_client(link)
     Producer(client, "shop").send("T", b"x")

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.consumer.listener import Consume, ConsumeFrom
+from seglog.consumer.message_bodies import add_offsets
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.pulling import RETRY_MS
+from seglog.consumer.push import PushConsumer
 from seglog.errors import ConsumerError, InvalidArgumentError, InvalidNameError
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import expect_header
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
 from tests.support.consumers import NewConsumer, Send
 from tests.support.recording import recording
@@ -185,6 +189,44 @@ def test_what_stops_a_program_comes_to_who_moves_time_and_the_message_again(
         consumer.run_until_idle()
     broker.advance(SUSPEND_MS)
     assert seen == [(0, 0), (0, 0)]
+
+
+def test_s4_21_each_message_says_between_which_offsets_its_queue_was_when_it_was_pulled(
+    broker: Broker, send: Send
+):
+    """MIN_OFFSET and MAX_OFFSET, which no record has: what is sent back is sent without them."""
+    seen: list[tuple[str, str, str]] = []
+
+    def listener(message: Message) -> None:
+        found = message.properties
+        seen.append((found["MIN_OFFSET"], found["MAX_OFFSET"], found["UNIQ_KEY"]))
+        if not message.reconsume_times:
+            raise RuntimeError("the application fails")
+
+    send(2)
+    stored = [message.properties["UNIQ_KEY"] for message in broker.store.get("T", 0, 0, 32).messages]
+    with PushConsumer(broker, "g", "T", listener) as consumer:
+        consumer.start()
+        broker.advance(0)
+        assert seen == [("0", "2", stored[0]), ("0", "2", stored[1])]
+        send(1)
+        broker.advance(0)
+        assert seen[2][:2] == ("0", "3")
+        seen.clear()
+        broker.advance("30s")
+    assert {(low, high) for low, high, _key in seen} == {("0", "3")}, "of the queue of the retry topic then"
+    for message in broker.store.get("%RETRY%g", 0, 0, 32).messages:
+        assert not {"MIN_OFFSET", "MAX_OFFSET"} & message.properties.keys()
+
+
+def test_s4_21_what_was_pulled_without_the_end_of_its_last_property_keeps_it(broker: Broker, send: Send):
+    """Clients of 4.x leave it out."""
+    send(1)
+    (message,) = broker.store.get("T", 0, 0, 32).messages
+    for raw, expected in ((b"a\x01b", {"a": "b"}), (b"a\x01b\x02", {"a": "b"}), (b"", {})):
+        pulled = replace(message, properties_raw=raw)
+        add_offsets([pulled], 3, 7)
+        assert pulled.properties == expected | {"MIN_OFFSET": "3", "MAX_OFFSET": "7"}
 
 
 def test_s4_21_tags_whose_codes_collide_are_told_apart(broker: Broker, send: Send, consume: NewConsumer):

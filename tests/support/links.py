@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seglog.client.links.link import Link
+from seglog.client.links.lookup import Lookup
 from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
@@ -28,6 +29,11 @@ class LinkOver:
     def clock(self) -> Clock:
         """That of the other one."""
         return self._link.clock
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """That of the other one."""
+        return self._link.lookup
 
     @property
     def is_over(self) -> bool:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from typing_extensions import override
 
 from seglog.broker.broker import Broker
 from seglog.client.links.local_link import LocalLink
-from seglog.errors import AskTimeoutError
+from seglog.client.links.lookup import Lookup
+from seglog.errors import AskTimeoutError, CannotConnectError
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
+
+LOOKUP: Final = 0
+"""Among requests: a question for the addresses of name servers, which is none."""
 
 
 class RecordingLink(LocalLink):
@@ -23,6 +28,9 @@ class RecordingLink(LocalLink):
         refused: Codes that are refused.
         cut: Codes that get no answer.
         refusal: The code that refuses.
+        looked: When the addresses of name servers were asked for, in such seconds.
+        list_of_servers: What is answered then; None for nothing, as where nobody is there.
+        events: What was asked, in order, the former among it as 0.
     """
 
     def __init__(self, broker: Broker, client_id: str | None = None) -> None:
@@ -32,6 +40,32 @@ class RecordingLink(LocalLink):
         self.cut: set[int] = set()
         self.refusal = ResponseCode.SYSTEM_ERROR
         self._made_ms = self.clock.monotonic_ms()
+        self.looked: list[float] = []
+        self.list_of_servers: str | None = None
+        self.events: list[int] = []
+        self._lookup: Lookup | None = None
+
+    @property
+    @override
+    def lookup(self) -> Lookup | None:
+        return self._lookup
+
+    def look_at(self, url: str) -> None:
+        """Has its client ask an address for name servers, as one does that was given none."""
+        self._lookup = Lookup(url, fetch=self._fetch)
+
+    def _fetch(self, _url: str) -> Deferred[str]:
+        self.looked.append(self._now_s())
+        self.events.append(LOOKUP)
+        fetched: Deferred[str] = Deferred()
+        if self.list_of_servers is None:
+            fetched.fail(CannotConnectError("nobody is there"))
+        else:
+            fetched.resolve(self.list_of_servers)
+        return fetched
+
+    def _now_s(self) -> float:
+        return (self.clock.monotonic_ms() - self._made_ms) / 1000
 
     @property
     def pulls(self) -> list[Request]:
@@ -55,7 +89,8 @@ class RecordingLink(LocalLink):
 
     def _spoilt(self, request: Request) -> Deferred[Response] | None:
         """Notes what is asked; returns what it comes to that does not reach the broker."""
-        self.asked.append(((self.clock.monotonic_ms() - self._made_ms) / 1000, request))
+        self.asked.append((self._now_s(), request))
+        self.events.append(int(request.code))
         answer: Deferred[Response] = Deferred()
         if request.code in self.refused:
             answer.resolve(refuse(self.refusal, "not now"))

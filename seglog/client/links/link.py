@@ -7,12 +7,15 @@ as they are; a ``RemoteLink`` has connections. What works through one works thro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
 from seglog.remoting.command import Request, Response
 from seglog.remoting.later import Deferred
+
+if TYPE_CHECKING:
+    from seglog.client.links.lookup import Lookup
 
 
 class Link(Protocol):
@@ -35,6 +38,10 @@ class Link(Protocol):
     @property
     def name_servers(self) -> Sequence[str]:
         """Addresses of its name servers; none in process."""
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """Who is asked for these addresses; None where they were given, and in process."""
 
     @property
     def is_over(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog.arguments import as_doing, as_text
 from seglog.client.links.client_ids import as_name, new_client_id
@@ -16,6 +16,9 @@ from seglog.remoting.dispatcher import Dispatcher
 from seglog.remoting.later import Deferred
 from seglog.remoting.peer import LOCAL_PEER, Peer
 from seglog.schedule import Timers
+
+if TYPE_CHECKING:
+    from seglog.client.links.lookup import Lookup
 
 _CLOSED: Final = "the link was closed"
 
@@ -71,6 +74,11 @@ class LocalLink:
     def name_servers(self) -> tuple[str, ...]:
         """There are none."""
         return ()
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """There is none."""
+        return None
 
     @property
     def is_over(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing_extensions import override
 
 from seglog.client.links.line import Line
+from seglog.client.links.lookup import Lookup
 from seglog.clock import Clock
 from seglog.errors import AskTimeoutError, CannotConnectError, ConnectionEndedError
 from seglog.remoting.command import Request, Response
@@ -20,46 +21,91 @@ class NameServers:
     """The name servers of a client. Any thread may call it.
 
     Args:
-        addresses: At least one.
+        addresses: Their addresses, or who is asked for these.
         line: Returns the way to an address.
         clock: What the time of an ask goes by.
     """
 
-    def __init__(self, addresses: Sequence[str], line: Callable[[str], Line], clock: Clock) -> None:
-        self.addresses = addresses
+    def __init__(self, addresses: Sequence[str] | Lookup, line: Callable[[str], Line], clock: Clock) -> None:
+        self._given = addresses
         self.line = line
         self.clock = clock
-        self._chosen = 0
+        self._chosen = ""
 
     @property
-    def chosen(self) -> Line:
-        """The way to the one that is asked."""
-        return self.line(self.addresses[self._chosen])
+    def addresses(self) -> tuple[str, ...]:
+        """Those that are known now: none before who is asked for them has answered."""
+        given = self._given
+        return given.addresses if isinstance(given, Lookup) else tuple(given)
+
+    @property
+    def chosen(self) -> Line | None:
+        """The way to the one that is asked; None where none is known yet."""
+        addresses = self.addresses
+        return self.line(addresses[self.index_in(addresses)]) if addresses else None
+
+    def index_in(self, addresses: tuple[str, ...]) -> int:
+        """Returns which of some addresses is asked first."""
+        return addresses.index(self._chosen) if self._chosen in addresses else 0
 
     def ask(self, request: Request, timeout_ms: float) -> Deferred[Response]:
         """Returns what the answer comes by; those that cannot be connected to are passed over.
 
         One that is silent, or hangs up, is not asked the next time.
         """
-        if len(self.addresses) == 1:
-            return self.chosen.ask(request, timeout_ms)
-        return _Tried(self, self._chosen, request, timeout_ms)
+        addresses = self.addresses
+        if not addresses and isinstance(self._given, Lookup):
+            return _Looked(self, self._given, request, timeout_ms)
+        if len(addresses) == 1:
+            return self.line(addresses[0]).ask(request, timeout_ms)
+        return _Tried(self, addresses, request, timeout_ms)
 
-    def leave(self, index: int) -> None:
-        """Does not choose one any more; another thread may have left it before."""
-        if self._chosen == index:
-            self._chosen = (index + 1) % len(self.addresses)
+    def leave(self, address: str, addresses: tuple[str, ...]) -> None:
+        """Does not choose one any more, but the next; another thread may have left it before."""
+        index = self.index_in(addresses)
+        if addresses[index] == address:
+            self._chosen = addresses[(index + 1) % len(addresses)]
+
+
+class _Looked(Deferred[Response]):
+    """An answer of a name server whose address is asked for first."""
+
+    __slots__ = ("_asked", "_end_ms", "_request", "_servers")
+
+    def __init__(self, servers: NameServers, lookup: Lookup, request: Request, timeout_ms: float) -> None:
+        super().__init__()
+        self._servers = servers
+        self._request = request
+        self._end_ms = servers.clock.monotonic_ms() + timeout_ms
+        self._asked: Deferred[Response] | None = None
+        lookup.look().then(self._go_on)
+
+    @override
+    def _forget(self) -> None:
+        if self._asked is not None:
+            self._asked.cancel()
+
+    def _go_on(self, looked: Deferred[None]) -> None:
+        if looked.error is not None or not self._servers.addresses:
+            self.fail(looked.error or CannotConnectError("no name server is known"))
+        elif not self.is_done:
+            left_ms = self._end_ms - self._servers.clock.monotonic_ms()
+            self._asked = self._servers.ask(self._request, max(1.0, left_ms))
+            self._asked.then(lambda asked: self.resolve_by(asked.result))
 
 
 class _Tried(Deferred[Response]):
     """An answer of the first name server that can be connected to."""
 
-    __slots__ = ("_asked", "_end_ms", "_first", "_request", "_servers", "_whys")
+    __slots__ = ("_addresses", "_asked", "_end_ms", "_first", "_request", "_servers", "_whys")
 
-    def __init__(self, servers: NameServers, first: int, request: Request, timeout_ms: float) -> None:
+    def __init__(
+        self, servers: NameServers, addresses: tuple[str, ...], request: Request, timeout_ms: float
+    ) -> None:
         super().__init__()
         self._servers = servers
-        self._first = first
+        self._addresses = addresses
+        self._first = servers.index_in(addresses)
         self._request = request
         self._end_ms = servers.clock.monotonic_ms() + timeout_ms
         self._whys: list[str] = []
@@ -73,14 +119,13 @@ class _Tried(Deferred[Response]):
 
     def _ask(self) -> None:
         servers = self._servers
-        address = servers.addresses[self._index]
         left_ms = self._end_ms - servers.clock.monotonic_ms()
-        self._asked = servers.line(address).ask(self._request, left_ms)
+        self._asked = servers.line(self._address).ask(self._request, left_ms)
         self._asked.then(self._follow)
 
     @property
-    def _index(self) -> int:
-        return (self._first + len(self._whys)) % len(self._servers.addresses)
+    def _address(self) -> str:
+        return self._addresses[(self._first + len(self._whys)) % len(self._addresses)]
 
     def _follow(self, asked: Deferred[Response]) -> None:
         error = asked.error
@@ -88,13 +133,13 @@ class _Tried(Deferred[Response]):
             self.resolve_by(asked.result)
             return
         if isinstance(error, CannotConnectError | ConnectionEndedError | AskTimeoutError):
-            self._servers.leave(self._index)
+            self._servers.leave(self._address, self._addresses)
         if not isinstance(error, CannotConnectError) or self.is_done:
             self.fail(error)
             return
         self._whys.append(str(error))
-        if len(self._whys) < len(self._servers.addresses):
+        if len(self._whys) < len(self._addresses):
             self._ask()
         else:
-            known = ";".join(self._servers.addresses)
+            known = ";".join(self._addresses)
             self.fail(CannotConnectError(f"no name server answers: {'; '.join(self._whys)}", address=known))

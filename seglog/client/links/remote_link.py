@@ -21,6 +21,7 @@ from seglog.client.links.client_ids import as_name, new_client_id
 from seglog.client.links.connection import FLUSH_MS
 from seglog.client.links.events import OnEvent
 from seglog.client.links.line import CLOSED, Ears, Line
+from seglog.client.links.lookup import Lookup
 from seglog.client.links.name_servers import NameServers
 from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
@@ -41,7 +42,8 @@ class RemoteLink:
     requests; beyond both ``ask`` fails with ``AskLimitError`` and ``tell`` drops.
 
     Args:
-        name_servers: Addresses, or a text with ";" between them; the first that answers is asked.
+        name_servers: Addresses, or a text with ";" between them; the first that answers is asked. Or who is
+            asked for these.
         home: Runs its connections, timers and calls; the link is closed before its loop is.
         client_id: Made up if it is not given.
         on_notice: Called by the home with what brokers send unasked: requests that are oneway, or that
@@ -52,7 +54,7 @@ class RemoteLink:
         timeout_ms: How long an answer may take where nothing else is said.
 
     Attributes:
-        name_servers: Their addresses, each once.
+        lookup: Who is asked for the addresses of name servers; None where they were given.
         closed: Comes when its connections are closed.
 
     Raises:
@@ -61,7 +63,7 @@ class RemoteLink:
 
     def __init__(
         self,
-        name_servers: str | Iterable[str],
+        name_servers: str | Iterable[str] | Lookup,
         home: LoopHome,
         client_id: str | None = None,
         *,
@@ -78,8 +80,9 @@ class RemoteLink:
         self._timeout_ms = as_int("timeout_ms", timeout_ms, 1)
         self._lock = threading.Lock()
         self._lines: dict[str, Line] = {}
-        self.name_servers = name_server_list(name_servers)
-        self._name_servers = NameServers(self.name_servers, self._line, home.clock)
+        self.lookup = name_servers if isinstance(name_servers, Lookup) else None
+        known = name_servers if isinstance(name_servers, Lookup) else name_server_list(name_servers)
+        self._name_servers = NameServers(known, self._line, home.clock)
         self._is_closed = False
         self._closed: Deferred[None] = Deferred()
 
@@ -92,6 +95,11 @@ class RemoteLink:
     def clock(self) -> Clock:
         """The time of its home."""
         return self._home.clock
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """Addresses of its name servers, each once; none before who is asked for them has answered."""
+        return self._name_servers.addresses
 
     @property
     def closed(self) -> Deferred[None]:
@@ -150,7 +158,8 @@ class RemoteLink:
         if self._why_closed() is not None:
             return
         line = self._name_servers.chosen if to is None else self._line(to)
-        line.tell(request if request.is_oneway else replace(request, is_oneway=True))
+        if line is not None:
+            line.tell(request if request.is_oneway else replace(request, is_oneway=True))
 
     def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:
         """Returns the answer; the calling thread waits for it, and no loop may run there.

@@ -174,6 +174,8 @@ class HeldQueues:
         if self.all.get(held.queue) is held:
             del self.all[held.queue]
             self._past.add(held.counts)
+            for other in self.all.values():  # each may have more in memory now
+                other.pulls.ring()
         if self._locks is not None and not held.is_lost:
             await self._locks.unlock([held.queue], held.lease.ours_until_ms)
             if not self.is_leaving:  # else it is said of all queues together

@@ -276,6 +276,55 @@ def test_s2_19_a_slow_listener_holds_its_queue_until_it_ends_and_then_it_is_hand
         consumer.close()
 
 
+@pytest.mark.parametrize("takes_ms", [100, 499, 501, 3_000])
+def test_s2_19_what_a_listener_has_is_waited_for_and_what_it_has_not_is_the_next_owners(
+    broker: Broker, link: RecordingLink, send: Send, takes_ms: int
+):
+    """Java tries for 500 ms, and then in each round; here the end of the listener gives the queue back.
+
+    That it is dropped is seen before each message, so the one behind goes to the next owner.
+    """
+    moments: list[tuple[str, int, int]] = []
+    began_ms = broker.clock.now_ms()
+
+    def listener_of(name: str) -> Any:
+        async def listener(message: Message) -> None:
+            await sleep_ms(takes_ms)
+            moments.append((name, message.queue_offset, broker.clock.now_ms() - began_ms))
+
+        return listener
+
+    first = OrderlyConsumer(make_client(link), "g", "T", listener_of("first"))
+    send(3, queue_id=3)
+    first.start()
+    broker.advance(0)
+    queue = MessageQueue("T", "broker-a", 3)
+    heir = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", listener_of("z"))
+    link.asked.clear()
+    began_ms = broker.clock.now_ms()
+    (held,) = [held for one, held in first._member._queues.items() if one == queue]
+    first._member._held.begin_to_let_go(held)  # as a round does that finds it to be another's share
+    heir.start()
+    broker.advance(takes_ms - 1)
+    assert (moments, broker.locks.owner("g", queue)) == ([], link.client_id), "it is waited for"
+
+    def unlocked() -> list[float]:
+        return [
+            moment * 1_000
+            for moment, one in link.asked
+            if one.code == RequestCode.UNLOCK_BATCH_MQ and queue in getattr(one.body, "queues", ())
+        ]
+
+    assert unlocked() == []
+    broker.advance(1)
+    assert moments == [("first", 0, takes_ms)]
+    assert unlocked() == [takes_ms], "at once"
+    broker.advance("30s")
+    assert [(name, offset) for name, offset, _moment in moments] == [("first", 0), ("z", 1), ("z", 2)]
+    for consumer in (first, heir):
+        consumer.close()
+
+
 def test_s2_19_20_s_after_its_last_renewal_a_dropped_queue_is_handed_over_in_any_case(
     broker: Broker, send: Send, caplog: pytest.LogCaptureFixture
 ):

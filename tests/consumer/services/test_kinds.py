@@ -20,7 +20,7 @@ from seglog.remoting.command import Request, expect_header
 from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
 from seglog.remoting.heartbeat import TopicRates
 from tests.support.consumers import Send
-from tests.support.recording import RecordingLink
+from tests.support.recording import LOOKUP, RecordingLink
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
@@ -208,6 +208,44 @@ def test_s4_10_a_start_asks_for_routes_says_that_it_is_there_and_shares_before_i
         RequestCode.GET_MAX_OFFSET,  # where no offset is committed: of queues without a message
     ]
     assert {moment for moment, _one in link.asked} == {0}
+    consumer.close()
+
+
+@BOTH
+def test_s4_10_a_factory_starts_lookup_channel_timers_pulls_shares_and_its_producer_in_order(
+    broker: Broker, link: ListeningLink, send: Send, kind: Any
+):
+    """The inner producer, which sends what cannot be sent back, is used last: when a message has failed."""
+    send(1)
+    link.look_at("http://names.example:8080/rocketmq/nsaddr")
+    link.list_of_servers = "10.0.0.1:9876"
+    link.refused = {RequestCode.CONSUMER_SEND_MSG_BACK}
+
+    def listener(_message: Any) -> None:
+        raise RuntimeError("the application fails")
+
+    consumer = kind(link, "g", "T", listener, max_reconsume_times=0)
+    consumer.start()
+    broker.advance("20s")
+    first = list(dict.fromkeys(link.events))
+    in_order = [RequestCode.LOCK_BATCH_MQ] if kind is OrderlyConsumer else []
+    sent_back = [] if kind is OrderlyConsumer else [RequestCode.CONSUMER_SEND_MSG_BACK]
+    assert [code for code in first if code != RequestCode.GET_MAX_OFFSET][
+        : 7 + len(in_order + sent_back)
+    ] == [
+        LOOKUP,
+        RequestCode.GET_ROUTEINFO_BY_TOPIC,
+        RequestCode.HEART_BEAT,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        *in_order,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.PULL_MESSAGE,
+        *sent_back,
+        RequestCode.SEND_MESSAGE_V2,
+    ]
+    (sent,) = [one for _moment, one in link.asked if one.code == RequestCode.SEND_MESSAGE_V2]
+    assert expect_header(sent, SendMessageHeader).producer_group == "CLIENT_INNER_PRODUCER"
+    assert (link.looked, link.moments(RequestCode.HEART_BEAT)) == ([0, 10], [0, 1])
     consumer.close()
 
 
