@@ -17,6 +17,7 @@ Source: ``MQClientInstance.java startScheduledTask, sendHeartbeatToAllBroker, sh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
@@ -26,7 +27,7 @@ from typing_extensions import override
 from seglog.arguments import as_number
 from seglog.client.answers import Answers
 from seglog.client.home.at_once import run_at_once
-from seglog.client.home.flows import Bell, Flow, sleep, start, until
+from seglog.client.home.flows import Bell, Flow, Steps, sleep, start, until
 from seglog.client.home.home import Home
 from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
 from seglog.client.links.events import Connected, LinkEvent
@@ -75,6 +76,7 @@ class Client(Closing):
         self._claims: dict[str, Member] = {}
         self._producers: dict[str, int] = {}
         self._flows: list[Flow[None]] = []
+        self._last_steps: list[Callable[[], Steps[None]]] = []
         self._answers = Answers(link, home, self._members)
         self._beat_soon = Bell(home)
         self._has_member = Bell(home)
@@ -204,6 +206,19 @@ class Client(Closing):
         if self._members.get(member.group) is member:
             del self._members[member.group]
             await self._unregister(consumer=member.group)
+
+    def at_end(self, step: Callable[[], Steps[None]]) -> None:
+        """Has something done when the client ends: after its consumers have left, before its link is closed.
+
+        Args:
+            step: Makes what is done on the client's home, which takes no longer than some requests.
+        """
+        self._last_steps.append(step)
+
+    def not_at_end(self, step: Callable[[], Steps[None]]) -> None:
+        """Has it not done then."""
+        with suppress(ValueError):
+            self._last_steps.remove(step)
 
     # Notices and questions of brokers; any thread
 
@@ -411,6 +426,8 @@ class Client(Closing):
         leaving = [start(self._home, one.leave(), f"close of {one.group}") for one in self._members.values()]
         for flow in leaving:
             await until(flow)
+        for step in tuple(self._last_steps):
+            await step()
         for group in sorted(self._producers):
             await self._unregister(producer=group)
         self._producers.clear()

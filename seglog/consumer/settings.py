@@ -112,6 +112,8 @@ class ConsumerSettings:
         auto_commit: Whether what is done is committed from time to time and at the end; else ``commit()``
             alone commits.
         commit_interval_ms: Between two of these commits.
+        trace: Whether RocketMQ's trace topic is to hear of each call of the listener: ``mqadmin
+            queryMsgTraceById`` shows them. They are sent in the background.
     """
 
     group: str
@@ -138,6 +140,7 @@ class ConsumerSettings:
     offset_illegal: OffsetIllegal = "freeze"
     auto_commit: bool = True
     commit_interval_ms: int = 5_000
+    trace: bool = False
 
     def __post_init__(self) -> None:
         """Checks all of it.
@@ -160,6 +163,7 @@ class ConsumerSettings:
         as_doing("strategy", self.strategy, ("allocate",), "an allocation strategy")
         as_choice("offset_illegal", get_args(OffsetIllegal), self.offset_illegal)
         as_flag("auto_commit", self.auto_commit)
+        as_flag("trace", self.trace)
         for name, (low, high) in BOUNDS.items():
             if name in _MAY_BE_NONE and getattr(self, name) is None:
                 continue
@@ -227,6 +231,7 @@ class ConsumerOptions(TypedDict, total=False):
     consume_timeout_ms: int
     offset_illegal: OffsetIllegal
     commit_interval_ms: int
+    trace: bool
 
 
 class LiteOptions(TypedDict, total=False):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from typing_extensions import override
 
-from seglog.arguments import MAX_I32, as_doing, as_int, as_kind
+from seglog.arguments import MAX_I32, as_doing, as_flag, as_int, as_kind
 from seglog.client.connect import Target, client_for
 from seglog.client.dropped import watch
 from seglog.client.home import await_for, run_at_once, wait_here
@@ -31,6 +31,7 @@ from seglog.closing import AsyncClosing, Closing
 from seglog.errors import AskTimeoutError
 from seglog.producer.pauses import TaskPauses, ThreadPauses
 from seglog.producer.send_result import BatchSendResult, SendResult
+from seglog.producer.send_traces import SendTraces
 from seglog.producer.sender import Sender, check_timeout
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
@@ -55,6 +56,8 @@ class ProducerParts(ABC):
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
         first_turn: Which queue has the first turn; any by default.
+        trace: Whether RocketMQ's trace topic is to hear of each message that was stored: ``mqadmin
+            queryMsgTraceById`` shows that. It is sent in the background.
 
     Raises:
         InvalidNameError: No group can be called so.
@@ -73,15 +76,18 @@ class ProducerParts(ABC):
         ids: UniqueIds | None = None,
         new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS,
         first_turn: int | None = None,
+        trace: bool = False,
     ) -> None:
         as_int("new_topic_queue_nums", new_topic_queue_nums, 1, MAX_I32)
         if first_turn is not None:
             as_int("first_turn", first_turn, 0)
+        as_flag("trace", trace)
         self._group = check_group(group)
         if clock is not None:
             as_doing("clock", clock, CLOCK_CALLS, "a clock")
         self._client, self._is_own = client_for(target, in_loop=self._is_awaited)
         link = self._client.link
+        self._traces = SendTraces(self._client, self._group) if trace else None
         self._sender = Sender(
             self._client,
             self._group,
@@ -91,6 +97,7 @@ class ProducerParts(ABC):
             None if ids is None else as_kind("ids", UniqueIds, ids),
             new_topic_queue_nums,
             first_turn,
+            self._traces,
         )
         self._client.add_producer(self._group)
         self._end_if_dropped = watch(self, self._client) if isinstance(target, str) else None
@@ -111,7 +118,12 @@ class ProducerParts(ABC):
             self._client.check_end(None, is_awaited=self._is_awaited)
         if self._end_if_dropped is not None:
             self._end_if_dropped.detach()
-        return self._sender.close()
+        is_first = self._sender.close()
+        if (
+            is_first and self._traces is not None and not self._is_own
+        ):  # else its client sends the last of them
+            self._traces.tracer.close()
+        return is_first
 
 
 class Producer(ProducerParts, Closing):
@@ -131,6 +143,8 @@ class Producer(ProducerParts, Closing):
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
         first_turn: Which queue has the first turn; any by default.
+        trace: Whether RocketMQ's trace topic is to hear of each message that was stored: ``mqadmin
+            queryMsgTraceById`` shows that. It is sent in the background.
     """
 
     _is_awaited: ClassVar[bool] = False
@@ -264,6 +278,8 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         ids: Makes the message ids; of this process by default.
         new_topic_queue_nums: Queues that a topic gets if the first send creates it, at most.
         first_turn: Which queue has the first turn; any by default.
+        trace: Whether RocketMQ's trace topic is to hear of each message that was stored: ``mqadmin
+            queryMsgTraceById`` shows that. It is sent in the background.
     """
 
     _is_awaited: ClassVar[bool] = True

@@ -43,6 +43,7 @@ from seglog.producer.pauses import Pauses
 from seglog.producer.queue_choice import RoundRobin, by_id, by_key
 from seglog.producer.retries import Tries
 from seglog.producer.send_result import HELP_OF, STATUS_OF, BatchSendResult, SendResult, SendStatus
+from seglog.producer.send_traces import SendTraces
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Body, Request, Response, expect_header
@@ -74,6 +75,7 @@ class Sender:
         ids: Makes the message ids.
         new_topic_queue_nums: Of a topic that the first send creates.
         first_turn: Which queue has the first turn.
+        traces: Hears of what was sent; None where it is not to be traced.
 
     Attributes:
         is_closed: Whether it refuses to send.
@@ -89,8 +91,10 @@ class Sender:
         ids: UniqueIds | None,
         new_topic_queue_nums: int,
         first_turn: int | None,
+        traces: SendTraces | None = None,
     ) -> None:
         self._group = group
+        self._traces = traces
         self._ask = ask
         self._pauses = pauses
         self._clock = client.clock if clock is None else clock
@@ -138,7 +142,12 @@ class Sender:
         if ttl_ms > 0:
             found[props.TTL] = str(ttl_ms)
         raw = props.encode_properties(found, is_new=True)
-        queue, status, answer = await self._send(topic, queue_id, sharding_key, flag, raw, body, timeout_ms)
+        traces, began_ms = self._traces, self._now_ms()
+        queue, status, response, answer = await self._send(
+            topic, queue_id, sharding_key, flag, raw, body, timeout_ms
+        )
+        if traces is not None:
+            traces.sent(queue, status, response, found, found[props.UNIQ_KEY], len(body), began_ms)
         if answer.queue_id != queue.queue_id:
             queue = MessageQueue(topic, queue.broker_name, answer.queue_id)
         return SendResult(
@@ -181,8 +190,13 @@ class Sender:
             ids.append(found[props.UNIQ_KEY])
         wait_for_disk = wait_for_disk and (first is None or waits(first))
         raw = b"" if wait_for_disk else props.encode_properties({props.WAIT: "false"})
-        whole = MessageBatch(batch)
-        queue, status, answer = await self._send(topic, queue_id, sharding_key, 0, raw, whole, timeout_ms)
+        traces, began_ms, whole = self._traces, self._now_ms(), MessageBatch(batch)
+        queue, status, response, answer = await self._send(
+            topic, queue_id, sharding_key, 0, raw, whole, timeout_ms
+        )
+        if traces is not None:
+            size_bytes = sum(len(message.body) for message in batch)
+            traces.sent(queue, status, response, {}, ",".join(ids), size_bytes, began_ms)
         return BatchSendResult(
             status,
             tuple(ids),
@@ -205,7 +219,7 @@ class Sender:
         raw: bytes,
         body: Body,
         timeout_ms: float | None,
-    ) -> tuple[MessageQueue, SendStatus, SendMessageResponseHeader]:
+    ) -> tuple[MessageQueue, SendStatus, Response, SendMessageResponseHeader]:
         """Sends until a broker has stored it, or it is not to be tried again; see ``Tries``."""
         routes = self._routes
         is_batch = isinstance(body, MessageBatch)
@@ -255,7 +269,7 @@ class Sender:
                 if status is None:
                     routes.forget(topic)
                     raise RemoteProtocolError(code, answer.remark or code.name, help=HELP_OF.get(code))
-                return queue, status, expect_header(answer, SendMessageResponseHeader)
+                return queue, status, answer, expect_header(answer, SendMessageResponseHeader)
             except SeglogError as error:
                 tries = tries or Tries(topic, raw, self._now_ms, end_ms, self._pauses, self._troubles)
                 await tries.wait_after(error, broker_name, queues if is_free else ())

@@ -67,7 +67,9 @@ class _Hands:
         batch, given, has_failed = self._readable(waiting)
         if not given:
             return not has_failed
-        context = form.context(self.queue)
+        context, has_raised = form.context(self.queue), False
+        traced = () if form.traces is None else form.traces.before(given)
+        began_ms = form.clock.monotonic_ms()
         try:
             result = form.call(given, context)
             if form.is_async and not isinstance(result, SAID):
@@ -76,10 +78,14 @@ class _Hands:
             context.check()
         except Exception as error:  # noqa: BLE001 - the application's code: on any error its messages come again
             note_failure(form, handed, self.queue, batch[0], error, was_given=True, others=len(batch) - 1)
+            has_raised = True
             said, context = Consume.RECONSUME_LATER, self._checked(context)
         except BaseException as error:  # noqa: BLE001 - bookkeeping comes first; the pool knows what it is
-            handed.error = error
+            handed.error, has_raised = error, True
             said, context = Consume.RECONSUME_LATER, self._checked(context)
+        if form.traces is not None and traced:
+            took_ms = form.clock.monotonic_ms() - began_ms
+            form.traces.after(traced, len(given), took_ms, said, has_raised=has_raised)
         self._end(batch, said, context)
         return not (has_failed or handed.is_rolled_back or said in AGAIN)
 

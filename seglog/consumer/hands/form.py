@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from seglog.clock import Clock
 from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext, Context
+from seglog.consumer.hands.traces import ListenerTraces
 from seglog.consumer.listener import Listener, is_awaited, takes_context
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
@@ -25,6 +26,7 @@ class Form:
         is_async: Whether what it returns is awaited.
         is_in_order: Whether what follows messages that failed has to wait for them.
         takes_context: Whether it is given a context too.
+        traces: Hears of each call; None where calls are not traced.
     """
 
     listener: Callable[..., object]
@@ -35,9 +37,19 @@ class Form:
     is_async: bool
     is_in_order: bool
     takes_context: bool
+    traces: ListenerTraces | None = None
 
     @classmethod
-    def of(cls, listener: Listener, group: str, clock: Clock, batch_size: int, *, is_in_order: bool) -> Form:
+    def of(
+        cls,
+        listener: Listener,
+        group: str,
+        clock: Clock,
+        batch_size: int,
+        *,
+        is_in_order: bool,
+        traces: ListenerTraces | None = None,
+    ) -> Form:
         """Returns the form of a listener.
 
         Raises:
@@ -52,12 +64,13 @@ class Form:
             is_awaited(listener),
             is_in_order,
             takes_context(listener),
+            traces,
         )
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is given a message and nothing else."""
-        return not (self.is_batched or self.takes_context)
+        """Whether it is given a message and nothing else, and nobody hears of that."""
+        return not (self.is_batched or self.takes_context or self.traces)
 
     def context(self, queue: MessageQueue) -> Context:
         """Returns a context for the next call."""

@@ -10,12 +10,14 @@ from typing import ClassVar, Final
 
 from seglog.client.client import Client
 from seglog.client.home import until
+from seglog.client.tracing import Tracer
 from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.batches import hand_batches
 from seglog.consumer.hands.failures import Failures
 from seglog.consumer.hands.form import Form
 from seglog.consumer.hands.handed import Handed, named
 from seglog.consumer.hands.one_by_one import hand
+from seglog.consumer.hands.traces import ListenerTraces
 from seglog.consumer.listener import Listener
 from seglog.consumer.pools.pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
@@ -58,8 +60,16 @@ class Service(ABC):
     ) -> None:
         self._client = client
         self._settings = settings
+        self.tracer = Tracer(client, settings.group, "CONSUME") if settings.trace else None
         self._form = Form.of(
-            listener, settings.group, client.clock, settings.batch_size, is_in_order=self.IS_IN_ORDER
+            listener,
+            settings.group,
+            client.clock,
+            settings.batch_size,
+            is_in_order=self.IS_IN_ORDER,
+            traces=None
+            if self.tracer is None
+            else ListenerTraces(self.tracer, settings.group, client.clock, settings.consume_timeout_ms),
         )
         self._hand = hand if self._form.is_plain else hand_batches
         self._pool = pool
@@ -126,6 +136,8 @@ class Service(ABC):
 
     def end(self) -> bool:
         """Has the listener not called any more; see ``ListenerPool.close``."""
+        if self.tracer is not None:
+            self.tracer.close()
         return self._pool.close()
 
     def warn_of_end(self, held: ProcessQueue, message: Message) -> None:

@@ -1,0 +1,164 @@
+"""Sends traces of messages to the brokers, in the background: many at a time, and never in anyone's way.
+
+What is traced is put here by any thread, at once. From here it goes to RMQ_SYS_TRACE_TOPIC every 5 s, or
+once there are 20. Where brokers are too slow for that, or away, traces are dropped, and the log says so; no
+send and no listener waits for them, or fails by them.
+
+Truth: memory only; what is not sent when the client ends within the time of a request is lost.
+
+Source: ``AsyncTraceDispatcher.java``, 5.4.0.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Final
+
+from seglog.client.client import Client
+from seglog.client.home import Bell, Flow, start, until
+from seglog.errors import BrokerNotFoundError, RemoteProtocolError, SeglogError
+from seglog.logs import logger
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request
+from seglog.remoting.headers import SendMessageHeader
+from seglog.remoting.traces import TRACE_TOPIC, Trace, TraceText, encode_trace, split_texts
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.format.record import properties as props
+from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
+
+MOST_WAITING: Final = 2_048
+"""Traces that wait to be sent; others are dropped meanwhile."""
+BATCH: Final = 20
+"""So many are sent at once, before their time."""
+FLUSH_MS: Final = 5_000
+MOST_BYTES: Final = 128_000
+"""Of a message of traces."""
+MOST_KEY_BYTES: Final = 16_000
+"""Of its keys: properties have 32,767 bytes at most."""
+_QUEUES: Final = 4
+_STORED: Final = (
+    ResponseCode.SUCCESS,
+    ResponseCode.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE,
+)
+
+_log = logger(__name__)
+
+
+class Tracer:
+    """The traces of one producer or consumer.
+
+    Args:
+        client: Whose home, link and routes.
+        group: Of the producer or consumer.
+        kind: ``PRODUCE`` or ``CONSUME``, for the name of the group that sends traces.
+
+    Attributes:
+        dropped: How many traces were not sent.
+    """
+
+    def __init__(self, client: Client, group: str, kind: str) -> None:
+        self._client = client
+        self.ids = UniqueIds(client.clock)
+        self._group = f"_INNER_TRACE_PRODUCER-{group}-{kind}-1"
+        self._lock = threading.Lock()
+        self._waiting: deque[Trace] = deque()
+        self._some, self._many = Bell(client.home), Bell(client.home)
+        self._turn = 0
+        self._sending: Flow[None] | None = None
+        self._closing: Flow[None] | None = None
+        self.dropped = 0
+        client.at_end(self._wait_for_end)
+
+    def add(self, traces: Iterable[Trace]) -> None:
+        """Has traces sent later; any thread may call it, and none waits."""
+        with self._lock:
+            room = 0 if self._closing is not None else MOST_WAITING - len(self._waiting)
+            for trace in traces:
+                if room > 0:
+                    self._waiting.append(trace)
+                    room -= 1
+                else:
+                    self.dropped += 1
+            count = len(self._waiting)
+            if self._sending is None and count:
+                self._sending = start(self._client.home, self._keep_sending(), f"traces of {self._group}")
+        if count >= BATCH:
+            self._many.ring()
+        self._some.ring()
+
+    def close(self) -> Flow[None]:
+        """Sends what waits, and takes nothing after it; returns what says that this is done.
+
+        Its client waits for that when it ends; nobody else need.
+        """
+        with self._lock:
+            if self._closing is None:
+                self._closing = start(self._client.home, self._end(), f"last traces of {self._group}")
+                self._closing.then(lambda _: self._client.not_at_end(self._wait_for_end))
+            return self._closing
+
+    async def _wait_for_end(self) -> None:
+        await until(self.close())
+
+    async def _end(self) -> None:
+        if self._sending is not None:
+            self._sending.stop()
+        await self._send_all()
+
+    async def _keep_sending(self) -> None:
+        while not self._client.is_over:
+            await self._some.wait()
+            if len(self._waiting) < BATCH:
+                await self._many.wait(FLUSH_MS)
+            await self._send_all()
+
+    async def _send_all(self) -> None:
+        """Sends all that waits, a message for each topic, or more where it would be too long."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+        by_topic: defaultdict[str, list[TraceText]] = defaultdict(list)
+        for trace in waiting:
+            text = encode_trace(trace)
+            by_topic[text.topic].append(text)
+        for texts in by_topic.values():
+            for part in split_texts(texts, MOST_BYTES, MOST_KEY_BYTES):
+                try:
+                    await self._send(part)
+                except SeglogError as error:
+                    self.dropped += len(part)
+                    level = self._client.troubles.level(f"traces of {self._group}", error)
+                    _log.log(level, "%d traces of %s are lost: %s", len(part), self._group, error)
+
+    async def _send(self, texts: list[TraceText]) -> None:
+        client = self._client
+        queues = client.routes.fresh_to_publish(TRACE_TOPIC)
+        queues = queues or await client.routes.ask_to_publish(TRACE_TOPIC, _QUEUES)
+        queue = queues[self._turn % len(queues)]
+        self._turn += 1
+        address = client.routes.address_of(queue.broker_name)
+        if address is None:
+            raise BrokerNotFoundError(f"no route says where broker {queue.broker_name} is")
+        keys = props.KEY_SEPARATOR.join(dict.fromkeys(key for text in texts for key in text.keys))
+        found = {props.KEYS: keys, props.UNIQ_KEY: self.ids.next(), props.WAIT: "true"}
+        header = SendMessageHeader(
+            self._group,
+            TRACE_TOPIC,
+            AUTO_CREATE_TOPIC,
+            _QUEUES,
+            queue.queue_id,
+            0,
+            client.clock.now_ms(),
+            0,
+            props.encode_properties(found),
+            broker_name=queue.broker_name,
+        )
+        body = "".join(text.text for text in texts).encode()
+        asked = client.link.ask(Request(RequestCode.SEND_MESSAGE_V2, header, body), to=address)
+        answer = await until(asked)
+        if answer.code not in _STORED:
+            client.routes.forget(TRACE_TOPIC)
+            raise RemoteProtocolError(answer.code, answer.remark or answer.code.name)

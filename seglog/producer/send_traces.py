@@ -1,0 +1,82 @@
+"""What a producer has traced of its sends: each that a broker has stored, as Java's producers say it.
+
+Source: ``SendMessageTraceHookImpl.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from seglog.client.client import Client
+from seglog.client.tracing import Tracer
+from seglog.producer.send_result import SendStatus
+from seglog.remoting.command import Response, expect_header
+from seglog.remoting.headers import SendMessageResponseHeader
+from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.traces import TRACE_TOPIC, MessageKind, PublishTrace
+from seglog.storage.format.record import properties as props
+
+REGION: Final = "MSG_REGION"
+TRACE_ON: Final = "TRACE_ON"
+
+
+class SendTraces:
+    """The traces of one producer. Any thread or task may call it.
+
+    Args:
+        client: Whose clock, routes and home.
+        group: Of the producer.
+    """
+
+    def __init__(self, client: Client, group: str) -> None:
+        self._client = client
+        self._group = group
+        self.tracer = Tracer(client, group, "PRODUCE")
+
+    def sent(
+        self,
+        queue: MessageQueue,
+        status: SendStatus,
+        answer: Response,
+        properties: Mapping[str, str],
+        message_id: str,
+        body_bytes: int,
+        began_ms: float,
+    ) -> None:
+        """Notes what was sent, unless its broker says that it wants no traces.
+
+        Args:
+            queue: Where it was sent to.
+            status: How far the broker got.
+            answer: Of the broker.
+            properties: Of the message; none of a batch.
+            message_id: That the producer gave; those of a batch with commas between them.
+            body_bytes: How long its body is.
+            began_ms: When the send began, on the monotonic clock.
+        """
+        said = answer.ext or {}
+        region = said.get(REGION)
+        if region is None or said.get(TRACE_ON) == "false" or queue.topic.startswith(TRACE_TOPIC):
+            return
+        client = self._client
+        took_ms = max(0.0, client.clock.monotonic_ms() - began_ms)
+        self.tracer.add(
+            [
+                PublishTrace(
+                    int(client.clock.now_ms() - took_ms),
+                    region,
+                    self._group,
+                    queue.topic,
+                    message_id,
+                    properties.get(props.TAGS),
+                    properties.get(props.KEYS),
+                    client.routes.address_of(queue.broker_name) or "",
+                    body_bytes,
+                    int(took_ms),
+                    MessageKind.DELAY if props.DELAY in properties else MessageKind.NORMAL,
+                    expect_header(answer, SendMessageResponseHeader).msg_id,
+                    status is SendStatus.SEND_OK,
+                )
+            ]
+        )
