@@ -35,6 +35,7 @@ from seglog.errors import ConsumerError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, ConsumeType, RunningInfoBody
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
 
@@ -79,6 +80,7 @@ class GroupMember:
         )
         self._held.on_given_back(self._sharing.soon)
         self._flows: list[Flow[None]] = []
+        self._has_begun = False
         self._leaving: Flow[None] | None = None
 
     @property
@@ -256,6 +258,7 @@ class GroupMember:
 
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
+        self._has_begun = True
         self._client.add_member(self)
         for topic in tuple(self._subscriptions.wanted):
             try:
@@ -322,6 +325,32 @@ class GroupMember:
             await self._held.commits.commit(held)
         await self._held.commits.persist()
         await self._client.remove_member(self)
+
+    async def subscribe(self, topic: str, wanted: Subscription) -> None:
+        """Shares the queues of a topic with its group, or wants something else of a topic that it has.
+
+        Raises:
+            RemoteProtocolError: The broker refuses it; what it had goes on.
+        """
+        if self._has_begun and (why := await self._subscriptions.refusal_of(topic, wanted)) is not None:
+            raise why
+        is_new = topic not in self._subscriptions.wanted
+        self._subscriptions.set(topic, wanted)
+        for queue, held in self._queues.items():
+            if queue.topic == topic:
+                held.subscription = wanted
+                self._held.pulling.restart(held)  # a broker holds the pull that asks for what was wanted
+        if self._has_begun:
+            await self._client.beat()
+            if is_new:
+                self._sharing.add(topic)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Gives up the queues of a topic."""
+        self._subscriptions.remove(topic)
+        self._sharing.remove(topic)
+        if self._has_begun:
+            await self._client.beat()
 
     async def commit(self) -> None:
         """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""

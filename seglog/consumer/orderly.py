@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from seglog.consumer.consumer import AsyncConsumer, Consumer
 from seglog.consumer.services.orderly_service import OrderlyService
+from seglog.consumer.subscribing import AsyncSubscribing, Subscribing
 
 
-class OrderlyConsumer(Consumer):
+class OrderlyConsumer(Subscribing, Consumer):
     """A member of a group that consumes each queue in order, one message after another.
 
     A message that fails stays first in its queue, which waits ``suspend_ms``; other queues go on.
@@ -25,7 +26,7 @@ class OrderlyConsumer(Consumer):
     _service = OrderlyService
 
 
-class AsyncOrderlyConsumer(AsyncConsumer):
+class AsyncOrderlyConsumer(AsyncSubscribing, AsyncConsumer):
     """An :class:`OrderlyConsumer` whose calls are awaited; it is made in the event loop where it is used."""
 
     _service = OrderlyService

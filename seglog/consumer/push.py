@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from seglog.consumer.consumer import AsyncConsumer, Consumer
 from seglog.consumer.services.concurrent_service import ConcurrentService
+from seglog.consumer.subscribing import AsyncSubscribing, Subscribing
 
 
-class PushConsumer(Consumer):
+class PushConsumer(Subscribing, Consumer):
     """A member of a group that consumes messages side by side; one that fails comes again after a while."""
 
     _service = ConcurrentService
 
 
-class AsyncPushConsumer(AsyncConsumer):
+class AsyncPushConsumer(AsyncSubscribing, AsyncConsumer):
     """A :class:`PushConsumer` whose calls are awaited; it is made in the event loop where it is used.
 
     As many listeners that are ``async def`` are at work at a time as ``threads`` says.

@@ -27,7 +27,7 @@ from seglog.errors import ConsumerError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumerData
 from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
+from seglog.remoting.subscription import ALL_TAGS, parse_subscription
 
 Place: TypeAlias = int | datetime | Literal["begin", "end"]
 """Where to go on in a queue: an offset, the first message of a time, the oldest one, or the next to come."""
@@ -88,32 +88,6 @@ class LiteMember(GroupMember):
         return super().position(queue) if ahead is None else ahead
 
     # What it consumes
-
-    async def subscribe(self, topic: str, wanted: Subscription) -> None:
-        """Shares the queues of a topic with its group, or wants something else of a topic that it has.
-
-        Raises:
-            RemoteProtocolError: The broker refuses it; what it had goes on.
-        """
-        if self._has_begun and (why := await self._subscriptions.refusal_of(topic, wanted)) is not None:
-            raise why
-        is_new = topic not in self._subscriptions.wanted
-        self._subscriptions.set(topic, wanted)
-        for queue, held in self._queues.items():
-            if queue.topic == topic:
-                held.subscription = wanted
-                self._held.pulling.restart(held)  # a broker holds the pull that asks for what was wanted
-        if self._has_begun:
-            await self._client.beat()
-            if is_new:
-                self._sharing.add(topic)
-
-    async def unsubscribe(self, topic: str) -> None:
-        """Gives up the queues of a topic."""
-        self._subscriptions.remove(topic)
-        self._sharing.remove(topic)
-        if self._has_begun:
-            await self._client.beat()
 
     async def assign(self, queues: Collection[MessageQueue]) -> None:
         """Has these queues and no others, also those that members share; what it has already goes on."""

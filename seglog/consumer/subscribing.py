@@ -1,0 +1,74 @@
+"""What a consumer with a listener subscribes to, changed while it runs: topics, and what is wanted of each.
+
+A change goes to the brokers with a heartbeat at once, and to the pulls of the queues that the consumer has;
+the queues of a topic that is new are shared with the next round, which comes within a second.
+
+Source: ``DefaultMQPushConsumerImpl.java subscribe, unsubscribe``.
+"""
+
+from __future__ import annotations
+
+from seglog.client.home import check_may_wait, run_at_once, start
+from seglog.consumer.consumer_parts import ConsumerParts
+from seglog.consumer.settings import subscriptions_of
+from seglog.remoting.subscription import ALL_TAGS, Subscription
+from seglog.storage.format.names import check_client_topic
+
+
+class Changes(ConsumerParts):
+    """What both faces do."""
+
+    async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:
+        self._check_open()
+        found = subscriptions_of({topic: wanted})[topic]
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
+
+    async def _unsubscribe(self, topic: str) -> None:
+        self._check_open()
+        known = check_client_topic(topic)
+        check_may_wait(self._home, is_awaited=self._is_awaited)
+        steps = self._member.unsubscribe(known)
+        await self._wait(self._home, start(self._home, steps, f"end of the subscription to {topic}"))
+
+
+class Subscribing(Changes):
+    """A consumer whose subscriptions can be changed."""
+
+    def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
+        """Consumes a topic too, from now on; or something else of one that it consumes already.
+
+        All members of a group must subscribe alike: change each of them. What was pulled before comes still.
+
+        Args:
+            topic: The topic.
+            wanted: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``.
+
+        Raises:
+            InvalidNameError: No topic can be called so.
+            InvalidArgumentError: It names no tag.
+            RemoteProtocolError: The broker of the topic refuses the subscription, and says why.
+            ConsumerError: It was closed.
+        """
+        run_at_once(self._subscribe(topic, wanted))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Consumes a topic no more; what listeners have of it is committed, then its queues are given up.
+
+        Raises:
+            InvalidNameError: No topic can be called so.
+            ConsumerError: It was closed.
+        """
+        run_at_once(self._unsubscribe(topic))
+
+
+class AsyncSubscribing(Changes):
+    """A consumer whose subscriptions can be changed; the calls are awaited."""
+
+    async def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
+        """Consumes a topic too, or something else of one; see :meth:`Subscribing.subscribe`."""
+        await self._subscribe(topic, wanted)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Consumes a topic no more; see :meth:`Subscribing.unsubscribe`."""
+        await self._unsubscribe(topic)
