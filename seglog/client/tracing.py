@@ -18,12 +18,12 @@ from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import Bell, Flow, start, until
+from seglog.client.traces import TRACE_TOPIC, Trace, TraceText, encode_trace, split_texts
 from seglog.errors import BrokerNotFoundError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendMessageHeader
-from seglog.remoting.traces import TRACE_TOPIC, Trace, TraceText, encode_trace, split_texts
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC

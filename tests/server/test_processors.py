@@ -123,7 +123,7 @@ def test_a_turn_of_the_loop_serves_no_longer_than_its_time():
     assert len(scene.served) == 8
 
 
-def test_what_has_waited_for_too_long_is_not_carried_out():
+def test_s4_49_what_has_waited_for_too_long_is_not_carried_out():
     scene = Scene(send_wait_ms=200, pull_wait_ms=5_000)
     client = scene.client("a")
     scene.ask(client, SEND, 2)
@@ -185,7 +185,7 @@ def test_how_long_requests_may_wait_can_be_changed_while_they_wait(name, code):
         ({"queued_others": 3}, OTHER, (SEND, PULL)),
     ],
 )
-def test_a_full_queue_turns_away_its_own_kind_only(limits, kind, others):
+def test_s4_49_a_full_queue_turns_away_its_own_kind_only(limits, kind, others):
     scene = Scene(**limits)
     client = scene.client("a")
     scene.ask(client, kind, 5)

@@ -13,7 +13,7 @@ from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, bodies_of, pull_from, send_to, wait_until
 
 
-def test_a_heartbeat_is_answered_before_sends_of_its_own_connection_that_came_first(serve, dial):
+def test_s4_49_a_heartbeat_is_answered_before_sends_of_its_own_connection_that_came_first(serve, dial):
     server, codec = serve(send_wait_ms=600_000), Codec()
     end = dial(server)
     end.sendall(bytes_of(codec, *(send_to("T") for _ in range(900)), beat_of("c1", "T")))
@@ -51,7 +51,7 @@ def test_what_a_client_has_sent_is_carried_out_though_it_hung_up(serve, dial):
     wait_until(lambda: server.server.connection_count == 0)
 
 
-def test_more_than_may_wait_is_answered_busy_and_the_connection_goes_on(serve, dial):
+def test_s4_49_more_than_may_wait_is_answered_busy_and_the_connection_goes_on(serve, dial):
     server, codec = serve(queued_sends=1, send_wait_ms=600_000), Codec()
     end = dial(server)
     end.sendall(bytes_of(codec, *(send_to("T") for _ in range(900))))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from seglog.client.traces import ConsumeEnd, ConsumeEndTrace, ConsumeTrace, Trace
 from seglog.clock import Clock
 from seglog.consumer.listener import AGAIN, Consume
-from seglog.remoting.traces import ConsumeEnd, ConsumeEndTrace, ConsumeTrace, Trace
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props

@@ -68,7 +68,7 @@ def test_a_file_in_place_of_a_folder_is_refused(seglog: Seglog, tmp_path, comman
 
 @pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
 @pytest.mark.parametrize("kind", ["rocksdb", "dledger"])
-def test_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command, kind):
+def test_s4_50_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command, kind):
     if kind == "rocksdb":
         for folder in ("commitlog", "consumequeue"):
             (tmp_path / folder).mkdir()

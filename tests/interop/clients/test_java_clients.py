@@ -19,7 +19,7 @@ pytestmark = pytest.mark.interop
 
 SCENARIOS: Final = (
     *("no-conditions", "retries", "thrown", "sent-back", "orderly-dead", "orderly", "shared", "concurrent"),
-    *("broker-shared", "modes"),
+    *("broker-shared", "modes", "demo"),
     *("tags", "broadcast", "beginnings", "sql", "wrong-conditions", "lite", "lite-again", "lite-assigned"),
     *("pulls", "held", "replies", "no-reply", "delayed", "alone", "anywhere", "new-topic", "async", "oneway"),
     *("batch", "selected", "big", "refused", "refused-by-broker", "messages", "queues"),
@@ -50,3 +50,8 @@ def test_each_scenario_was_done(both):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_clients_come_to_the_same(both, scenario):
     both.check_alike(scenario, OTHER_WORDS.get(scenario, ()))
+
+
+def test_s4_45_rocketmqs_own_first_consumer_comes_to_the_same_at_ours(both):
+    """``example/quickstart``: all of its topic from the first offset; its timestamp does not count."""
+    both.check_alike("demo")

@@ -18,6 +18,7 @@ final class Scenarios {
     all.put("broker-shared", Assignments::shared);
     all.put("modes", Assignments::modes);
     all.put("concurrent", Pushes::concurrent);
+    all.put("demo", Demo::quickstart);
     all.put("tags", Pushes::byTags);
     all.put("broadcast", Pushes::broadcast);
     all.put("beginnings", Pushes::beginnings);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seglog.remoting.traces import (
+from seglog.client.traces import (
     ConsumeEnd,
     ConsumeEndTrace,
     ConsumeTrace,
