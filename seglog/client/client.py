@@ -245,7 +245,7 @@ class Client(Closing):
             try:
                 await until(lookup.look())
             except SeglogError as error:
-                level = self.troubles.seldom("addresses of name servers")  # nobody else says it
+                level = self.troubles.seldom("addresses of name servers")  # no line of another says it
                 _log.log(level, "the name servers stay as they were: %s", error)
             await sleep(self._home, max(0.0, next_ms - self.clock.monotonic_ms()))
 

@@ -93,7 +93,7 @@ class Tracer:
     def close(self) -> Flow[None]:
         """Sends what waits, and takes nothing after it; returns what says that this is done.
 
-        Its client waits for that when it ends; nobody else need.
+        Its client alone waits for that, when it ends.
         """
         with self._lock:
             if self._closing is None:

@@ -72,7 +72,7 @@ def test_s4_11_routes_of_consumers_are_asked_for_every_thirty_seconds(broker: Br
 def test_s4_11_name_servers_that_are_looked_up_are_asked_for_after_ten_seconds_and_every_two_minutes(
     broker: Broker, link: RecordingLink, caplog: pytest.LogCaptureFixture
 ):
-    """And at the start. Where they are given, nobody is asked."""
+    """And at the start. Where they are given, nothing is looked up."""
     link.look_at("http://names.example:8080/rocketmq/nsaddr")
     link.list_of_servers = "10.0.0.1:9876"
     with Producer(link, "shop"):

@@ -1,4 +1,4 @@
-"""Traces of sends and of listeners: into the trace topic, in the background, and in nobody's way."""
+"""Traces of sends and of listeners: into the trace topic, in the background, and in no one's way."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class RecordingLink(LocalLink):
         cut: Codes that get no answer.
         refusal: The code that refuses.
         looked: When the addresses of name servers were asked for, in such seconds.
-        list_of_servers: What is answered then; None for nothing, as where nobody is there.
+        list_of_servers: What is answered then; None where there is no answer.
         events: What was asked, in order, the former among it as 0.
     """
 

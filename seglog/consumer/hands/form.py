@@ -69,7 +69,7 @@ class Form:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is given a message and nothing else, and nobody hears of that."""
+        """Whether it is given a message and nothing else, and that is not traced."""
         return not (self.is_batched or self.takes_context or self.traces)
 
     def context(self, queue: MessageQueue) -> Context:

@@ -103,7 +103,7 @@ class Model:
         return self._next[queue_id]
 
     def floor(self, queue_id: int) -> int:
-        """Returns the lowest offset that nobody is done with yet."""
+        """Returns the lowest offset that is not finished."""
         if not self.is_in_order:
             late_ms = self.clock.monotonic_ms() - TIMEOUT_MS
             late = [place for place, since_ms in self.at_work.items() if since_ms <= late_ms]
