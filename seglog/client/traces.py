@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 FIELD_END: Final = "\x01"
 TRACE_END: Final = "\x02"
 _NONE: Final = "null"

@@ -18,7 +18,7 @@ from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import Bell, Flow, start, until
-from seglog.client.traces import TRACE_TOPIC, Trace, TraceText, encode_trace, split_texts
+from seglog.client.traces import Trace, TraceText, encode_trace, split_texts
 from seglog.errors import BrokerNotFoundError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -26,7 +26,7 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import SendMessageHeader
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.record import properties as props
-from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
+from seglog.storage.format.system_names import AUTO_CREATE_TOPIC, TRACE_TOPIC
 
 MOST_WAITING: Final = 2_048
 """Traces that wait to be sent; others are dropped meanwhile."""

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from seglog.client.client import Client
-from seglog.client.traces import TRACE_TOPIC, MessageKind, PublishTrace
+from seglog.client.traces import MessageKind, PublishTrace
 from seglog.client.tracing import Tracer
 from seglog.producer.send_result import SendStatus
 from seglog.remoting.command import Response, expect_header
 from seglog.remoting.headers import SendMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import properties as props
+from seglog.storage.format.system_names import TRACE_TOPIC
 
 REGION: Final = "MSG_REGION"
 TRACE_ON: Final = "TRACE_ON"

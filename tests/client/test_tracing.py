@@ -13,7 +13,6 @@ from seglog import sleep_ms
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.client.connect import make_client
-from seglog.client.traces import TRACE_TOPIC
 from seglog.client.tracing import BATCH, MOST_WAITING
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
@@ -23,6 +22,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import AsyncProducer, Producer
 from seglog.remoting.codes import RequestCode
 from seglog.storage.format.record.message import Message
+from seglog.storage.format.system_names import TRACE_TOPIC
 from tests.support.brokers import open_broker
 from tests.support.listening import BrokerServer
 from tests.support.recording import RecordingLink, recording

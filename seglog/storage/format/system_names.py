@@ -23,6 +23,7 @@ from seglog.storage.format.names import (
     SYSTEM_PREFIX,
 )
 
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 AUTO_CREATE_TOPIC: Final = "TBW102"
 """Model of topics created by a send; must be routable for that."""
 BENCHMARK_TOPIC: Final = "BenchmarkTest"
@@ -39,7 +40,7 @@ NOT_ALLOWED_TO_SEND: Final = frozenset(
     (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, CHECK_MAX_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC)
 )
 SYSTEM_TOPICS: Final = NOT_ALLOWED_TO_SEND | {
-    *(AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC")
+    *(AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, "CHECKPOINT_TOPIC")
 }
 """Besides those of :data:`SYSTEM_PREFIX`, and those named after cluster and broker."""
 TRANSIT_TOPICS: Final = (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC)
