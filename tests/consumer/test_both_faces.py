@@ -26,8 +26,8 @@ PAIRS = [(OrderlyConsumer, AsyncOrderlyConsumer), (PushConsumer, AsyncPushConsum
 POLLED = (LitePullConsumer, AsyncLitePullConsumer)
 ASKED = {"start", "commit", "resume", "close", "position", "committed", "lag"}
 CALLS: dict[type, set[str]] = {
-    OrderlyConsumer: ASKED | {"run_until_idle", "suspend"},
-    PushConsumer: ASKED | {"run_until_idle", "suspend"},
+    OrderlyConsumer: ASKED | {"run_until_idle", "suspend", "subscribe", "unsubscribe"},
+    PushConsumer: ASKED | {"run_until_idle", "suspend", "subscribe", "unsubscribe"},
     LitePullConsumer: ASKED | {"subscribe", "unsubscribe", "assign", "poll", "seek", "pause"},
 }
 ALL = pytest.mark.parametrize("kind", [kind for pair in PAIRS for kind in pair])
