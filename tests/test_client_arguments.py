@@ -89,6 +89,7 @@ PRODUCER = {
     "first_turn": NO_COUNTS,
     "clock": NO_CLOCKS,
     "ids": (5, "id", VirtualClock()),
+    "trace": (*NO_FLAGS, None),
 }
 SEND = {
     "topic": NO_TEXTS,
@@ -136,6 +137,7 @@ CONSUMER = {
     "max_cached_topic": (*NO_COUNTS, 0, 6_553_501),
     "max_cached_topic_bytes": (*NO_COUNTS, (1 << 20) - 1),
     "commit_interval_ms": (*NO_COUNTS, 999),
+    "trace": (*NO_FLAGS, None),
 }
 LITE = {name: CONSUMER[name] for name in ("group", *LiteOptions.__annotations__) if name in CONSUMER} | {
     "subscription": tuple(each for each in CONSUMER["subscription"] if each is not None),
