@@ -206,12 +206,11 @@ def test_processes_that_join_leave_and_are_killed_at_a_server(tmp_path: Path, ki
         scene.leaving += scene.members
         scene.members.clear()
         last = scene.join(has_trouble=False)
-        # Locks of members that were killed live for a minute, and what failed waits for 10 s, 30 s, a minute.
+        # Locks of members that were killed live for a minute; what failed waits for 10 s, 30 s, a minute.
         wait_until(scene.is_done, scaled(5, 15))  # looks, which take 0.2 s and more
         last.leave()
         last.wait()
         scene.check()
         assert [scene.committed(queue_id) for queue_id in range(QUEUES)] == scene.sent
-        print(
-            f"seed {seed}: {sum(scene.sent)} messages, {scene.journal.given} times given, {scene.count} members"
-        )
+        given = scene.journal.given
+        print(f"seed {seed}: {sum(scene.sent)} messages, {given} times given, {scene.count} members")

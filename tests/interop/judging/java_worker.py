@@ -91,7 +91,7 @@ class JavaWorker:
             name: Of the consumer.
             group: Its group.
             topic: What it subscribes to.
-            kind: CLUSTERING, ORDERLY or BROADCASTING.
+            kind: CLUSTERING, ORDERLY, BROADCASTING or LITE.
         """
         self.given[name] = []
         self._tell("join", name, group, topic, kind)

@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -28,7 +29,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  * <p>Each line of standard input is an order, each line of standard output is what happened, in JSON:
  *
  * <pre>
- * join NAME GROUP TOPIC KIND     a consumer, CLUSTERING, ORDERLY or BROADCASTING
+ * join NAME GROUP TOPIC KIND     a consumer, CLUSTERING, ORDERLY, BROADCASTING or LITE
  * look NAME TOPIC                which queues it has
  * leave NAME                     it ends
  * send NAME TOPIC QUEUES PAUSE   sends until it is hushed, a message to each queue in turn
@@ -46,6 +47,7 @@ public final class Worker {
   private final String nameServer;
   private final PrintStream out;
   private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
+  private final Map<String, Poller> pollers = new HashMap<>();
   private final Map<String, Sender> senders = new HashMap<>();
 
   private Worker(String nameServer, PrintStream out) {
@@ -70,7 +72,11 @@ public final class Worker {
       case "join" -> join(name, words[2], words[3], words[4]);
       case "look" -> say(Map.of("did", "look", "name", name, "queues", queues(name, words[2])));
       case "leave" -> {
-        consumers.remove(name).shutdown();
+        if (pollers.containsKey(name)) {
+          pollers.remove(name).end();
+        } else {
+          consumers.remove(name).shutdown();
+        }
         say(Map.of("did", "leave", "name", name));
       }
       case "send" -> {
@@ -91,6 +97,13 @@ public final class Worker {
   }
 
   private void join(String name, String group, String topic, String kind) throws Exception {
+    if (kind.equals("LITE")) {
+      Poller poller = new Poller(name, group, topic);
+      poller.start();
+      pollers.put(name, poller);
+      say(Map.of("did", "join", "name", name));
+      return;
+    }
     DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
     configure(consumer, name);
     consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -121,7 +134,14 @@ public final class Worker {
     say(Map.of("did", "join", "name", name));
   }
 
-  private List<Integer> queues(String name, String topic) {
+  private List<Integer> queues(String name, String topic) throws Exception {
+    if (pollers.containsKey(name)) {
+      return pollers.get(name).consumer.assignment().stream()
+          .filter(queue -> queue.getTopic().equals(topic))
+          .map(queue -> queue.getQueueId())
+          .sorted()
+          .toList();
+    }
     return consumers
         .get(name)
         .getDefaultMQPushConsumerImpl()
@@ -159,6 +179,39 @@ public final class Worker {
     synchronized (out) {
       out.write(bytes, 0, bytes.length);
       out.flush();
+    }
+  }
+
+  /** Polls until it is told to end, and commits what it has polled. */
+  private final class Poller extends Thread {
+    private final String name;
+    private final DefaultLitePullConsumer consumer;
+    private volatile boolean isOver;
+
+    Poller(String name, String group, String topic) throws Exception {
+      super(name);
+      this.name = name;
+      consumer = new DefaultLitePullConsumer(group);
+      configure(consumer, name);
+      consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+      consumer.setPullThreadNums(THREADS);
+      consumer.setAutoCommit(false);
+      consumer.subscribe(topic, "*");
+      consumer.start();
+    }
+
+    @Override
+    public void run() {
+      while (!isOver) {
+        note(name, consumer.poll(AGAIN_MS));
+        consumer.commit();
+      }
+    }
+
+    void end() throws InterruptedException {
+      isOver = true;
+      join();
+      consumer.shutdown();
     }
   }
 
