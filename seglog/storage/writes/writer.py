@@ -15,6 +15,7 @@ from pathlib import Path
 from seglog.clock import Clock
 from seglog.errors import FullError, InvalidArgumentError, StoreError, StoreFailedError
 from seglog.forked import abandon_in_children
+from seglog.logs import logger
 from seglog.storage.directory.broker_topics import TopicKinds
 from seglog.storage.directory.geometry import StoreGeometry
 from seglog.storage.directory.queue_files import remove_topic_folders
@@ -54,6 +55,7 @@ from seglog.storage.writes.log_trimmer import LogTrimmer, Trimmed
 from seglog.storage.writes.open_flag import OpenFlag
 from seglog.storage.writes.writer_queues import WriterQueues
 
+_log = logger(__name__)
 LOG_STEP_BYTES = 16 << 20
 INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 16 << 20
@@ -226,8 +228,17 @@ class Writer:
         return 0
 
     def indexed(self) -> tuple[int, int]:
-        """Brings the key index to the end of the log and returns its position."""
-        self.index.catch_up()
+        """Brings the key index to the end of the log, and returns its position.
+
+        Where it lacks space or descriptors for that it ends earlier, and queries read the log behind it.
+        """
+        try:
+            self.index.catch_up()
+        except FullError:
+            return self.index.position
+        except OSError as error:
+            if not is_passing(error):
+                raise
         return self.index.position
 
     def on_change(self, forget: Callable[[], None]) -> None:
@@ -389,10 +400,21 @@ class Writer:
         try:
             self.index.catch_up()
             self.index.sync()
-        except FullError:
-            return  # the next open continues where this ended
+        except FullError as error:
+            self._note_unindexed(error)
         except OSError as error:
-            self._latch.fail(error, "writing the index")
+            if not is_passing(error):
+                self._latch.fail(error, "writing the index")
+            self._note_unindexed(error)
+
+    def _note_unindexed(self, error: Exception) -> None:
+        """Notes that keys are not in the index; the next open continues where this one ended."""
+        _log.warning(
+            "the keys of the last %s bytes of the log are not in the index: %s; the next open puts them"
+            " there, until then RocketMQ does not find them",
+            self.index.behind_bytes,
+            error,
+        )
 
     def _flush_round(self) -> bool:
         self._flush_rounds += 1

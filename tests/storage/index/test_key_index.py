@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 
 import numpy as np
@@ -303,12 +305,49 @@ def test_an_index_file_that_finds_no_space_leaves_nothing_behind(tmp_path, clock
 
     with MessageStore.open(tmp_path / "s", files=FullFiles(), clock=clock, **SMALL) as store:
         store.put("T", b"x", keys="k")
-        for _ in range(2):
-            with pytest.raises(FullError):
-                store.query("T", "k")
+        for _ in range(2):  # the log says it meanwhile
+            assert queried(store, "T", "k") == [b"x"]
             assert list((store.path / "index").iterdir()) == []
         full = False
-        assert [message.body for message in store.query("T", "k")] == [b"x"]
+        assert queried(store, "T", "k") == [b"x"]
+        assert len(list((store.path / "index").iterdir())) == 1
+
+
+def test_what_is_not_indexed_for_want_of_space_or_descriptors_is_found_and_named_at_the_end(
+    tmp_path, clock: VirtualClock, caplog
+):
+    failing: list[Exception] = []
+
+    class FailingIndexFiles(RealFiles):
+        """As long as there is an error in the list it is that of the next index file."""
+
+        @override
+        def create(self, path, size_bytes):
+            if failing and path.parent.name == "index":
+                raise failing[0]
+            return super().create(path, size_bytes)
+
+    root = tmp_path / "s"
+    for error in (FullError("no space"), OSError(errno.EMFILE, "Too many open files")):
+        failing[:] = []
+        caplog.clear()
+        with MessageStore.open(
+            root, files=FailingIndexFiles(), clock=clock, index_geometry=TINY, **SMALL
+        ) as store:
+            store.put("T", b"early", keys="k")
+            assert b"early" in queried(store, "T", "k")
+            failing.append(error)
+            for number in range(20):  # more than one file of the index takes
+                store.put("T", b"%d" % number, keys=f"k{number}")
+            assert b"19" in queried(store, "T", "k19")
+            assert b"early" in queried(store, "T", "k")
+            store.put("T", b"taken", keys="late")
+        said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert len(said) == 1, said
+        assert re.match(r"the keys of the last \d+ bytes of the log are not in the index: ", said[0])
+        assert "no space" in said[0] or "too many open files" in said[0].lower()
+    with MessageStore.open(root, clock=clock, index_geometry=TINY, **SMALL) as store:
+        assert queried(store, "T", "late") == [b"taken", b"taken"]
 
 
 class ReadFiles(RealFiles):
