@@ -127,9 +127,9 @@ class TopicCountResponseHeader(Header):
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class GroupCountResponseHeader(Header):
-    """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
+    """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG; releases before 5.4 answer without a field."""
 
-    total_group_num: Int32
+    total_group_num: Int32 | None = None
 
 
 @wire_names(is_unique_key="_UNIQUE_KEY_QUERY", begin_ms="beginTimestamp", end_ms="endTimestamp")

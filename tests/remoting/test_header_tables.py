@@ -19,8 +19,9 @@ LENIENT = {
     ("UPDATE_AND_CREATE_TOPIC", "order"),
     ("GET_ALL_TOPIC_CONFIG", "topicSeq"),
     ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", "groupSeq"),
+    ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", "totalGroupNum"),
 }
-"""Required there; older clients do not send them, and the real broker looks at them before it decodes."""
+"""Required there; older clients and brokers do not send them, and the real broker looks at them before."""
 LATER = {
     ("UPDATE_AND_CREATE_TOPIC", "attributes"),
     ("UPDATE_AND_CREATE_TOPIC", "force"),

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from typing_extensions import override
 
 from seglog.client.connect import make_client
 from seglog.closing import Closing
-from seglog.errors import RemoteProtocolError
+from seglog.errors import RemoteProtocolError, SeglogError
+from seglog.logs import logger
 from seglog.remoting.admin_bodies import ClusterBody, ConfigBody
 from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from seglog.remoting.command import NO_HEADER, Header, Request, TypedBody, expect_body
 
 TIMEOUT_MS: Final = 5_000
+_SILENT: Final = logging.NullHandler()
 Wanted = TypeVar("Wanted", bound=TypedBody)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """A broker that a name server names, and that does not answer as one.
+
+    Attributes:
+        broker: Its name.
+        address: Where it should be.
+        error: What came of asking it.
+    """
+
+    broker: str
+    address: str
+    error: SeglogError
+
+    @property
+    def line(self) -> str:
+        """The sentence that says so."""
+        return f"{self.broker} at {self.address} is not shown: {self.error}"
+
+    def as_json(self) -> dict[str, object]:
+        """Returns the same for programs."""
+        return {
+            "kind": "unreachable",
+            "broker": self.broker,
+            "address": self.address,
+            "error": str(self.error),
+        }
 
 
 class Brokers(Closing):
@@ -28,6 +61,7 @@ class Brokers(Closing):
     """
 
     def __init__(self, address: str) -> None:
+        logger("seglog").addHandler(_SILENT)  # what a client logs of an address, its error says too
         self._client = make_client(address)
 
     @override

@@ -6,9 +6,9 @@ from contextlib import closing
 
 import click
 
-from seglog.cli.admin.asking import Brokers
+from seglog.cli.admin.asking import Brokers, Unreachable
 from seglog.cli.ui import options, render
-from seglog.errors import RemoteProtocolError
+from seglog.errors import RemoteProtocolError, SeglogError
 from seglog.remoting.client_headers import ConsumerGroupHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.heartbeat import ConsumerConnectionsBody, ProducersBody
@@ -24,15 +24,27 @@ def command(*, address: str, as_json: bool) -> None:
     """Show the producers and consumers that are connected to the brokers at ADDRESS.
 
     ADDRESS is a name server, or a broker of `seglog serve`, as host:port. Consumers are shown with what they
-    subscribe to.
+    subscribe to. Where a broker does not answer, the clients of the others are shown, and the command ends
+    with its error.
     """
     listing = render.Listing(_COLUMNS, none="no clients", as_json=as_json)
     with closing(Brokers(address)) as brokers:
+        silent: list[Unreachable] = []
         for broker, where in brokers.masters().items():
-            _list_producers(listing, brokers, broker, where)
-            for group in brokers.groups(where):
-                _list_consumers(listing, brokers, broker, where, group)
+            try:
+                _list_producers(listing, brokers, broker, where)
+                for group in brokers.groups(where):
+                    _list_consumers(listing, brokers, broker, where, group)
+            except SeglogError as error:
+                silent.append(Unreachable(broker, where, error))
     listing.end()
+    for one in silent:
+        if as_json:
+            render.emit(one.as_json())
+        else:
+            render.say(one.line)
+    if silent:
+        raise silent[0].error
 
 
 def _list_producers(listing: render.Listing, brokers: Brokers, broker: str, where: str) -> None:

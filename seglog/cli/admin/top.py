@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 import click
 
-from seglog.cli.admin.asking import Brokers
-from seglog.cli.admin.top_view import GroupRow, TopicRow, View
+from seglog.cli.admin.asking import Brokers, Unreachable
+from seglog.cli.admin.top_view import MOST_ROWS, OTHER_LINES, GroupRow, TopicRow, View
 from seglog.cli.ui import options, render
-from seglog.errors import RemoteProtocolError
+from seglog.errors import RemoteProtocolError, SeglogError
 from seglog.remoting.admin_bodies import (
     BrokerConsumeStatsBody,
     ConsumeStatsBody,
@@ -22,6 +22,7 @@ from seglog.remoting.admin_bodies import (
 )
 from seglog.remoting.admin_headers import BrokerConsumeStatsHeader, FiguresHeader
 from seglog.remoting.codes import RequestCode
+from seglog.text import printable
 
 
 @click.command
@@ -42,47 +43,87 @@ def command(*, address: str, once: bool, interval_s: float, as_json: bool) -> No
 
     ADDRESS is a name server, or a broker of `seglog serve`, as host:port. On a terminal the view stays in its
     place until Ctrl-C; elsewhere each look is printed after the last one. At most twelve topics and groups
-    are shown, the busiest first; --json has all.
+    are shown, the busiest first; --json has all. A broker that does not answer has a line that says so;
+    with --once the command ends with that error after it has shown the others.
     """
     with closing(Brokers(address)) as brokers:
         if once:
-            _print(_views(brokers), as_json=as_json)
+            _end(_print(_views(brokers), as_json=as_json))
         elif as_json or not sys.stdout.isatty():
+            looks = _looks(brokers, address)
             while True:
-                _print(_views(brokers), as_json=as_json)
+                _print(next(looks), as_json=as_json)
                 time.sleep(interval_s)
         else:
-            _draw(brokers, interval_s)
+            _draw(brokers, address, interval_s)
 
 
-def _print(views: Iterator[View], *, as_json: bool) -> None:
+def _looks(brokers: Brokers, address: str) -> Iterator[list[View | Unreachable]]:
+    """Yields what one look after the other finds; only the first fails where nothing answers at all."""
+    yield list(_views(brokers))
+    while True:
+        try:
+            yield list(_views(brokers))
+        except SeglogError as error:
+            yield [Unreachable("the name server", address, error)]
+
+
+def _print(views: Iterable[View | Unreachable], *, as_json: bool) -> SeglogError | None:
+    """Prints a look, and returns the first error in it."""
+    first: SeglogError | None = None
     for view in views:
+        if isinstance(view, Unreachable):
+            first = first or view.error
         if as_json:
             render.emit(view.as_json())
+        elif isinstance(view, Unreachable):
+            render.say(view.line)
         else:
             for line in view.lines():
                 render.say(line)
     sys.stdout.flush()
+    return first
 
 
-def _draw(brokers: Brokers, interval_s: float) -> None:
+def _end(error: SeglogError | None) -> None:
+    if error is not None:
+        raise error
+
+
+def _draw(brokers: Brokers, address: str, interval_s: float) -> None:
     """Draws what brokers do in one place of the terminal, until Ctrl-C."""
     from rich.live import Live
     from rich.text import Text
 
     with Live(auto_refresh=False, screen=True) as live:
-        while True:
-            live.update(Text("\n".join(line for view in _views(brokers) for line in (*view.lines(), ""))))
+        for views in _looks(brokers, address):
+            live.update(Text("\n".join(drawn(views, *live.console.size))))
             live.refresh()
             time.sleep(interval_s)
 
 
-def _views(brokers: Brokers) -> Iterator[View]:
+def drawn(views: Sequence[View | Unreachable], width: int, height: int) -> Iterator[str]:
+    """Yields the lines of a screen, whose rows all tables share."""
+    tables = 2 * sum(isinstance(view, View) for view in views)
+    left = height - sum(OTHER_LINES if isinstance(view, View) else 2 for view in views)
+    most_rows = max(1, min(MOST_ROWS, left // max(1, tables)))
+    for view in views:
+        if isinstance(view, Unreachable):
+            yield printable(view.line)
+        else:
+            yield from view.lines(width, most_rows)
+        yield ""
+
+
+def _views(brokers: Brokers) -> Iterator[View | Unreachable]:
     for broker, where in brokers.masters().items():
-        facts = brokers.ask(where, RequestCode.GET_BROKER_RUNTIME_INFO, KeyValuesBody).values
-        names = brokers.ask(None, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NamesBody).names
-        topics = [row for name in sorted(names) if (row := _topic(brokers, where, name)) is not None]
-        yield View(broker, where, facts, topics, list(_groups(brokers, where)))
+        try:
+            facts = brokers.ask(where, RequestCode.GET_BROKER_RUNTIME_INFO, KeyValuesBody).values
+            names = brokers.ask(None, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NamesBody).names
+            topics = [row for name in sorted(names) if (row := _topic(brokers, where, name)) is not None]
+            yield View(broker, where, facts, topics, list(_groups(brokers, where)))
+        except SeglogError as error:
+            yield Unreachable(broker, where, error)
 
 
 def _topic(brokers: Brokers, where: str, topic: str) -> TopicRow | None:

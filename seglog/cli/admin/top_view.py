@@ -1,7 +1,9 @@
-"""What ``seglog top`` shows of one broker: facts, and the lines that fit into a terminal of 80 columns."""
+"""What ``seglog top`` shows of one broker: facts, and the lines that fit into a terminal."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +13,10 @@ from seglog.text import printable, size_text
 WIDTH: Final = 80
 MOST_ROWS: Final = 12
 """Rows of each table; those in which nothing happens give way."""
+OTHER_LINES: Final = 8
+"""Lines of a view beside the rows of its tables, with the empty one behind it."""
+_LEAST_NAME: Final = 8
+_WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _OURS: Final = ("lag", "locks", "parkedPulls", "slowRequests", "connections")
 _SHOWN: Final = ("lag", "locks", "parked pulls", "slow requests", "connections")
 
@@ -76,12 +82,17 @@ class View:
             ],
         }
 
-    def lines(self) -> list[str]:
-        """Returns lines of at most :data:`WIDTH` characters."""
+    def lines(self, width: int = WIDTH, most_rows: int = MOST_ROWS) -> list[str]:
+        """Returns lines for a terminal.
+
+        Args:
+            width: Characters of a line at most.
+            most_rows: Of each table.
+        """
         facts = self.facts
         first = f"{self.broker} at {self.address}, {facts.get('brokerVersionDesc', 'of no version')}"
         log_bytes = _number(facts, "commitLogMaxOffset") - _number(facts, "commitLogMinOffset")
-        disk = 100 * float(facts.get("commitLogDiskRatio", "0") or 0)
+        disk = 100 * _real(facts.get("commitLogDiskRatio", ""))
         ours = [
             f"{shown} {facts[f'seglog.{name}']}"
             for name, shown in zip(_OURS, _SHOWN, strict=True)
@@ -96,20 +107,32 @@ class View:
             second,
             *(["  ".join(ours)] if ours else []),
             "",
-            f"{'TOPIC':<50}{'PUT/S':>13}{'IN 24 HOURS':>17}",
-            *(
-                f"{_cut(row.topic, 50)}{row.put_per_s:>13,.1f}{row.put_in_day:>17,}"
-                for row in sorted(self.topics, key=_busy_topic)[:MOST_ROWS]
-            ),
+            *self._topic_lines(width, most_rows),
             "",
-            f"{'GROUP':<24}{'TOPIC':<24}{'LAG':>12}{'IN FLIGHT':>10}{'PULLED/S':>10}",
+            *self._group_lines(width, most_rows),
+        ]
+        return [_fitted(line, width) for line in lines]
+
+    def _topic_lines(self, width: int, most_rows: int) -> list[str]:
+        name = max(width - 30, _LEAST_NAME)
+        return [
+            f"{'TOPIC':<{name}}{'PUT/S':>13}{'IN 24 HOURS':>17}",
             *(
-                f"{_cut(row.group, 24)}{_cut(row.topic, 24)}{row.lag:>12,}{row.in_flight:>10,}"
-                f"{row.pulled_per_s:>10,.1f}"
-                for row in sorted(self.groups, key=_busy_group)[:MOST_ROWS]
+                f"{_cut(row.topic, name)}{row.put_per_s:>13,.1f}{row.put_in_day:>17,}"
+                for row in sorted(self.topics, key=_busy_topic)[:most_rows]
             ),
         ]
-        return [_fitted(line) for line in lines]
+
+    def _group_lines(self, width: int, most_rows: int) -> list[str]:
+        name = max((width - 32) // 2, _LEAST_NAME)
+        return [
+            f"{'GROUP':<{name}}{'TOPIC':<{name}}{'LAG':>12}{'IN FLIGHT':>10}{'PULLED/S':>10}",
+            *(
+                f"{_cut(row.group, name)}{_cut(row.topic, name)}{row.lag:>12,}{row.in_flight:>10,}"
+                f"{row.pulled_per_s:>10,.1f}"
+                for row in sorted(self.groups, key=_busy_group)[:most_rows]
+            ),
+        ]
 
 
 def _busy_topic(row: TopicRow) -> tuple[float, int, str]:
@@ -121,8 +144,18 @@ def _busy_group(row: GroupRow) -> tuple[int, float, str, str]:
 
 
 def _number(facts: Mapping[str, str], name: str) -> int:
-    text = facts.get(name, "0")
-    return int(text) if text.lstrip("-").isdigit() else 0
+    """Returns a whole number; 0 where a broker says none, or what is none."""
+    text = facts.get(name, "")
+    return int(text) if _WHOLE.fullmatch(text) else 0
+
+
+def _real(text: str) -> float:
+    """Returns a number; 0 for what is none, and for what no terminal shows."""
+    try:
+        found = float(text)
+    except ValueError:
+        return 0.0
+    return found if math.isfinite(found) and abs(found) < 1e15 else 0.0
 
 
 def _today(facts: Mapping[str, str], what: str) -> int:
@@ -131,8 +164,8 @@ def _today(facts: Mapping[str, str], what: str) -> int:
 
 def _rate(facts: Mapping[str, str], name: str) -> str:
     """Returns the first of several rates: that of the last seconds."""
-    first = next(iter(facts.get(name, "").split()), "0")
-    return f"{float(first):,.1f}"
+    first = next(iter(facts.get(name, "").split()), "")
+    return f"{_real(first):,.1f}"
 
 
 def _cut(text: str, width: int) -> str:
@@ -140,6 +173,6 @@ def _cut(text: str, width: int) -> str:
     return f"{shown:<{width}}" if len(shown) < width else f"{shown[: width - 2]}\N{HORIZONTAL ELLIPSIS} "
 
 
-def _fitted(line: str) -> str:
+def _fitted(line: str, width: int) -> str:
     shown = printable(line).rstrip()
-    return shown if len(shown) <= WIDTH else f"{shown[: WIDTH - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return shown if len(shown) <= width else f"{shown[: width - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -61,8 +61,8 @@ def check_host(host: str, *, insecure: bool) -> None:
         )
 
 
-def check_advertised(option: str, text: str) -> None:
-    """Checks that clients can be given an address; the option is named.
+def advertised(option: str, text: str) -> str:
+    """Returns an address as clients are given it, with brackets where it is one of IPv6; the option is named.
 
     Raises:
         UsageError: It is none that they could reach.
@@ -81,3 +81,4 @@ def check_advertised(option: str, text: str) -> None:
         )
     if not host.port:
         raise click.UsageError(f"{option} {text}: no client reaches port 0; name the port that leads here")
+    return str(host)

@@ -50,7 +50,7 @@ def listen(host: str, port: int, broker_port: int | None, *, insecure: bool) -> 
             text += _who_has(
                 port, *(() if broker_port is None else (broker_port, broker_port - VIP_DISTANCE))
             )
-        if broker_port is not None:
+        if broker_port is not None and f":{broker_port - VIP_DISTANCE}: " in text:
             text += f" (the VIP channel of a broker is two below --broker-port {broker_port})"
         raise CannotListenError(text, help=_ADVICE.get(code or 0, error.help)) from error
 

@@ -11,9 +11,9 @@ import click
 
 from seglog.broker.settings import RELEASES, BrokerConfig
 from seglog.cli.serving.configuring import notes_of, startup_of
-from seglog.cli.serving.descriptors import check_descriptor, raise_descriptor_limit
+from seglog.cli.serving.descriptors import check_descriptor, connections_of, raise_descriptor_limit
 from seglog.cli.serving.life import run
-from seglog.cli.serving.options import Wanted, check_advertised, check_host
+from seglog.cli.serving.options import Wanted, advertised, check_host
 from seglog.cli.serving.ports import listen
 from seglog.cli.serving.telling import logged
 from seglog.cli.ui import options
@@ -22,6 +22,7 @@ from seglog.server.listening import DEFAULT_PORT, LOOPBACK
 from seglog.storage.writes import Durability
 
 _MAX_PORT: Final = 65_535
+_FEW_CONNECTIONS: Final = 1_000
 
 
 @click.command
@@ -125,7 +126,7 @@ def command(
     if ready_fd is not None:
         check_descriptor("--ready-fd", ready_fd)
     if advertise is not None:
-        check_advertised("--advertise", advertise)
+        advertise = advertised("--advertise", advertise)
     check_host(host, insecure=insecure)
     with ExitStack() as open_:
         listeners = listen(
@@ -135,11 +136,16 @@ def command(
             open_.enter_context(each)
         of_broker = listeners[min(1, len(listeners) - 1)]
         if advertise is None and startup.ip is not None:
-            advertise = f"{startup.ip}:{of_broker.port}"
-            check_advertised("brokerIP1", advertise)
+            advertise = advertised("brokerIP1", f"{startup.ip}:{of_broker.port}")
         if advertise is None and of_broker.is_everywhere:
             raise click.UsageError(f"--host {host} is no address that clients can use: give --advertise too")
-        raise_descriptor_limit()
+        connections = connections_of(raise_descriptor_limit(), DEFAULT_LIMITS.connections)
+        notes = notes_of(startup)
+        if connections < _FEW_CONNECTIONS:
+            notes.append(
+                f"at most {connections} connections are accepted: this process may have {2 * connections}"
+                " descriptors, and files of the store take the other half; raise that with `ulimit -n`"
+            )
         waits = startup.waits if send_wait_ms is None else startup.waits | {"send_wait_ms": send_wait_ms}
         wanted = Wanted(
             path=path,
@@ -150,12 +156,12 @@ def command(
                 compatible_with=compatible_with,
             ),
             lengths=startup.lengths,
-            notes=notes_of(startup),
+            notes=notes,
             durability=Durability.SYNC if sync or startup.is_sync else Durability.ASYNC,
             ready_fd=ready_fd,
             is_virtual=virtual_time,
             is_until_eof=until_eof,
-            limits=ServerLimits(**waits),
+            limits=ServerLimits(**waits, connections=connections),
             as_json=as_json,
         )
         with logged():

@@ -20,7 +20,9 @@ from seglog.errors import SeglogError
 from seglog.text import moment
 
 _ADVANCE: Final = "advance"
+_EXPECTED: Final = "expected `advance 2h`, with ms, s, m, h or d"
 _MOST_BYTES: Final = 1_024
+_SHOWN: Final = 40
 
 
 class TimeLines(Closing):
@@ -52,15 +54,33 @@ class TimeLines(Closing):
             self._is_over = True
 
     def _read(self) -> None:
-        begun = b""
+        begun, is_long = b"", False
         while data := self._more():
             *lines, begun = (begun + data).split(b"\n")
             for line in lines:
-                self._do(line[:_MOST_BYTES].decode("utf-8", "replace").strip())
-            begun = begun[-_MOST_BYTES:]
-        self._do(begun.decode("utf-8", "replace").strip())  # the last line may end with the input
+                self._take(line, is_long=is_long)
+                is_long = False
+            if len(begun) > _MOST_BYTES:  # what it begins with is shown; nothing of it is carried out
+                begun, is_long = begun[:_MOST_BYTES], True
+        if begun:  # the last line may end with the input
+            self._take(begun, is_long=is_long)
         if self._at_end is not None:
             self._at_end()
+
+    def _take(self, line: bytes, *, is_long: bool) -> None:
+        """Carries out a line, or refuses it: each line has an answer, as programs wait for that."""
+        text = line[:_MOST_BYTES].decode("utf-8", "replace").strip()
+        if is_long or len(line) > _MOST_BYTES:
+            self._refuse(f"{text[:_SHOWN]}...", f"a line has more than {_MOST_BYTES} bytes: {_EXPECTED}")
+        elif not text:
+            self._refuse(text, f"an empty line asks for nothing: {_EXPECTED}")
+        else:
+            self._do(text)
+
+    def _refuse(self, line: str, problem: str) -> None:
+        with self._moving:
+            if not self._is_over:
+                self._tell({"kind": "refused", "line": line, "error": problem}, problem)
 
     def _more(self) -> bytes:
         """Returns what comes next, nothing at the end."""
@@ -71,15 +91,12 @@ class TimeLines(Closing):
             return b""
 
     def _do(self, line: str) -> None:
-        if not line:
-            return
         word, _, by = line.partition(" ")
+        if word != _ADVANCE:
+            self._refuse(line, f"{line!r} is no line that is known: {_EXPECTED}")
+            return
         with self._moving:
             if self._is_over:
-                return
-            if word != _ADVANCE:
-                problem = f"{line!r} is no line that is known: expected `advance 2h`, with ms, s, m, h or d"
-                self._tell({"kind": "refused", "line": line, "error": problem}, problem)
                 return
             try:
                 self._broker.advance(by.strip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -13,10 +14,15 @@ import time
 import pytest
 
 from seglog import ConsumeFrom, OrderlyConsumer, Producer
+from seglog.cli.admin.asking import Unreachable
+from seglog.cli.admin.top import drawn
 from seglog.cli.admin.top_view import WIDTH, GroupRow, TopicRow, View
 from seglog.errors import CannotConnectError, InvalidArgumentError
+from seglog.remoting.admin_bodies import ClusterBody, NamesBody
+from seglog.remoting.bodies import BrokerData
+from seglog.remoting.codec import Codec
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request
+from seglog.remoting.command import Request, Response
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
 from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
@@ -26,7 +32,9 @@ from tests.support.asks import wait_until
 from tests.support.command_line import Seglog
 from tests.support.hostile.text import ACTS, HOSTILE
 from tests.support.listening import BrokerServer
+from tests.support.listening import Server as ListeningServer
 from tests.support.machine.patience import patience_s
+from tests.support.narrow import not_none
 
 
 @pytest.fixture
@@ -110,6 +118,87 @@ def test_lines_of_the_view_are_never_longer_than_80_columns():
     assert len(lines) == 3 + 2 + 12 + 2 + 12
     assert max(map(len, lines)) <= WIDTH
     assert not any("\x1b" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "said", ["abc", "a b c", "\N{SUPERSCRIPT TWO}", "--5", "9" * 5_000, "nan", "-inf", "", "1e400"]
+)
+def test_figures_that_are_no_numbers_are_shown_as_0(said):
+    names = ("commitLogDiskRatio", "putTps", "msgPutTotalTodayNow", "commitLogMaxOffset")
+    lines = View("b", "h:1", dict.fromkeys(names, said), [], []).lines()
+    assert lines[0] == "b at h:1, of no version, log 0 bytes, disk 0 %"
+    assert lines[1] == "put 0.0/s, pulled 0.0/s; today 0 put, 0 pulled"
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 132])
+def test_lines_of_the_view_fit_into_the_terminal(width):
+    topic, group = TopicRow("t" * 100, 1.5, 7), GroupRow("g" * 100, "t" * 100, 3, 2, 0.5)
+    lines = View("b", "h:1", {}, [topic] * 9, [group] * 9).lines(width, 2)
+    assert max(map(len, lines)) <= width
+    if width >= 60:
+        rows = [line.split() for line in lines if line.startswith(("t", "g"))]
+        assert [row[-2:] for row in rows] == [["1.5", "7"]] * 2 + [["2", "0.5"]] * 2
+
+
+def dead_one_and(server):
+    """Serves as the name server of two brokers, of which one is dead; the topics are those of the other."""
+    data = [BrokerData("c", name, {0: at}) for name, at in (("a", "127.0.0.1:1"), ("b", server.address))]
+    cluster = ClusterBody({one.broker_name: one for one in data}, {"c": frozenset("ab")})
+    answers = {
+        RequestCode.GET_BROKER_CLUSTER_INFO: cluster,
+        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: NamesBody(("orders", "unread")),
+    }
+
+    def serve(end, _number):
+        codec = Codec()
+        while data := end.recv(1 << 16):
+            for asked in codec.receive(data):
+                answer = Response(ResponseCode.SUCCESS, body=answers[asked.request.code])
+                end.sendall(b"".join(codec.answer(asked, answer)))
+
+    return ListeningServer(serve)
+
+
+@pytest.mark.parametrize("command", [["clients"], ["top", "--once"]])
+def test_a_dead_broker_hides_no_other(seglog: Seglog, busy, command):
+    with dead_one_and(busy) as names:
+        ran = seglog(*command, names.address, "--json")
+        assert ran.exit_code == CannotConnectError.exit_code
+        (dead,) = [line for line in ran.lines if line["kind"] == "unreachable"]
+        assert (dead["broker"], dead["address"]) == ("a", "127.0.0.1:1")
+        assert {line["broker"] for line in ran.lines} == {"a", "b"}
+        (error,) = ran.stderr.splitlines()
+        assert "127.0.0.1:1" in json.loads(error)["error"]
+        shown = seglog(*command, names.address).stdout
+        assert "a at 127.0.0.1:1 is not shown: " in shown
+        assert "billing" in shown
+
+
+def test_top_goes_on_while_nothing_answers(busy, command_line):
+    line = [*command_line, "top", "--interval", "0.2"]
+    with (
+        dead_one_and(busy) as names,
+        subprocess.Popen([*line, names.address], stdout=subprocess.PIPE, text=True) as process,
+    ):
+        said = not_none(process.stdout)
+        assert any(line.startswith("b at ") for line in said)
+        names.close()
+        assert any(line.startswith(f"the name server at {names.address} is not shown: ") for line in said)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=patience_s(60))
+    assert process.returncode == 130
+
+
+def test_tables_of_a_low_terminal_share_its_rows():
+    view = View(
+        "b", "h:1", {}, [TopicRow(f"t{at}", 1, 1) for at in range(30)], [GroupRow("g", "t", 1, 1, 1)] * 30
+    )
+    silent = Unreachable("x", "h:2", CannotConnectError("h:2 cannot be connected to"))
+    lines = list(drawn([view, view, silent], 80, 30))
+    assert len(lines) <= 30
+    assert sum(line.startswith("GROUP") for line in lines) == 2
+    assert lines[-2] == "x at h:2 is not shown: h:2 cannot be connected to"
+    assert len(list(drawn([view], 80, 60))) == 2 + 2 + 12 + 2 + 12 + 1
 
 
 def test_a_terminal_is_drawn_until_it_is_interrupted(busy, command_line):

@@ -82,6 +82,21 @@ def test_the_port_and_the_address_of_the_file_are_the_brokers(serving):
     assert len(one.ready["addresses"]) == 3
 
 
+def test_an_ipv6_address_is_given_to_clients_in_brackets(serving):
+    by_file = serving("--ephemeral", "--set", "brokerIP1=::1")
+    assert by_file.ready["advertised"] == f"[::1]:{by_file.address.rpartition(':')[2]}"
+    assert (
+        serving("--ephemeral", "--advertise", "2001:db8::7:9876").ready["advertised"] == "[2001:db8::7]:9876"
+    )
+
+
+def test_a_vip_channel_is_named_only_where_it_is_the_one_that_is_taken(seglog: Seglog, tmp_path):
+    with Listener(port=0) as taken:
+        ran = seglog("serve", tmp_path / "s", "--port", "0", "--broker-port", taken.port)
+    assert f"nothing can listen on 127.0.0.1:{taken.port}" in ran.stderr
+    assert "VIP channel" not in ran.stderr
+
+
 def test_a_vip_channel_that_is_taken_is_named_and_nothing_is_made(seglog: Seglog, tmp_path):
     with Listener(port=0) as taken:
         broker_port = taken.port + VIP_DISTANCE

@@ -8,7 +8,9 @@ import logging
 import os
 import resource
 import signal
+import socket
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -183,6 +185,27 @@ def test_an_ephemeral_store_goes_with_its_process(serving):
 def test_the_soft_limit_of_descriptors_is_raised_to_the_hard_one(serving):
     one = serving("--ephemeral", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 321)))
     assert resource.prlimit(one.process.pid, resource.RLIMIT_NOFILE) == (321, 321)
+
+
+def test_clients_cannot_take_the_descriptors_that_files_need(serving, tmp_path):
+    errors = tmp_path / "errors"
+    with errors.open("w") as stderr:
+        one = serving(
+            "--ephemeral",
+            stderr=stderr,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128)),
+        )
+    host, _, port = one.address.rpartition(":")
+    with Producer(one.address) as producer, ExitStack() as clients:
+        producer.send("T", b"x")
+        for _ in range(150):
+            clients.enter_context(closing(socket.create_connection((host, int(port)))))
+        for topic in range(10):
+            producer.send(f"T{topic}", b"x")
+    assert one.end(signal.SIGTERM)[0] == 0
+    said = errors.read_text()
+    assert "at most 64 connections are accepted: this process may have 128 descriptors" in said
+    assert "too many open files" not in said.lower()
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def told(broker, *pieces):
         for piece in pieces:
             os.write(writing, piece)
         os.close(writing)
-        lines = b"".join(pieces).split(b"\n")
-        wait_until(lambda: len(said) == sum(bool(line.strip()) for line in lines))
+        *lines, last = b"".join(pieces).split(b"\n")
+        wait_until(lambda: len(said) == len(lines) + bool(last))
     os.close(reading)
     return said
 
@@ -53,6 +53,11 @@ def test_a_line_moves_time_and_says_when_it_is(broker):
 
 def test_lines_are_read_however_they_come(broker):
     said = told(broker, b"adv", b"ance 1h\n\n  advance   1h 30m\r\nadvance 1", b"ms\nadvance 5h")
+    assert said.pop(1) == {
+        "kind": "refused",
+        "line": "",
+        "error": "an empty line asks for nothing: expected `advance 2h`, with ms, s, m, h or d",
+    }
     assert [one["nowMs"] for one in said] == [
         HOUR_MS,
         HOUR_MS * 5 // 2,
@@ -65,6 +70,19 @@ def test_lines_are_read_however_they_come(broker):
 def test_what_is_no_line_is_refused_and_time_stands(broker, line):
     first, second = told(broker, line.encode("latin-1") + b"\nadvance 1h\n")
     assert (first["kind"], second["nowMs"]) == ("refused", HOUR_MS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"advance 1h" + b" " * 3_000 + b"junk", b" " * 1_024 + b"advance 2h", b"#" * 2_000 + b"advance 2h"],
+)
+@pytest.mark.parametrize("size", [7, 1_024, 5_000])
+def test_a_line_that_is_too_long_is_refused_whole_however_it_comes(broker, line, size):
+    data = line + b"\nadvance 1h\n"
+    first, second = told(broker, *(data[at : at + size] for at in range(0, len(data), size)))
+    assert (first["kind"], second["nowMs"]) == ("refused", HOUR_MS)
+    assert "a line has more than 1024 bytes" in first["error"]
+    assert len(first["line"]) < 50
 
 
 def test_nothing_is_done_after_the_end(broker):
