@@ -17,7 +17,7 @@ import click
 from seglog.broker.broker import Broker
 from seglog.cli.serving.options import Wanted
 from seglog.cli.serving.readiness import tell_ready
-from seglog.cli.serving.signals import EndSignals, StopAskedError, StoppableFiles
+from seglog.cli.serving.signals import EndSignals, StopAskedError, StoppableFiles, stacks_on_quit
 from seglog.cli.serving.telling import Tell, told
 from seglog.cli.serving.time_lines import TimeLines
 from seglog.cli.serving.undelivered import undelivered
@@ -26,6 +26,7 @@ from seglog.clock import SystemClock, VirtualClock
 from seglog.logs import logger
 from seglog.server.async_server import AsyncServer
 from seglog.storage.directory import QUEUE_FILE, SEGMENT
+from seglog.storage.files import explained
 
 LINGER_MS: Final = 500
 """How long clients are sent away before their connections are closed, so that those who ask then know why."""
@@ -41,7 +42,7 @@ def run(wanted: Wanted) -> None:
     Raises:
         Exit: It was asked while the store was being opened: 128 and the number of the signal.
     """
-    with EndSignals() as signals, told(as_json=wanted.as_json) as tell:
+    with EndSignals() as signals, stacks_on_quit(), told(as_json=wanted.as_json) as tell:
         try:
             _live(wanted, signals, tell)
         except StopAskedError as asked:
@@ -78,7 +79,9 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
         for waiting in undelivered(broker.store):
             _log.warning("%s", waiting)
         signals.check()
-        asyncio.run(_serve(broker, wanted, signals, tell))
+        with explained():  # a loop needs descriptors of its own
+            runner = opened.enter_context(asyncio.Runner())
+        runner.run(_serve(broker, wanted, signals, tell))
 
 
 async def _serve(broker: Broker, wanted: Wanted, signals: EndSignals, tell: Tell) -> None:

@@ -8,6 +8,7 @@ opening before its next file; that leaves what a crash there would, which the ne
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import signal
 import socket
 import threading
@@ -165,3 +166,17 @@ def _is_ignored(one: signal.Signals) -> bool:
 
 def _is_main() -> bool:
     return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def stacks_on_quit() -> Iterator[None]:
+    """Has SIGQUIT print what each thread does, as a JVM does, and go on; by default it ends a process."""
+    is_registered = False
+    with suppress(OSError, ValueError, RuntimeError):  # standard error is closed, or no file
+        faulthandler.register(signal.SIGQUIT, all_threads=True)
+        is_registered = True
+    try:
+        yield
+    finally:
+        if is_registered:
+            faulthandler.unregister(signal.SIGQUIT)

@@ -16,6 +16,7 @@ import pytest
 from seglog import MessageStore, Producer
 from seglog.cli.serving.signals import StopAskedError, StoppableFiles
 from seglog.storage.files import StoreRoot
+from tests.support.asks import wait_until
 from tests.support.machine.patience import patience_s
 from tests.support.machine.serving import Serving
 
@@ -88,6 +89,18 @@ def test_an_output_that_nobody_reads_holds_nothing_up_from_the_first_line_on(mem
     os.close(writing)
     os.close(reading)
     assert bodies(memory_path / "s") == [b"x"]
+
+
+def test_sigquit_prints_what_threads_do_and_ends_nothing(serving, memory_path, tmp_path):
+    errors = tmp_path / "errors"
+    with errors.open("w") as stderr:
+        one = serving(memory_path / "s", stderr=stderr)
+    one.process.send_signal(signal.SIGQUIT)
+    wait_until(lambda: "life.py" in errors.read_text())
+    with Producer(one.address) as producer:
+        producer.send("T", b"x", queue_id=0)
+    assert one.end(signal.SIGTERM)[0] == 0
+    assert "most recent call first" in errors.read_text()
 
 
 def test_readers_of_the_output_may_go(serving, memory_path):
