@@ -20,7 +20,7 @@ from seglog.cli.admin.top_view import WIDTH, GroupRow, TopicRow, View
 from seglog.errors import CannotConnectError, InvalidArgumentError
 from seglog.remoting.admin_bodies import ClusterBody, NamesBody
 from seglog.remoting.bodies import BrokerData
-from seglog.remoting.codec import Codec
+from seglog.remoting.codec import Asked, Codec
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
@@ -146,14 +146,15 @@ def dead_one_and(server):
     cluster = ClusterBody({one.broker_name: one for one in data}, {"c": frozenset("ab")})
     answers = {
         RequestCode.GET_BROKER_CLUSTER_INFO: cluster,
-        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: NamesBody(("orders", "unread")),
+        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: NamesBody(frozenset(("orders", "unread"))),
     }
 
     def serve(end, _number):
         codec = Codec()
         while data := end.recv(1 << 16):
             for asked in codec.receive(data):
-                answer = Response(ResponseCode.SUCCESS, body=answers[asked.request.code])
+                assert isinstance(asked, Asked)
+                answer = Response(ResponseCode.SUCCESS, body=answers[RequestCode(asked.request.code)])
                 end.sendall(b"".join(codec.answer(asked, answer)))
 
     return ListeningServer(serve)
