@@ -14,11 +14,11 @@ they have their turns, and they end with the broker.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Literal, Self, Unpack
+from typing import Final, Literal, Self, TypeVar, Unpack
 
 from typing_extensions import override
 
@@ -52,6 +52,8 @@ QUEUE_FILE_SIZE_BYTES: Final = 200_000
 """Smaller files than a broker's: a test opens and drops many."""
 _PAGE: Final = 1_024
 
+C = TypeVar("C", bound=Producer | Consumer)
+
 
 class RoomyFiles(StoreRoot):
     """The machine's files on a disk that is never full.
@@ -70,6 +72,7 @@ class VirtualBroker(Broker):
     """A broker on virtual time, made by :meth:`at`; close it, or use it in a ``with`` statement."""
 
     _clients = 0
+    _made: ExitStack | None = None
 
     @override
     def __repr__(self) -> str:
@@ -117,10 +120,13 @@ class VirtualBroker(Broker):
         return LocalLink(self, f"127.0.0.1@0#{self._clients}")
 
     def producer(self, group: str = "test-producer") -> Producer:
-        """Returns a new producer; its messages take the queues of a topic in turn, from the first one on."""
+        """Returns a new producer; its messages take the queues of a topic in turn, from the first one on.
+
+        It ends with the broker at last.
+        """
         link = self.link()
         ids = UniqueIds(self._clock, process_id=self._clients, life=0)
-        return Producer(link, group, ids=ids, first_turn=0)
+        return self._own(Producer(link, group, ids=ids, first_turn=0))
 
     def consumer(
         self,
@@ -133,7 +139,8 @@ class VirtualBroker(Broker):
     ) -> Consumer:
         """Returns a new member of a group, which consumes from the first message on.
 
-        Once it is started it does so in :meth:`advance`; ``run_until_idle`` starts it too.
+        Once it is started it does so in :meth:`advance`; ``run_until_idle`` starts it too. It ends with the
+        broker at last.
 
         Args:
             group: As for :class:`~seglog.consumer.consumer.Consumer`.
@@ -144,7 +151,14 @@ class VirtualBroker(Broker):
             options: As for ``group``.
         """
         options = _with_defaults(self, options)
-        return _consumer(self.link(), group, subscription, listener, options, in_order=in_order)
+        return self._own(_consumer(self.link(), group, subscription, listener, options, in_order=in_order))
+
+    def _own(self, client: C) -> C:
+        """Has a client end with the broker."""
+        if self._made is None:
+            self._made = ExitStack()
+        self._made.callback(_end, client)
+        return client
 
     def messages(self, topic: str) -> list[Message]:
         """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
@@ -162,6 +176,19 @@ class VirtualBroker(Broker):
             ProtocolError: The broker refuses.
         """
         _send_back(self.link(), self.config.broker_name, group, message, delay_level)
+
+    @override
+    def close(self) -> None:
+        """Ends the clients that it has made, which commit what is done, then the broker.
+
+        A second call does nothing.
+        """
+        made, self._made = self._made, None
+        try:
+            if made is not None and not self.is_closed:
+                made.close()
+        finally:
+            super().close()
 
 
 class ServedBroker(Closing):
@@ -292,6 +319,11 @@ class ServedBroker(Closing):
         self._clients.close()
         self._server.close()
         self.broker.close()
+
+
+def _end(client: Producer | Consumer) -> None:
+    with suppress(TimeoutError):  # its listener waits for time that does not pass any more
+        client.close()
 
 
 def _consumer(

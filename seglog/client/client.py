@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -27,7 +28,7 @@ from typing_extensions import override
 from seglog.arguments import as_number
 from seglog.client.answers import Answers
 from seglog.client.home.at_once import run_at_once
-from seglog.client.home.flows import Bell, Flow, Steps, sleep, start, until
+from seglog.client.home.flows import Bell, Flow, Steps, late, sleep, start, until
 from seglog.client.home.home import Home
 from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
 from seglog.client.links.events import Connected, LinkEvent
@@ -162,7 +163,8 @@ class Client(Closing):
         if left > 0:
             self._producers[group] = left
         elif self._producers.pop(group, None) is not None and not self._is_closed:
-            start(self._home, self._unregister(producer=group), f"farewell of producer group {group}")
+            farewell = late(partial(self._unregister, producer=group))
+            start(self._home, farewell, f"farewell of producer group {group}")
 
     def claim(self, member: Member) -> None:
         """Keeps a group for a consumer that is about to start; any thread may call it.

@@ -16,7 +16,7 @@ from seglog.arguments import as_kind, as_number
 from seglog.client.client import Client
 from seglog.client.connect import Target
 from seglog.client.dropped import watch
-from seglog.client.home import Flow, Steps, Wait, await_for, check_may_wait, start, until, wait_here
+from seglog.client.home import Flow, Steps, Wait, await_for, check_may_wait, late, start, until, wait_here
 from seglog.client.member import wait_to_leave
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts
@@ -162,7 +162,7 @@ class MemberParts(ABC):
                 refusal = await self._wait(home, start(home, member.refusal(), "a check of subscriptions"))
                 if refusal is not None:
                     raise refusal
-            self._beginning = start(home, member.begin(), f"start of group {self.group}")
+            self._beginning = start(home, late(member.begin), f"start of group {self.group}")
             if self._goes_on_alone:
                 self._keep()
         finally:

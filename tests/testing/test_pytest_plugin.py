@@ -36,6 +36,39 @@ def test_third(seglog_broker):
 """
 
 
+LEFT_OPEN = """
+import gc, pytest
+from seglog import OrderlyConsumer, Producer
+from seglog.client.connect import make_client
+
+@pytest.fixture(autouse=True)
+def collected():
+    yield
+    gc.collect()
+
+def test_started(seglog_broker):
+    seglog_broker.consumer("g", "o", print).start()
+
+def test_started_and_never_moved_with_a_link_of_its_own(seglog_broker):
+    OrderlyConsumer(seglog_broker.link(), "g", "o", print).start()
+
+def test_a_farewell_for_which_no_time_passes(seglog_broker):
+    client = make_client(seglog_broker.link())
+    producer = Producer(client, "shop")
+    producer.send("o", b"1")
+    producer.close()
+
+def test_what_was_done_is_committed(seglog_broker):
+    seglog_broker.producer().send("o", b"1", queue_id=0)
+    consumer = seglog_broker.consumer("g", "o", print)
+    assert consumer.run_until_idle() == 1
+    seglog_broker.close()
+    assert seglog_broker.offsets.query("g", "o", 0) == 1
+    with pytest.raises(Exception, match="closed"):
+        consumer.commit()
+"""
+
+
 def run(*arguments, cwd):
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
@@ -55,6 +88,14 @@ def test_each_test_gets_a_broker_of_its_own_on_virtual_time(tmp_path):
     assert "2 passed" in done.stdout
     assert "1 failed" in done.stdout
     assert "says so" in done.stdout
+
+
+def test_finding_u21_clients_that_a_test_leaves_open_end_with_the_broker(tmp_path):
+    (tmp_path / "test_left_open.py").write_text(LEFT_OPEN)
+    done = run("-m", "pytest", "-p", "seglog.pytest_plugin", "-W", "error", cwd=tmp_path)
+    assert "4 passed" in done.stdout
+    assert "never awaited" not in done.stdout + done.stderr
+    assert done.returncode == 0
 
 
 def test_finding_9_of_the_broker_the_fixture_is_listed_with_its_time_and_the_threads_of_its_store(tmp_path):

@@ -8,6 +8,7 @@ from seglog.client.home.at_once import run_at_once as run_at_once
 from seglog.client.home.flows import Bell as Bell
 from seglog.client.home.flows import Flow as Flow
 from seglog.client.home.flows import Steps as Steps
+from seglog.client.home.flows import late as late
 from seglog.client.home.flows import rest as rest
 from seglog.client.home.flows import sleep as sleep
 from seglog.client.home.flows import start as start

@@ -7,7 +7,7 @@ same flow runs on an event loop and on virtual time, where it is continued while
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from seglog.client.home.home import Home
@@ -18,6 +18,8 @@ from seglog.remoting.later import CancelledError, Deferred
 R = TypeVar("R")
 Steps: TypeAlias = Coroutine[Deferred[Any], None, R]
 """What an ``async def`` gives that awaits nothing but what is in this module."""
+LateSteps: TypeAlias = Generator[Deferred[Any], None, R]
+"""What :func:`late` gives."""
 
 _log = logger(__name__)
 
@@ -118,7 +120,7 @@ class Flow(Deferred[R], Generic[R]):
 
     __slots__ = ("_home", "_is_stopped", "_name", "_steps", "_waits_for")
 
-    def __init__(self, home: Home, steps: Steps[R], name: str) -> None:
+    def __init__(self, home: Home, steps: Steps[R] | LateSteps[R], name: str) -> None:
         super().__init__()
         self._home = home
         self._steps = steps
@@ -158,14 +160,25 @@ class Flow(Deferred[R], Generic[R]):
                 return
 
 
-def start(home: Home, steps: Steps[R], name: str) -> Flow[R]:
+def late(make: Callable[[], Steps[R]]) -> LateSteps[R]:
+    """Returns steps whose coroutine is made at the first one: where none is taken, none is left unawaited.
+
+    That is what happens on virtual time that nobody moves any more.
+
+    Args:
+        make: Makes the coroutine.
+    """
+    return (yield from make().__await__())
+
+
+def start(home: Home, steps: Steps[R] | LateSteps[R], name: str) -> Flow[R]:
     """Starts a coroutine on its home; any thread may call it. An error that it ends with is logged.
 
     Where the home is over it fails at once, with a ``ClientClosedError``.
 
     Args:
         home: Where it runs; its first step is taken there, soon.
-        steps: The coroutine.
+        steps: The coroutine, or :func:`late`.
         name: What it does, for the log.
     """
     flow = Flow(home, steps, name)
