@@ -17,6 +17,7 @@ import os
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Final, Literal, Self, TypeVar, Unpack
 
@@ -26,6 +27,7 @@ from seglog.arguments import as_choice, as_flag
 from seglog.broker.access import Before
 from seglog.broker.broker import Broker
 from seglog.broker.settings import BrokerConfig
+from seglog.client.client import Client
 from seglog.client.connect import make_client
 from seglog.client.home import start, wait_for
 from seglog.client.links import LocalLink
@@ -39,6 +41,7 @@ from seglog.consumer.send_back import SendBack
 from seglog.consumer.settings import ConsumerOptions, Wanted
 from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import Producer
+from seglog.remoting.heartbeat import MessageModel
 from seglog.remoting.unique_id import UniqueIds
 from seglog.server.listening import Listener as Port
 from seglog.server.server import Server
@@ -207,6 +210,7 @@ class ServedBroker(Closing):
         self.address = port.address
         self._server = Server(broker, port)
         self._clients = ExitStack()
+        self._broadcasting = count(1)
 
     @classmethod
     def at(
@@ -282,7 +286,7 @@ class ServedBroker(Closing):
         """Returns a new member of a group over a connection, as :meth:`VirtualBroker.consumer` does.
 
         It lives on real time; ``run_until_idle()`` and ``start()`` begin to consume. It ends with the broker
-        at last.
+        at last. One that broadcasts is a client of its own: ``<ip>@test-1``, the next one ``<ip>@test-2``.
 
         Args:
             group: As for :meth:`VirtualBroker.consumer`.
@@ -292,7 +296,11 @@ class ServedBroker(Closing):
             options: Likewise.
         """
         options = _with_defaults(self.broker, options)
-        made = _consumer(self.address, group, subscription, listener, options, in_order=in_order)
+        target: Client | str = self.address
+        if options.get("message_model") is MessageModel.BROADCASTING:
+            target = make_client(target, instance_name=f"test-{next(self._broadcasting)}")
+            self._clients.enter_context(target)
+        made = _consumer(target, group, subscription, listener, options, in_order=in_order)
         self._clients.callback(made.close)
         return made
 
@@ -327,7 +335,7 @@ def _end(client: Producer | Consumer) -> None:
 
 
 def _consumer(
-    target: LocalLink | str,
+    target: Client | LocalLink | str,
     group: str,
     subscription: Wanted,
     listener: Listener,

@@ -11,6 +11,7 @@ Source: ``DefaultMQPushConsumerImpl.java``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from seglog.client.client import Client
 from seglog.client.home import Flow, VirtualHome, start, until
@@ -20,6 +21,7 @@ from seglog.consumer.counts import Counts
 from seglog.consumer.lease import BROKER_LIVE_MS
 from seglog.consumer.message_bodies import of_its_topic
 from seglog.consumer.offsets.first_offsets import max_offset
+from seglog.consumer.offsets.local_offset_store import LocalOffsetStore
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.queues.held_queues import HeldQueues
@@ -107,6 +109,11 @@ class GroupMember:
     def is_idle(self) -> bool:
         """Whether all that is stored of its share is done."""
         return not self._sharing.lacking and all(held.is_idle for held in self._queues.copy().values())
+
+    @property
+    def offset_path(self) -> Path | None:
+        """The file of its offsets, for one that broadcasts; None where brokers keep them."""
+        return self._offsets.path if isinstance(self._offsets, LocalOffsetStore) else None
 
     @property
     def late_ms(self) -> float:

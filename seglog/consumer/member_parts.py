@@ -9,6 +9,7 @@ from contextlib import suppress
 from inspect import Signature, cleandoc, signature
 from pathlib import Path
 from typing import ClassVar, Final, Self, TypeVar
+from weakref import WeakSet
 
 from typing_extensions import override
 
@@ -40,6 +41,9 @@ from seglog.storage.files import RealFiles
 
 DEFAULT_AGO_MS: Final = 30 * 60_000
 """``consumeTimestamp`` before the consumer is made."""
+
+_BROADCASTING: Final[WeakSet[MemberParts]] = WeakSet()
+"""The members of this process that were started and keep their offsets in a file."""
 
 R = TypeVar("R")
 _log = logger(__name__)
@@ -162,12 +166,30 @@ class MemberParts(ABC):
                 refusal = await self._wait(home, start(home, member.refusal(), "a check of subscriptions"))
                 if refusal is not None:
                     raise refusal
+            self._warn_if_shared()
             self._beginning = start(home, late(member.begin), f"start of group {self.group}")
             if self._goes_on_alone:
                 self._keep()
         finally:
             if self._beginning is None:
                 self._client.release(member)
+
+    def _warn_if_shared(self) -> None:
+        """Says that another member of this process goes on by the same file of offsets."""
+        path = self._member.offset_path
+        if path is None:
+            return
+        for other in list(_BROADCASTING):
+            if other._member.offset_path == path and not (other._is_closed or other._client.is_closed):
+                _log.warning(
+                    "two members of group %s that broadcast are both client %s, and have their offsets in one"
+                    " file, %s: one begins where the other has committed; give each client an instance_name,"
+                    ' as in make_client(address, instance_name="till-2")',
+                    self.group,
+                    self.client_id,
+                    path,
+                )
+        _BROADCASTING.add(self)
 
     def _warn_if_unused(self, error: BaseException | None) -> None:
         """Says at the end of a block that nothing was consumed there, unless an error ends it."""

@@ -10,6 +10,7 @@ import pytest
 from seglog import ConsumeFrom, Message, OrderlyConsumer, Producer, PushConsumer
 from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
 from seglog.pytest_plugin import seglog_server
+from seglog.remoting.heartbeat import MessageModel
 from seglog.server.listening import Listener
 from seglog.testing import ServedBroker
 from tests.support.asks import wait_until
@@ -114,3 +115,37 @@ def test_a_store_that_cannot_be_opened_gives_the_port_back(tmp_path):
     with pytest.raises(SeglogError):
         ServedBroker.at(tmp_path / "s", port=port)
     Listener(port=port).close()
+
+
+BROADCASTING = {"message_model": MessageModel.BROADCASTING, "in_order": False}
+
+
+def test_finding_u21_each_consumer_that_broadcasts_is_a_client_of_its_own(seglog_server, caplog):
+    server, seen = seglog_server(), ([], [])
+    server.producer().send("labels", b"apples: 7")
+    members = [server.consumer("tills", "labels", labels.append, **BROADCASTING) for labels in seen]
+    assert [member.run_until_idle(timeout_s=60) for member in members] == [1, 1]
+    assert [[label.body for label in labels] for labels in seen] == [[b"apples: 7"]] * 2
+    assert len({member.client_id for member in members}) == 2
+    assert "instance_name" not in caplog.text
+
+
+def test_finding_u21_two_plain_members_that_broadcast_from_one_file_are_warned_of(
+    seglog_server, tmp_path, caplog
+):
+    server = seglog_server()
+    server.producer().send("labels", b"apples: 7")
+    settings = {"message_model": MessageModel.BROADCASTING, "offset_folder": tmp_path / "offsets"}
+
+    def consume():
+        return PushConsumer(server.address, "tills", "labels", print, **settings)
+
+    with consume() as first:
+        first.run_until_idle(timeout_s=60)
+    with consume() as again:
+        again.run_until_idle(timeout_s=60)
+        assert "instance_name" not in caplog.text  # the first one was closed
+        with consume() as second:
+            second.start()
+    assert caplog.text.count("have their offsets in one file") == 1
+    assert str(tmp_path / "offsets") in caplog.text

@@ -46,9 +46,13 @@ class LocalOffsetStore:
         files: Where the file is.
         path: Of the file.
         first: Says where to begin in a queue without an offset.
+
+    Attributes:
+        path: Of the file.
     """
 
     def __init__(self, files: Files, path: Path, first: FirstOffsets) -> None:
+        self.path = path
         self._file = ConfigFile(files, path)
         self._first = first
         self._mine: dict[MessageQueue, int] = {}
