@@ -298,7 +298,7 @@ class ServedBroker(Closing):
         options = _with_defaults(self.broker, options)
         target: Client | str = self.address
         if options.get("message_model") is MessageModel.BROADCASTING:
-            target = make_client(target, instance_name=f"test-{next(self._broadcasting)}")
+            target = make_client(self.address, instance_name=f"test-{next(self._broadcasting)}")
             self._clients.enter_context(target)
         made = _consumer(target, group, subscription, listener, options, in_order=in_order)
         self._clients.callback(made.close)

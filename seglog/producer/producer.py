@@ -181,7 +181,8 @@ class Producer(ProducerParts, Closing):
             body: The payload.
             tags: The tag that consumers filter by.
             keys: Index keys: one text with blanks between them, or several texts without blanks.
-            properties: More properties; a UNIQ_KEY among them becomes the message's id.
+            properties: More properties; a UNIQ_KEY among them becomes the message's id. Names that RocketMQ
+                uses itself are refused: see ``Message.user_properties``.
             flag: The application's own 32 bits.
             queue_id: Which queue; without it, the one of ``sharding_key`` or the next one in turn.
             sharding_key: Messages that share it keep their order. It is stored with the message.

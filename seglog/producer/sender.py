@@ -18,6 +18,7 @@ from seglog.arguments import (
     as_body,
     as_flag,
     as_int,
+    as_mapping,
     as_number,
     as_text,
     refusal,
@@ -50,8 +51,8 @@ from seglog.remoting.command import Body, Request, Response, expect_header
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.format.names import check_client_topic
-from seglog.storage.format.record import all_properties
+from seglog.storage.format.names import RETRY_PREFIX, check_client_topic
+from seglog.storage.format.record import SYSTEM_NAMES, all_properties
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 from seglog.storage.writes import Durability, NewMessage
@@ -61,6 +62,21 @@ _SUCCESS: Final = ResponseCode.SUCCESS
 _SEND_OK: Final = SendStatus.SEND_OK
 _SEND: Final = RequestCode.SEND_MESSAGE_V2
 _SEND_BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
+
+_OPEN: Final = frozenset((props.UNIQ_KEY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
+"""RocketMQ's own properties that an application may give: no argument is for them."""
+_REFUSED: Final = SYSTEM_NAMES - _OPEN
+_REFUSED_TO_RETRY: Final = _REFUSED - {props.RETRY_TOPIC}
+"""In a retry topic, where that is the topic that the message came of."""
+_REFUSED_IN_BATCH: Final = _REFUSED - {props.DELAY, props.WAIT}
+"""The rules of a batch are about those."""
+_INSTEAD: Final = {
+    props.TAGS: "tags=",
+    props.KEYS: "keys=",
+    props.DELAY: "delay_level=",
+    props.WAIT: "wait_for_disk=",
+    props.TTL: "ttl_ms=",
+}
 
 
 class Sender:
@@ -134,6 +150,9 @@ class Sender:
         ttl_ms = as_int("ttl_ms", ttl_ms, 0)
         as_flag("wait_for_disk", wait_for_disk)
         check_timeout(timeout_ms)
+        if properties is not None:
+            is_retry = as_text("topic", topic).startswith(RETRY_PREFIX)
+            _check_names(properties, _REFUSED_TO_RETRY if is_retry else _REFUSED)
         found = self._properties(tags, keys, properties, sharding_key)
         if not wait_for_disk:
             found[props.WAIT] = "false"
@@ -178,6 +197,8 @@ class Sender:
         for item in messages:
             message = item if isinstance(item, NewMessage) else NewMessage(item)
             try:
+                if message.properties is not None:
+                    _check_names(message.properties, _REFUSED_IN_BATCH)
                 found = self._properties(message.tags, message.keys, message.properties, sharding_key)
                 body = as_body("body", message.body)
                 flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
@@ -289,6 +310,19 @@ class Sender:
         if not found.get(props.UNIQ_KEY):
             found[props.UNIQ_KEY] = self._ids.next()
         return found
+
+
+def _check_names(properties: Mapping[str, str], refused: frozenset[str]) -> None:
+    as_mapping("properties", properties)
+    if refused.isdisjoint(properties):
+        return
+    names = sorted(refused.intersection(properties))
+    arguments = [_INSTEAD[name] for name in names if name in _INSTEAD]
+    instead = f"give {', '.join(arguments)} instead; " if arguments else ""
+    raise InvalidArgumentError(
+        f"properties: RocketMQ uses {', '.join(names)} itself, and no application sets it so",
+        help=f"{instead}message.user_properties is what a message is passed on with",
+    )
 
 
 def _chosen(queues: tuple[MessageQueue, ...], queue_id: int | None, sharding_key: str | None) -> MessageQueue:

@@ -153,8 +153,7 @@ def test_s1_01_a_refusal_that_will_not_pass_is_believed(
     ("topic", "properties"),
     [
         ("SCHEDULE_TOPIC_XXXX", {}),
-        ("T", {"DELAY": "soon"}),
-        ("T", {"TRAN_MSG": "true"}),
+        ("T", {"TIMER_DELIVER_MS": "5"}),
         ("T", {"TIMER_DELAY_SEC": "5"}),
     ],
 )

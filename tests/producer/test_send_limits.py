@@ -169,3 +169,51 @@ def test_a_topic_that_there_can_be_none_of_is_refused_before_anything_is_asked(
                     call()
                 assert len(str(error.value)) < 120
         assert not [one for _moment, one in link.asked if one.code in (ROUTE, SEND)]
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("TAGS", "tags="),
+        ("KEYS", "keys="),
+        ("DELAY", "delay_level="),
+        ("WAIT", "wait_for_disk="),
+        ("TTL", "ttl_ms="),
+        ("REAL_TOPIC", "message.user_properties"),
+        ("RETRY_TOPIC", "message.user_properties"),
+        ("ORIGIN_MESSAGE_ID", "message.user_properties"),
+    ],
+)
+@BOTH
+def test_finding_u21_names_of_the_system_are_refused_as_javas_message_refuses_them(
+    tmp_path: Path, kind: Any, name: str, instead: str
+):
+    with VirtualBroker.at(tmp_path / "s") as broker, driven(kind, broker.link()) as producer:
+        with pytest.raises(
+            InvalidArgumentError, match=rf"^properties: RocketMQ uses {name} itself"
+        ) as refused:
+            producer.send("T", b"1", properties={"colour": "red", name: "1"})
+        assert instead in str(refused.value.help)
+        if name not in {"DELAY", "WAIT"}:  # the rules of a batch are about those
+            with pytest.raises(InvalidArgumentError, match=rf"^messages\[1\]: properties: .* {name} "):
+                producer.send_batch("T", [b"0", NewMessage(b"1", properties={name: "1"})])
+        assert broker.store.queues() == []
+
+
+def test_finding_u21_a_message_that_failed_is_sent_on_with_the_properties_of_its_application(tmp_path: Path):
+    with VirtualBroker.at(tmp_path / "s") as broker:
+        producer = broker.producer()
+        properties = {"colour": "red", "UNIQ_KEY": "mine"}
+        producer.send("T", b"1", tags="x", sharding_key="a", properties=properties)
+        (message,) = broker.messages("T")
+        broker.send_back("g", message)
+        broker.advance("10s")
+        (retried,) = broker.messages("%RETRY%g")
+        with pytest.raises(InvalidArgumentError, match="RETRY_TOPIC"):
+            producer.send("U", retried.body, properties=retried.properties)
+        assert retried.user_properties == {"colour": "red"}
+        producer.send("U", retried.body, tags=retried.tags, properties=retried.user_properties)
+        (passed,) = broker.messages("U")
+        assert (passed.properties["colour"], passed.tags) == ("red", "x")
+        producer.send("%RETRY%g", b"2", properties={"RETRY_TOPIC": "T"})
+        assert broker.messages("%RETRY%g")[-1].properties["RETRY_TOPIC"] == "T"

@@ -163,7 +163,7 @@ class Flow(Deferred[R], Generic[R]):
 def late(make: Callable[[], Steps[R]]) -> LateSteps[R]:
     """Returns steps whose coroutine is made at the first one: where none is taken, none is left unawaited.
 
-    That is what happens on virtual time that nobody moves any more.
+    That is what happens on virtual time that is not moved any more.
 
     Args:
         make: Makes the coroutine.

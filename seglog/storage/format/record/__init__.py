@@ -21,6 +21,7 @@ from seglog.storage.format.record.inner_batch import iter_batch as iter_batch
 from seglog.storage.format.record.message import Message as Message
 from seglog.storage.format.record.message import decode_message as decode_message
 from seglog.storage.format.record.message import decode_message_id as decode_message_id
+from seglog.storage.format.record.own_names import SYSTEM_NAMES as SYSTEM_NAMES
 from seglog.storage.format.record.placeholder import PLACEHOLDER_FLAG as PLACEHOLDER_FLAG
 from seglog.storage.format.record.placeholder import PLACEHOLDER_MARK as PLACEHOLDER_MARK
 from seglog.storage.format.record.placeholder import (

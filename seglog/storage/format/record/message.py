@@ -18,6 +18,7 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.record.compression import inflate
 from seglog.storage.format.record.host import IPV4_BYTES, IPV6_BYTES, Host
+from seglog.storage.format.record.own_names import OWN_NAMES
 from seglog.storage.format.record.placeholder import is_placeholder
 from seglog.storage.format.record.record import HEAD_V4, Damage, examine, head_layout
 from seglog.storage.format.record.tombstone import would_be_lost
@@ -77,6 +78,14 @@ class Message:
     def properties(self) -> dict[str, str]:
         """The properties that RocketMQ would see; treat as read-only."""
         return props.decode_properties(self.properties_raw)
+
+    @property
+    def user_properties(self) -> dict[str, str]:
+        """A new dictionary of the properties without RocketMQ's own, to send the message on with.
+
+        Tags, keys, ids, delays, and what retries and dead letters note, are RocketMQ's.
+        """
+        return {name: value for name, value in self.properties.items() if name not in OWN_NAMES}
 
     @property
     def tags(self) -> str | None:
