@@ -21,6 +21,7 @@ from seglog.remoting.frames.reader import FrameReader
 from seglog.remoting.messages import (
     decode_request,
     decode_response,
+    has_json,
     request_pieces,
     response_pieces,
 )
@@ -76,7 +77,28 @@ class Unasked:
     opaque: int
 
 
-Event: TypeAlias = Asked | WronglyAsked | Answered | Unasked
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Something whose body is long JSON, which :meth:`Codec.read` reads in any thread.
+
+    Attributes:
+        frame: As it came.
+        code: Of what the other side asks, or was asked.
+    """
+
+    frame: Frame
+    code: int
+
+    @property
+    def asked(self) -> Asked:
+        """What asks, without header and body; :meth:`Codec.answer` makes its refusal."""
+        frame = self.frame
+        sender = Sender(frame.language, frame.version)
+        return Asked(frame.opaque, Request(frame.code, is_oneway=frame.is_oneway, sender=sender))
+
+
+Read: TypeAlias = Asked | WronglyAsked | Answered
+Event: TypeAlias = Read | Unasked | Unread
 Pieces: TypeAlias = list[bytes | memoryview]
 
 
@@ -91,6 +113,7 @@ class Codec:
         serialization: Form of the headers that it writes; it reads both.
         limits: Of what comes in.
         of_client: Whether it is the end that asks for most: headers that come in are those of answers.
+        long_bytes: From how many bytes on JSON is left unread for :meth:`read`; None reads all at once.
     """
 
     def __init__(
@@ -100,10 +123,12 @@ class Codec:
         limits: Limits = DEFAULT_LIMITS,
         *,
         of_client: bool = False,
+        long_bytes: int | None = None,
     ) -> None:
         self._sender = sender
         self._serialization = serialization
         self._limits = limits
+        self._long_bytes = limits.frame_bytes if long_bytes is None else long_bytes
         self._reader = FrameReader(limits, of_answers=of_client)
         self._waiting: dict[int, int] = {}
         self._next_opaque = 0
@@ -168,15 +193,24 @@ class Codec:
             response, asked.request, asked.opaque, self._sender, self._serialization, self._limits
         )
 
+    def read(self, unread: Unread) -> Read:
+        """Returns what something says whose body was left unread; any thread may call it."""
+        return self._read(unread.frame, unread.code)
+
     def _event(self, frame: Frame) -> Event:
+        code = self._waiting.pop(frame.opaque, None) if frame.is_response else frame.code
+        if code is None:
+            return Unasked(frame.opaque)
+        if len(frame.body) >= self._long_bytes and has_json(frame, code):
+            return Unread(frame, code)
+        return self._read(frame, code)
+
+    def _read(self, frame: Frame, code: int) -> Read:
         if not frame.is_response:
             request, error = decode_request(frame, self._limits)
             if error is None:
                 return Asked(frame.opaque, request)
             return WronglyAsked(frame.opaque, request, error)
-        code = self._waiting.pop(frame.opaque, None)
-        if code is None:
-            return Unasked(frame.opaque)
         try:
             return Answered(frame.opaque, decode_response(frame, code, self._limits))
         except ProtocolError as error:

@@ -47,6 +47,18 @@ def decode_request(frame: Frame, limits: Limits) -> tuple[Request, ProtocolError
     return Request(frame.code, header, body, frame.ext, frame.is_oneway, sender), found
 
 
+def has_json(frame: Frame, code: int) -> bool:
+    """Returns whether a body is read as JSON.
+
+    Args:
+        frame: A request, or the answer to one.
+        code: Of the request.
+    """
+    exchange = EXCHANGES.get(code, UNKNOWN)
+    codec = exchange.response_body if frame.is_response else exchange.request_body
+    return codec is not None and codec.is_json
+
+
 def decode_response(frame: Frame, code: int, limits: Limits) -> Response:
     """Returns the answer to a request of ``code``.
 

@@ -188,6 +188,10 @@ class AsyncServer(AsyncClosing):
         await self._ends(_LAST_S)
         self.hang_up()
         shared.processors.drop()
+        shared.bodies.drop()
+        while shared.bodies.is_busy:
+            await asyncio.sleep(_LOOK_S)
+        shared.bodies.close()
         await self._ends(None)
         if self._connecting:
             await asyncio.wait(self._connecting)

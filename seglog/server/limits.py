@@ -28,7 +28,8 @@ class ServerLimits:
             ``sendThreadPoolQueueCapacity``; one beyond is answered SYSTEM_BUSY.
         queued_pulls: How many pulls, as ``pullThreadPoolQueueCapacity``.
         queued_others: How many requests of other kinds, as ``adminBrokerThreadPoolQueueCapacity``.
-        all_queued_bytes: How much of all connections may wait for its turn.
+        all_queued_bytes: How much of all connections may wait for its turn; and as much for being read, of
+            bodies that take long.
         send_wait_ms: How long a send may have waited when its turn comes; it is answered SYSTEM_BUSY then.
             RocketMQ's ``waitTimeMillsInSendQueue`` is 200.
         pull_wait_ms: How long a pull may, as ``waitTimeMillsInPullQueue``.

@@ -180,7 +180,7 @@ class Processors:
         size_bytes = _HEAD_BYTES + (len(body) if isinstance(body, bytes | memoryview) else 0)
         if kind.count >= kind.most or self._waiting_bytes + size_bytes > self._limits.all_queued_bytes:
             self._complaints.tell("overload", f"{self.count} requests wait: more are answered SYSTEM_BUSY")
-            queued.connection.turn_away(asked, _busy("[OVERLOAD]system busy, start flow control for a while"))
+            queued.connection.turn_away(asked, overload())
             return
         lane = queued.lanes.get(kind)
         if lane is None:
@@ -243,11 +243,7 @@ class Processors:
             lane.queued.connection.serve(asked)
             return
         self._complaints.tell("late", f"requests that waited for {kind.wait_ms} ms are answered SYSTEM_BUSY")
-        remark = (
-            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
-            f"period in queue: {waited_ms}ms, size of queue: {kind.count}"
-        )
-        lane.queued.connection.turn_away(asked, _busy(remark))
+        lane.queued.connection.turn_away(asked, late(waited_ms, kind.count))
 
     def _line_up(self, lane: _Lane) -> None:
         lane.kind.lanes.append(lane)
@@ -269,6 +265,24 @@ class Processors:
         if code in SENDS:
             return self._sends
         return self._pulls if code in PULLS else self._others
+
+
+def overload() -> Response:
+    """Returns what a client gets where too much waits already."""
+    return _busy("[OVERLOAD]system busy, start flow control for a while")
+
+
+def late(waited_ms: int, count: int) -> Response:
+    """Returns what a client gets whose request has waited for too long.
+
+    Args:
+        waited_ms: How long it has waited.
+        count: How many of its kind wait.
+    """
+    return _busy(
+        "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+        f"period in queue: {waited_ms}ms, size of queue: {count}"
+    )
 
 
 def _busy(remark: str) -> Response:

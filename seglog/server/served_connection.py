@@ -1,9 +1,10 @@
 """One client of a server, from its connection to the end of that; it has one life.
 
 Requests are answered as they are read while there is little to do; else they wait for their turn, but for
-those that keep a client in its groups. Answers may come later, by what the broker returns. A client is not
-trusted: its frames have limits, nothing more is read where it has asked too much or reads too little, and
-one that is silent or sends half a frame is left in time.
+those that keep a client in its groups. While a thread reads a body that is long, what comes behind it waits.
+Answers may come later, by what the broker returns. A client is not trusted: its frames have limits, nothing
+more is read where it has asked too much or reads too little, and one that is silent or sends half a frame is
+left in time.
 
 The broker notifies and asks it from any thread; what it says is written by the loop.
 
@@ -24,12 +25,13 @@ from typing_extensions import override
 
 from seglog.errors import FrameError, ProtocolError
 from seglog.logs import logger
-from seglog.remoting.codec import Answered, Asked, Codec, Event, Pieces, WronglyAsked
+from seglog.remoting.codec import Answered, Asked, Codec, Event, Pieces, Read, Unread, WronglyAsked
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import OUR_SENDER, Request, Response, refuse
 from seglog.remoting.later import AskTable, Deferred
 from seglog.remoting.peer import Peer
 from seglog.server.limits import FRAME_BYTES_PER_MS
+from seglog.server.long_bodies import LONG_BYTES
 from seglog.server.outgoing import Outgoing
 from seglog.server.served_requests import Asking, ServedRequests
 from seglog.server.shared import Shared
@@ -70,14 +72,14 @@ class ServedConnection(asyncio.Protocol, Asking):
         self._shared = shared
         self._limits = shared.limits
         self._host = host
-        self._codec = Codec()
+        self._codec = Codec(long_bytes=LONG_BYTES)
         self._asks: AskTable[Response] = AskTable(shared.broker.timers)
         self._out = Outgoing(end)
         self._transport: asyncio.Transport | None = None
         self._events: Iterator[Event] | None = None
         peer = Peer(str(host), host, self, *OUR_SENDER, is_remote=True)
         self._requests = ServedRequests(shared, self._codec, self, peer)
-        self._is_going_on = self._is_finished = False
+        self._is_going_on = self._is_finished = self._is_reading_body = False
         self._head = b""
         self._begun_bytes = self._kernel_bytes = self._counted_bytes = 0
         self._begun_s = self._heard_s = self._written_s = shared.loop.time()
@@ -87,7 +89,9 @@ class ServedConnection(asyncio.Protocol, Asking):
     @property
     def is_busy(self) -> bool:
         """Whether it has answers that its client does not have yet."""
-        return not self.is_over and bool(self._requests.is_busy or self._out.waiting_bytes)
+        return not self.is_over and bool(
+            self._requests.is_busy or self._is_reading_body or self._out.waiting_bytes
+        )
 
     @property
     @override
@@ -297,7 +301,7 @@ class ServedConnection(asyncio.Protocol, Asking):
             transport.pause_reading()
 
     def _is_full(self) -> bool:
-        return self._requests.is_full or self._is_stuffed()
+        return self._is_reading_body or self._requests.is_full or self._is_stuffed()
 
     def _is_stuffed(self) -> bool:
         limits, waiting_bytes = self._limits, self._out.waiting_bytes
@@ -327,6 +331,23 @@ class ServedConnection(asyncio.Protocol, Asking):
                 self._asks.fail(event.opaque, event.answer)
             else:
                 self._asks.answer(event.opaque, event.answer)
+        elif isinstance(event, Unread):
+            self._is_reading_body = True
+            self._shared.bodies.put(self._codec, event, partial(self._has_read, event))
+
+    def _has_read(self, unread: Unread, found: Read | Response) -> None:
+        """Serves what a body was part of, or refuses it, and serves what has come behind it."""
+        self._is_reading_body = False
+        if self.is_over:
+            return
+        if not isinstance(found, Response):
+            self._hear(found, is_inline=False)
+        elif unread.frame.is_response:
+            self._asks.fail(unread.frame.opaque, ProtocolError(f"an answer was not read: {found.remark}"))
+        else:
+            self._shared.complaints.tell("overload", f"a long body is not read: {found.remark}")
+            self._requests.respond(unread.asked, found)
+        self._go_on()
 
     def _send(self, pieces: Pieces) -> None:
         if not self.is_over:

@@ -12,6 +12,7 @@ from seglog.logs import logger
 from seglog.remoting.later import inbox_of
 from seglog.server.call_times import CallTimes
 from seglog.server.limits import ServerLimits
+from seglog.server.long_bodies import LongBodies
 from seglog.server.processors import Processors
 
 SLOW_S: Final = 0.1
@@ -40,6 +41,7 @@ class Shared:
         inbox: What other threads have for the loop: one wake-up for all that they resolve until it looks.
         complaints: What is logged of clients.
         processors: Where requests wait that are not served as they are read.
+        bodies: Where bodies wait that take long to read.
         begun_bytes: How much there is of frames whose end has not come.
         answer_bytes: How much waits to be read by all clients.
         is_stopping: Whether clients are sent away.
@@ -54,6 +56,7 @@ class Shared:
         self.inbox = inbox_of(loop)
         self.complaints = Complaints(_log, loop.time)
         self.processors = Processors(loop, limits, self.complaints)
+        self.bodies = LongBodies(self.inbox, limits, loop.time)
         self.begun_bytes = self.answer_bytes = 0
         self.is_stopping = False
         self.times = CallTimes(loop.time)

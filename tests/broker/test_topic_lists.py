@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from seglog.broker.handlers.handler import MOST_LISTED
 from seglog.broker.tables import TopicConfig
 from seglog.remoting.admin_bodies import ConfigBody
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -88,6 +89,18 @@ def test_topics_are_not_made_by_a_thread_that_may_not_wait(broker):
     with without_waiting(), pytest.raises(WouldWaitError):
         broker.dispatch(Request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body))
     assert broker.topics.get("T") is None
+
+
+def test_more_than_one_request_may_list_are_refused_before_they_are_looked_at(broker):
+    answer = make(broker, *({"topicName": "no topic"} for _ in range(MOST_LISTED + 1)))
+    assert answer.code is ResponseCode.SYSTEM_ERROR
+    assert answer.remark == "a body lists 20001 topics, at most 20000: send several requests"
+
+
+def test_a_long_list_is_left_to_a_thread_that_may_wait_even_if_it_is_wrong(broker):
+    body = ConfigBody({"topicConfigList": [{**WIRE, "topicName": "no topic"}] * 2_000})
+    with pytest.raises(WouldWaitError), without_waiting():
+        broker.dispatch(Request(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body))
 
 
 def test_topics_of_a_list_survive(tmp_path):

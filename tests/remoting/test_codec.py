@@ -10,11 +10,12 @@ import pytest
 from seglog.errors import FrameError, ProtocolError
 from seglog.remoting.bodies import BatchMessage, MessageBatch
 from seglog.remoting.body_json.dialects import read_json
-from seglog.remoting.codec import Answered, Asked, Codec, Unasked, WronglyAsked
+from seglog.remoting.client_headers import ConsumerStatusHeader
+from seglog.remoting.codec import Answered, Asked, Codec, Unasked, Unread, WronglyAsked
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, Sender, refuse
 from seglog.remoting.exchanges import EXCHANGES
-from seglog.remoting.frames.frame import Frame, Serialization
+from seglog.remoting.frames.frame import RESPONSE_FLAG, Frame, Serialization
 from seglog.remoting.frames.limits import DEFAULT_LIMITS, Limits
 from seglog.remoting.frames.reader import FrameReader
 from seglog.remoting.frames.writer import encode_frame
@@ -237,6 +238,56 @@ def test_too_many_values_of_a_body_are_refused_before_they_are_made():
     frame = Frame(RequestCode.LOCK_BATCH_MQ, "JAVA", 1, 9, body=b"[" + b"[]," * 20 + b"[]]")
     (wrong,) = received(Codec(limits=Limits(json_values=20)), encode_frame(frame) + bytes(frame.body))
     assert "at most 20" in str(wrong.error)
+
+
+@pytest.mark.parametrize(
+    ("body", "limits", "said"),
+    [
+        (b"[" + b"[]," * 20 + b"[]]", Limits(json_lists=20), "22 lists, at most 20"),
+        (b'{"a":{' + b'"b":1,' * 200 + b'"c":1}}', Limits(json_keys=20), "at most 20"),
+    ],
+)
+def test_lists_and_keys_of_a_body_are_bounded(body, limits, said):
+    frame = Frame(RequestCode.LOCK_BATCH_MQ, "JAVA", 1, 9, body=body)
+    (wrong,) = received(Codec(limits=limits), encode_frame(frame) + body)
+    assert said in str(wrong.error)
+
+
+def test_long_json_is_left_unread_and_means_the_same_when_it_is_read():
+    body = {"clientId": "c", "consumerGroup": "g", "mqSet": [], "more": "x" * 100}
+    text = json.dumps(body).encode()
+    frames = [Frame(RequestCode.LOCK_BATCH_MQ, "JAVA", 1, 9, body=each) for each in (text, text[:-1])]
+    frames.append(Frame(RequestCode.SEND_MESSAGE_V2, "JAVA", 1, 9, body=text))
+    for frame in frames:
+        data = encode_frame(frame) + bytes(frame.body)
+        (at_once,) = received(Codec(long_bytes=len(text) + 1), data)
+        codec = Codec(long_bytes=len(text) - 1)
+        (found,) = received(codec, data)
+        if frame.code == RequestCode.SEND_MESSAGE_V2:
+            assert not isinstance(found, Unread), "what is no JSON takes no time"
+            continue
+        assert isinstance(found, Unread)
+        read = codec.read(found)
+        assert isinstance(read, Asked | WronglyAsked)
+        assert (type(read), read.opaque, read.request) == (type(at_once), 9, at_once.request)
+        refused = frame_of(bytes_of(codec.answer(found.asked, refuse(ResponseCode.SYSTEM_BUSY, "later"))))
+        assert (refused.code, refused.opaque) == (ResponseCode.SYSTEM_BUSY, 9)
+
+
+def test_a_long_answer_is_left_unread_and_is_that_to_what_was_asked():
+    codec = Codec(long_bytes=50)
+    asked = Request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, ConsumerStatusHeader("T", "g"))
+    opaque, _ = codec.ask(asked)
+    body = json.dumps({"consumerTable": {}, "messageQueueTable": {}, "more": "x" * 100}).encode()
+    frame = Frame(0, "JAVA", 1, opaque, RESPONSE_FLAG, body=body)
+    (found,) = received(codec, encode_frame(frame) + body)
+    assert isinstance(found, Unread)
+    read = codec.read(found)
+    assert isinstance(read, Answered)
+    assert read.opaque == opaque
+    assert isinstance(read.answer, Response)
+    frame = Frame(0, "JAVA", 1, opaque, RESPONSE_FLAG, body=body[:-1])
+    assert received(codec, encode_frame(frame) + bytes(frame.body)) == [Unasked(opaque)]
 
 
 def test_nothing_is_received_behind_what_is_no_frame():

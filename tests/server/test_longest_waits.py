@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codec import Codec
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
+from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import SQL_TYPE, SubscriptionData
 from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, route_of, send_to
@@ -100,3 +102,53 @@ def test_a_client_in_ten_thousand_groups_holds_up_no_other(served, is_sql):
         served.end.close()
         time.sleep(1)
     assert canary.longest_s < patience_s(1)
+
+
+def in_groups(count, subscriptions=1):
+    wanted = tuple(SubscriptionData(f"T{number}", version=1) for number in range(subscriptions))
+    return HeartbeatBody("c", (), tuple(ConsumerData(f"group-{number}", wanted) for number in range(count)))
+
+
+def text_of(before, each, count, behind):
+    return b"".join((before, b",".join((each,) * count), behind))
+
+
+LONG = {
+    "texts": (RequestCode.HEART_BEAT, text_of(b'{"clientID":"c","x":[', b'"some text"', 950_000, b"]}")),
+    "numbers": (RequestCode.HEART_BEAT, text_of(b'{"clientID":"c","x":[', b"123456", 990_000, b"]}")),
+    "lists": (RequestCode.HEART_BEAT, text_of(b'{"clientID":"c","x":[', b"[]", 199_000, b"]}")),
+    "one text": (RequestCode.LOCK_BATCH_MQ, b'{"clientId":"' + b"ab\\n" * 3_000_000 + b'"}'),
+    "producers": (
+        RequestCode.HEART_BEAT,
+        text_of(b'{"clientID":"c","x":[', b'{"groupName":"g"}', 499_000, b"]}"),
+    ),
+    "keys that are objects": (
+        RequestCode.LOCK_BATCH_MQ,
+        b'{"x":{' + b",".join(b'{"queueId":%d}:1' % number for number in range(300_000)) + b"}}",
+    ),
+    "keys that are numbers": (
+        RequestCode.LOCK_BATCH_MQ,
+        text_of(b'{"x":[', b"{%s}" % b",".join(b"%d:1" % number for number in range(60)), 15_000, b"]}"),
+    ),
+    "subscriptions": (RequestCode.HEART_BEAT, in_groups(1, 60_000)),
+    "groups": (RequestCode.HEART_BEAT, in_groups(10_000)),
+    "queues": (
+        RequestCode.LOCK_BATCH_MQ,
+        LockBatchBody("g", "c", frozenset(MessageQueue("T", "b", number) for number in range(60_000))),
+    ),
+    "topics": (
+        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+        text_of(b'{"topicConfigList":[', b'{"topicName":"U"}', 20_000, b"]}"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_body_holds_up_no_other(served, name):
+    code, body = LONG[name]
+    data = bytes_of(served.codec, Request(code, body=body), route_of("T"))
+    with served.canary() as canary:
+        served.end.sendall(data)
+        found = answers(served.codec, served.end, 2)
+    assert list(found.values())[1].code is ResponseCode.SUCCESS, "what comes behind it waits for its turn"
+    assert canary.longest_s < patience_s(0.3)

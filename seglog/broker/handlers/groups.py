@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from seglog.broker.access import Action, Resource
-from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.handler import Call, Handler, check_listed
 from seglog.broker.handlers.touching import named, of_group, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables.attributes import GROUP_ATTRIBUTES, alter_named_attributes
@@ -34,7 +34,9 @@ def create_group(state: BrokerState, call: Call[Header]) -> Response:
 
 def create_groups(state: BrokerState, call: Call[Header]) -> Response:
     """Creates groups or replaces their settings: all, or none if one cannot be called so."""
-    return _create(state, expect_body(call.request, GroupListBody).groups)
+    groups = expect_body(call.request, GroupListBody).groups
+    check_listed(len(groups), "groups")
+    return _create(state, groups)
 
 
 def delete_group(state: BrokerState, call: Call[DeleteGroupHeader]) -> Response:

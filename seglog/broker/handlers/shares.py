@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from seglog.broker.access import Action, Resource
-from seglog.broker.handlers.handler import Answer, Call, Handler
+from seglog.broker.handlers.handler import Answer, Call, Handler, check_listed
 from seglog.broker.handlers.touching import named
 from seglog.broker.state.state import BrokerState
 from seglog.errors import InvalidArgumentError
@@ -34,18 +34,20 @@ from seglog.remoting.command import Header, Request, Response, expect_body, refu
 from seglog.remoting.heartbeat import MessageModel
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.topics import PERM_READ
+from seglog.remoting.topics import MAX_QUEUES, PERM_READ
 from seglog.storage.format.names import LMQ_PREFIX, RETRY_PREFIX
 from seglog.storage.threads import may_wait
 
 _STRATEGIES: Final[Mapping[str, AllocationStrategy]] = {
     each.name: each for each in (AllocateAveragely(), AllocateAveragelyByCircle())
 }
+_MOST_LOCKS: Final = 4 * MAX_QUEUES
+"""Of one request: a client asks for all of its group's at a broker at once."""
 
 
 def lock_queues(state: BrokerState, call: Call[Header]) -> Answer:
     """Locks or renews; always succeeds and says which queues are the client's now."""
-    body = expect_body(call.request, LockBatchBody)
+    body = _locks_of(call)
     group, client_id = body.consumer_group, body.client_id
     before = {queue for queue in body.queues if state.locks.owner(group, queue) == client_id}
     taken = state.locks.lock(group, body.queues, client_id, is_lasting=call.peer.is_remote)
@@ -58,9 +60,21 @@ def lock_queues(state: BrokerState, call: Call[Header]) -> Answer:
 
 def unlock_queues(state: BrokerState, call: Call[Header]) -> Answer:
     """Gives back those that are the client's."""
-    body = expect_body(call.request, LockBatchBody)
+    body = _locks_of(call)
     state.locks.unlock(body.consumer_group, body.queues, body.client_id)
     return _recorded(state, call, Response(ResponseCode.SUCCESS), lambda: None)
+
+
+def _locks_of(call: Call[Header]) -> LockBatchBody:
+    """Returns what is to be locked, or given back.
+
+    Raises:
+        ProtocolError: It is too much for one request.
+        WouldWaitError: That takes long, and the calling thread may not wait.
+    """
+    body = expect_body(call.request, LockBatchBody)
+    check_listed(len(body.queues), "queues", _MOST_LOCKS)
+    return body
 
 
 def _recorded(

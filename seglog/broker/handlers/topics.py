@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from seglog.broker.access import Action, Resource
-from seglog.broker.handlers.handler import Call, Handler
+from seglog.broker.handlers.handler import Call, Handler, check_listed
 from seglog.broker.handlers.touching import named, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
@@ -118,6 +118,7 @@ def _listed(request: Request) -> list[TopicConfig]:
     entries = entries.get("topicConfigList") if isinstance(entries, Mapping) else None
     if not isinstance(entries, list):
         raise ProtocolError("a body has no topicConfigList")
+    check_listed(len(entries), "topics")
     try:
         return [TopicConfig.parse("", entry) for entry in entries]
     except CorruptError as error:

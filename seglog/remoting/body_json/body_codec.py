@@ -21,11 +21,13 @@ class BodyCodec(NamedTuple, Generic[B]):
         kind: The class.
         encode: Body to bytes.
         decode: Bytes to body, within limits; ProtocolError if they are none.
+        is_json: Whether they are JSON, of which each value is an object: to read many takes long.
     """
 
     kind: type[B]
     encode: Callable[[B, Dialect], bytes]
     decode: Callable[[bytes | memoryview, Limits], B]
+    is_json: bool = False
 
 
 def json_body(kind: type[B], form: Form[B]) -> BodyCodec[B]:
@@ -37,7 +39,7 @@ def json_body(kind: type[B], form: Form[B]) -> BodyCodec[B]:
     def decode(data: bytes | memoryview, limits: Limits) -> B:
         return form.decode(read_json(data, limits), kind.__name__)
 
-    return BodyCodec(kind, encode, decode)
+    return BodyCodec(kind, encode, decode, is_json=True)
 
 
 def object_body(

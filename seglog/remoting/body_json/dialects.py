@@ -18,6 +18,9 @@ from seglog.errors import CorruptError, ProtocolError
 from seglog.remoting.frames.limits import Limits
 from seglog.storage.format.config import ConfigValue, decode_config
 
+_USUAL_KEYS: Final = 64
+"""Of one object; the longest header that is a body has some twenty."""
+
 
 class Dialect(enum.Enum):
     """How keys are written."""
@@ -46,7 +49,15 @@ def read_json(text: bytes | memoryview, limits: Limits) -> ConfigValue:
         ProtocolError: It is no JSON, has a key twice, or is beyond a limit.
     """
     data = bytes(text)
-    count = data.count(b",") + data.count(b"{") + data.count(b"[")
+    lists, objects = data.count(b"["), data.count(b"{")
+    if lists > limits.json_lists:
+        raise ProtocolError(f"a JSON body has about {lists} lists, at most {limits.json_lists}")
+    keys = data.count(b":") - _USUAL_KEYS * objects
+    if keys > limits.json_keys:
+        raise ProtocolError(
+            f"a JSON body has about {keys} keys beyond {_USUAL_KEYS} of an object, at most {limits.json_keys}"
+        )
+    count = data.count(b",") + objects + lists
     if count > limits.json_values:
         raise ProtocolError(f"a JSON body has about {count} values, at most {limits.json_values}")
     try:

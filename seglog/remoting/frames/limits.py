@@ -18,6 +18,8 @@ class Limits:
             batch has the ids of all its messages.
         ext_fields: Fields of one header.
         json_values: Values of one JSON body, about: what its commas and brackets come to.
+        json_lists: Lists of one JSON body: they are read without a pause in which other threads could run.
+        json_keys: Keys of one JSON body beyond 64 of each object, about; for the same reason.
     """
 
     frame_bytes: int = 16_777_216
@@ -25,6 +27,8 @@ class Limits:
     answer_header_bytes: int = 16_777_212
     ext_fields: int = 1_024
     json_values: int = 1_000_000
+    json_lists: int = 200_000
+    json_keys: int = 100_000
 
 
 DEFAULT_LIMITS: Final = Limits()

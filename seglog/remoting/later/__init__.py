@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from seglog.lazy_exports import lazy_exports
 from seglog.remoting.later.asked import AskTable
 from seglog.remoting.later.deferred import STEPPED, CancelledError, Deferred
+from seglog.remoting.later.inbox import Inbox
 
 if TYPE_CHECKING:
     from seglog.remoting.later.loop_inbox import inbox_of, is_running_here, running_loop, until_told
@@ -25,6 +26,7 @@ __all__ = [
     "AskTable",
     "CancelledError",
     "Deferred",
+    "Inbox",
     "inbox_of",
     "is_running_here",
     "running_loop",

@@ -44,6 +44,9 @@ def test_real_files_are_read_alike(path):
         r'"\ud83d"',
         "[" * MAX_DEPTH + "]" * MAX_DEPTH,
         '{"a":1,"a":2,3:1,3:2}',
+        '"\0"',
+        r'{"\u00005":1}',
+        r'{"a\\":"[","]\"{":[[""],["",""],"{"],"":{}}',
     ],
 )
 def test_texts_of_the_dialect_are_read_alike(text):
@@ -64,8 +67,8 @@ def test_texts_of_the_dialect_are_read_alike(text):
         '{"a":' + "1" * 41 + "}",
         "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1),
         "[" * 100_000,
-        '"\0"',
-        r'{"\u00005":1}',
+        '{5:"\0"}',
+        r'{"\u00005":1,5:1}',
         "{} {}",
         "]",
         '{{"topic":"T"}:1}',
