@@ -113,9 +113,8 @@ class Broker(Closing):
         self._held = HeldPulls(store, self._liveness_clock, has_thread=not self._is_inline)
         state.figures.add_gauge("parkedPulls", lambda: self.held_count)
         deadlines = SendDeadlines(self._clock)
-        self._answering = Answering(
-            store, state.topics, state.groups, deadlines, self._handle, self._hold, state.refusals
-        )
+        tables = state.topics, state.groups, state.key_values
+        self._answering = Answering(store, tables, deadlines, self._handle, self._hold, state.refusals)
         self._is_closed = self._is_forked = False
         self._closing = threading.Lock()
         abandon_in_children(self, Broker.abandon)

@@ -3,7 +3,8 @@
 Its handler runs at once, in the thread that asks. An append is made then, so sends of a connection never
 change places, and is acknowledged when the log is on the disk: many share one sync. What has to make a file
 or to save a table first changes nothing and goes aside, to a thread that does it; sends of the
-same client that come later follow it there. Topics and groups of all that waits there are saved at once.
+same client that come later follow it there. Topics, groups and values of all that waits there are saved at
+once.
 
 Groups that clients name for the first time are saved with the other tables: if that is lost, they name them
 again.
@@ -12,7 +13,9 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from typing import Protocol
 
 from seglog.broker.answers.aside import Aside, AsideRequest
 from seglog.broker.answers.held_answer import HeldAnswer
@@ -21,7 +24,6 @@ from seglog.broker.handlers.handler import Answer
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.refusals import Refusals
 from seglog.broker.state.state import AnyAppends
-from seglog.broker.tables import GroupTable, TopicTable
 from seglog.errors import SeglogError, StoreFailedError
 from seglog.remoting.codes import SENDS, ResponseCode
 from seglog.remoting.command import Request, Response
@@ -34,13 +36,23 @@ Soon = Callable[[Callable[[], None]], object]
 """Has a function called after everything else that is to be done now."""
 
 
+class SavedTogether(Protocol):
+    """A table whose changes can share a save."""
+
+    @property
+    def gathered_count(self) -> int:
+        """How many changes ever did."""
+
+    def one_save(self) -> AbstractContextManager[None]:
+        """Within it changes of the calling thread are not saved, but at its end, all at once."""
+
+
 class Answering:
     """Answers requests without waiting. Any thread may call it.
 
     Args:
         store: Where messages go.
-        topics: Saved together where requests wait for it.
-        groups: As ``topics``.
+        tables: Each saved once for all requests that wait for it together.
         deadlines: When sends wait no longer.
         handle: Runs the handler of a request, given what it appends with.
         hold: Parks a pull.
@@ -50,16 +62,14 @@ class Answering:
     def __init__(
         self,
         store: MessageStore,
-        topics: TopicTable,
-        groups: GroupTable,
+        tables: Sequence[SavedTogether],
         deadlines: SendDeadlines,
         handle: Callable[[Request, Peer, AnyAppends], Answer],
         hold: Callable[[HeldPull], HeldAnswer],
         refusals: Refusals,
     ) -> None:
         self._store = store
-        self._topics = topics
-        self._groups = groups
+        self._tables = tables
         self._deadlines = deadlines
         self._handle = handle
         self._hold = hold
@@ -102,7 +112,9 @@ class Answering:
         made: list[tuple[AsideRequest, Answer, int, bool]] = []
         failed: SeglogError | None = None
         try:
-            with self._topics.one_save(), self._groups.one_save():
+            with ExitStack() as saves:
+                for table in self._tables:
+                    saves.enter_context(table.one_save())
                 for each in some:
                     appends, before = self._store.unsynced(), self._gathered()
                     answer = self._handle(each.request, each.peer, appends)
@@ -118,7 +130,7 @@ class Answering:
             self._store.sync_soon()
 
     def _gathered(self) -> int:
-        return self._topics.gathered_count + self._groups.gathered_count
+        return sum(table.gathered_count for table in self._tables)
 
     def _settle(self, answer: Deferred[Response], made: Answer, until: int) -> None:
         """Has a client answered: now, when the log is on the disk, or when a message or an answer comes."""

@@ -1,8 +1,8 @@
 """What a name server has besides routes: values by namespace and key, and whether brokers may be written to.
 
 Values are kept in ``<store>/seglog/kvConfig.json``, which is RocketMQ's file of them but in a place of its
-own: a name server in Java keeps it in the home of its user. A change is saved before it is answered. That a
-broker may not be written to holds until the process ends, as in RocketMQ.
+own: a name server in Java keeps it in the home of its user. A change is saved before it is answered; those of
+several clients share a save. That a broker may not be written to holds until the process ends, as in RocketMQ.
 
 Truth: the file; memory for the rest.
 
@@ -18,11 +18,11 @@ from typing_extensions import override
 
 from seglog.broker.tables.config_shape import as_object, as_text
 from seglog.broker.tables.data_version import DataVersion
-from seglog.broker.tables.entries import without_unreadable
+from seglog.broker.tables.entries import check_entry, without_unreadable
 from seglog.broker.tables.named_table import NamedTable
 from seglog.clock import Clock
 from seglog.remoting.topics import PERM_WRITE
-from seglog.storage.format.config import ConfigValue
+from seglog.storage.format.config import REF, ConfigValue
 from seglog.storage.format.names import OURS
 from seglog.storage.small_files import ConfigFile
 
@@ -56,7 +56,12 @@ class KeyValues(NamedTable[Mapping[str, str]]):
         """
         with self._changing():
             known = self._values.get(namespace, {})
-            self._save({**self._values, namespace: {**known, key: value}})
+            if REF in (namespace, key) or REF in known:  # what that means depends on the rest
+                self._save({**self._values, namespace: {**known, key: value}})
+                return
+            new = {key: value}
+            check_entry(namespace, new, self._as_entries({namespace: new}), self._entries_of, None)
+            self._save({**self._values, namespace: {**known, **new}}, is_ours=True)
 
     def delete(self, namespace: str, key: str) -> None:
         """Takes a value away, if there is one, and saves the table; the namespace stays.
@@ -68,7 +73,7 @@ class KeyValues(NamedTable[Mapping[str, str]]):
             known = self._values.get(namespace, {})
             if key in known:
                 left = {name: value for name, value in known.items() if name != key}
-                self._save({**self._values, namespace: left})
+                self._save({**self._values, namespace: left}, is_ours=REF not in left)
 
     @override
     def _as_config(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -18,6 +19,7 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.state.refusals import Refusals
 from seglog.clock import Clock, VirtualClock
 from seglog.errors import FullError, StoreFailedError
+from seglog.remoting.admin_headers import KeyValueHeader
 from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response
@@ -172,6 +174,22 @@ def test_finding_2_of_the_broker_topics_that_are_new_at_once_are_saved_at_once(d
             time.sleep(0.001)  # the first holds the line
     assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
     assert disk.files.saves.count("topics.json") - before <= 2
+
+
+def value_of(number, namespace="n"):
+    return Request(RequestCode.PUT_KV_CONFIG, KeyValueHeader(namespace, f"key{number}", "value"))
+
+
+def test_values_that_are_put_at_once_are_saved_at_once(disk):
+    with disk.files.held():
+        answers = [disk.broker.answer(value_of(number)) for number in range(50)]
+        while not disk.files.saves.count("kvConfig.json"):
+            time.sleep(0.001)  # the first holds the line
+        assert not any(answer.is_done for answer in answers)
+    assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
+    assert disk.files.saves.count("kvConfig.json") <= 2
+    kept = json.loads((disk.broker.path / "seglog/kvConfig.json").read_text())["configTable"]
+    assert kept == {"n": {f"key{number}": "value" for number in range(50)}}
 
 
 def test_a_send_to_a_new_topic_is_answered_when_topics_json_is_on_the_disk(disk):
@@ -343,8 +361,7 @@ def test_what_comes_from_aside_is_given_up_with_its_answer(disk):
     broker = disk.broker
     answering = Answering(
         broker.store,
-        broker.topics,
-        broker.groups,
+        (broker.topics, broker.groups),
         SendDeadlines(broker.clock),
         handle,
         broker._hold,

@@ -8,6 +8,7 @@ Truth: RocketMQ's files, which are not standard JSON.
 
 from seglog.storage.format.config.config_json import decode_config as decode_config
 from seglog.storage.format.config.config_json import encode_config as encode_config
+from seglog.storage.format.config.config_refs import REF as REF
 from seglog.storage.format.config.config_value import ConfigValue as ConfigValue
 from seglog.storage.format.config.java_properties import java_properties_text as java_properties_text
 from seglog.storage.format.config.java_properties import numbered_java_properties as numbered_java_properties
