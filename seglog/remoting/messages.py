@@ -29,6 +29,8 @@ from seglog.remoting.headers import GetRouteInfoHeader, decode_header, encode_he
 
 _STANDARD_JSON_VERSION: Final = 401
 """``MQVersion`` V4_9_4: from there on clients read routes that are standard JSON."""
+MOST_REMARK: Final = 4_096
+"""Characters of the remark of an answer; clients put it into messages of exceptions and lines of logs."""
 _Pieces = list[bytes | memoryview]
 
 
@@ -122,7 +124,7 @@ def response_pieces(
         sender.version,
         opaque,
         RESPONSE_FLAG,
-        response.remark,
+        _shortened(response.remark),
         _fields(response.header, None, response.ext),
         serialization=serialization,
     )
@@ -131,6 +133,13 @@ def response_pieces(
 
 def _with_body(frame: Frame, pieces: _Pieces, limits: Limits) -> _Pieces:
     return [encode_frame(frame, limits, sum(map(len, pieces))), *pieces]
+
+
+def _shortened(remark: str | None) -> str | None:
+    """Returns a remark, cut where it repeats what somebody has sent at any length."""
+    if remark is None or len(remark) <= MOST_REMARK:
+        return remark
+    return f"{remark[:MOST_REMARK]}... ({len(remark)} characters)"
 
 
 def _dialect(request: Request) -> Dialect:

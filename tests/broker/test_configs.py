@@ -201,6 +201,16 @@ def test_what_has_no_effect_is_logged_and_succeeds(broker, caplog):
     assert settings_of(broker) == before | {"longPollingEnable": "false"}
 
 
+def test_what_has_no_effect_is_logged_once(broker, caplog):
+    with caplog.at_level(logging.INFO, "seglog.broker.handlers.configs"):
+        for body in ("brokerName=a", "brokerName=b", "brokerName=b\nnamesrvAddr=c"):
+            assert update(broker, body).code is ResponseCode.SUCCESS
+    assert [record.getMessage().split(" ", 1)[1] for record in caplog.records] == [
+        "sets what changes nothing here: brokerName",
+        "sets what changes nothing here: namesrvAddr",
+    ]
+
+
 def test_what_is_logged_of_settings_is_one_line_of_bounded_length_and_acts_on_no_terminal(broker, caplog):
     with caplog.at_level(logging.INFO, "seglog.broker.handlers.configs"):
         update(broker, "a\\u001b[2Jb=1\\n\n" + "\n".join(f"{number}key=1" for number in range(2_000)))

@@ -6,10 +6,13 @@ import logging
 
 import pytest
 
+from seglog.broker.settings import BrokerConfig
 from seglog.broker.state.refusals import Refusals
+from seglog.clock import VirtualClock
 from seglog.errors import FullError, InvalidArgumentError, StoreFailedError
 from seglog.remoting.codes import ResponseCode
-from tests.support.brokers import send
+from seglog.remoting.command import Request
+from tests.support.brokers import open_broker, send
 
 
 def test_sends_that_a_full_disk_refuses_are_logged_once_a_minute(broker, caplog, monkeypatch):
@@ -39,3 +42,14 @@ def test_a_slip_of_ours_is_one_line_and_its_place_is_there_at_debug(caplog):
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "KeyError: 'slip'")
     levels = [(record.levelno, bool(record.exc_info)) for record in caplog.records]
     assert levels == [(logging.ERROR, False), (logging.DEBUG, True)]
+
+
+def test_a_code_that_is_not_known_is_not_said_to_be_none_of_the_release(tmp_path, caplog):
+    config = BrokerConfig(compatible_with="5.5.1")
+    with open_broker(tmp_path / "s", VirtualClock(), config) as broker:
+        answer = broker.dispatch(Request(99_999))
+    assert answer.code is ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert [record.getMessage() for record in caplog.records] == [
+        "requests of code 99999 (unknown code) are refused: the requests that are known here are"
+        " those of RocketMQ 5.4.0"
+    ]

@@ -26,6 +26,7 @@ from seglog.remoting.headers import (
     PullMessageResponseHeader,
     SendMessageHeader,
 )
+from seglog.remoting.messages import MOST_REMARK
 from tests.support.captured import captured
 
 JAVA = Sender("JAVA", 493)
@@ -377,3 +378,12 @@ def test_numbers_of_requests_stay_within_32_bits_and_pass_over_those_that_wait()
     client._next_opaque = 2**31 - 1
     next_one, _ = client.ask(Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader("T", 0)))
     assert (held, after, next_one) == (2**31 - 1, 0, 1)
+
+
+def test_a_remark_is_cut_that_repeats_what_somebody_has_sent():
+    codec = Codec()
+    asked = Asked(1, Request(RequestCode.GET_MAX_OFFSET))
+    for length in (MOST_REMARK, MOST_REMARK + 1):
+        found = frame_of(bytes_of(codec.answer(asked, refuse(ResponseCode.SYSTEM_ERROR, "x" * length))))
+        is_cut = length > MOST_REMARK
+        assert found.remark == "x" * MOST_REMARK + ("... (4097 characters)" if is_cut else "")

@@ -36,6 +36,8 @@ from seglog.text import printable
 
 _log = logger(__name__)
 _MOST_SHOWN: Final = 1_000
+_MOST_NOTED: Final = 1_000
+"""Names of settings that change nothing, of which it is known that the log has them."""
 MOST_BYTES: Final = 1 << 20
 """Of one change; RocketMQ's whole configuration takes some 20 KiB. A thread that serves all reads it."""
 
@@ -52,7 +54,7 @@ def update_broker(state: BrokerState, call: Call[Header]) -> Response:
     changed = [f"{name}={values[name]}" for name in sorted(values) if name in used]
     if changed:
         _log.info("%s sets %s", call.peer.host, _listed(changed))
-    _tell_of_unused(call, [name for name in values if name not in used], "here")
+    _tell_of_unused(state, call, [name for name in values if name not in used], "here")
     return Response(ResponseCode.SUCCESS)
 
 
@@ -76,12 +78,12 @@ def get_broker(state: BrokerState, _call: Call[Header]) -> Response:
     )
 
 
-def update_name_server(_state: BrokerState, call: Call[Header]) -> Response:
+def update_name_server(state: BrokerState, call: Call[Header]) -> Response:
     """Changes nothing: the name server has no settings of its own."""
     values = _named(call.request, java_keys.REFUSED_OF_NAME_SERVER)
     if isinstance(values, Response):
         return values
-    _tell_of_unused(call, values, "in the name server")
+    _tell_of_unused(state, call, values, "in the name server")
     return Response(ResponseCode.SUCCESS)
 
 
@@ -100,9 +102,14 @@ def get_name_server(state: BrokerState, _call: Call[Header]) -> Response:
     return Response(ResponseCode.SUCCESS, body=java_properties_text(values).encode("utf-8", "replace"))
 
 
-def _tell_of_unused(call: Call[Header], names: Collection[str], where: str) -> None:
-    if names:
-        _log.info("%s sets what changes nothing %s: %s", call.peer.host, where, _listed(sorted(names)))
+def _tell_of_unused(state: BrokerState, call: Call[Header], names: Collection[str], where: str) -> None:
+    """Logs settings that change nothing, each once in the life of a broker; many at once are not all noted."""
+    told = state.settings.told_unused
+    new = sorted({(where, name) for name in names} - told)
+    if new and len(told) < _MOST_NOTED:
+        told.update(new[:_MOST_NOTED])
+        shown = _listed([name for _, name in new])
+        _log.info("%s sets what changes nothing %s: %s", call.peer.host, where, shown)
 
 
 def _listed(names: Sequence[str]) -> str:

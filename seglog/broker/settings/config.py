@@ -7,11 +7,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Final
 
-from seglog.arguments import as_choice, as_enum, as_flag, as_int, as_text, refusal
+from seglog.arguments import as_choice, as_enum, as_flag, as_int, as_text, as_unicode, refusal
 from seglog.broker.settings.releases import NEWEST_RELEASE, RELEASES, ReleaseRules
 from seglog.remoting.topics import MAX_QUEUES, PERM_READ_WRITE
+from seglog.storage.format.names import MAX_TOPIC_BYTES
+from seglog.storage.format.system_names import REPLY_SUFFIX
 
 _LAST_HOUR: Final = 23
+_MOST_REGION_BYTES: Final = 255
+"""All properties of a message have 32,767 bytes; its region is stored with each."""
 
 
 class GuardPolicy(enum.Enum):
@@ -131,6 +135,9 @@ class BrokerConfig:
             raise refusal("retention_delete_hours", hours, "several hours")
         for hour in self.retention_delete_hours:
             as_int("retention_delete_hours", hour, 0, _LAST_HOUR)
+        _check_name("cluster_name", self.cluster_name, MAX_TOPIC_BYTES - len(REPLY_SUFFIX))
+        _check_name("broker_name", self.broker_name, MAX_TOPIC_BYTES)
+        _check_name("region_id", self.region_id, _MOST_REGION_BYTES)
         as_int("default_topic_queue_nums", self.default_topic_queue_nums, 0, MAX_QUEUES)
         as_enum("retention_policy", GuardPolicy, self.retention_policy)
         as_choice("compatible_with", RELEASES, self.compatible_with)
@@ -139,3 +146,16 @@ class BrokerConfig:
     def release(self) -> ReleaseRules:
         """What the release does that the broker is compatible with."""
         return RELEASES[self.compatible_with]
+
+
+def _check_name(name: str, value: str, most_bytes: int) -> None:
+    """Checks what is stored with messages, and shown by tools; cluster and broker name folders as well.
+
+    Raises:
+        InvalidArgumentError: It is empty or too long, or has a character that is none to be seen, or that
+            leads out of a folder.
+    """
+    as_unicode(name, value)
+    is_plain = bool(value.strip()) and value.isprintable() and "/" not in value
+    if not is_plain or value in {".", ".."} or len(value.encode()) > most_bytes:
+        raise refusal(name, value, f"1 to {most_bytes} bytes of printable characters, without /")

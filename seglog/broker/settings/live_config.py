@@ -34,6 +34,8 @@ class LiveConfig:
         now: The settings of now.
         changes: How often they were changed.
         changed_ms: When that was last; when they were made, before.
+        told_unused: Settings that clients have set and that change nothing, as the log has them already: where
+            they would belong, and their names.
 
     Args:
         config: The settings that the broker was opened with.
@@ -43,6 +45,7 @@ class LiveConfig:
     def __init__(self, config: BrokerConfig, now_ms: Callable[[], int]) -> None:
         self.now = config
         self.changes = 0
+        self.told_unused: set[tuple[str, str]] = set()
         self.changed_ms = now_ms()
         self._now_ms = now_ms
         self._lock = threading.Lock()

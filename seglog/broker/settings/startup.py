@@ -28,7 +28,7 @@ from seglog.broker.settings.java_keys import (
 )
 from seglog.broker.settings.rocketmq_keys import ROCKETMQ_KEYS
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.directory import QUEUE_FILE, SEGMENT
+from seglog.storage.directory import QUEUE_FILE, SEGMENT, StoreGeometry, check_geometry
 from seglog.storage.format.config import numbered_java_properties
 
 STORE_PATH: Final = "storePathRootDir"
@@ -58,6 +58,12 @@ _ONLY: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Settings with few values that can be, and why another one cannot."""
 _MOST_PORT: Final = 65_535
+_MOST_LOOKED_UP: Final = 20
+"""Names that are not known for which the nearest one is looked up, which takes some milliseconds each."""
+_MOST_NAME: Final = 100
+"""Characters of such a name; the longest of RocketMQ's has some fifty."""
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+"""Some editors write it at the begin of a file."""
 _EXTRA: Final = frozenset((STORE_PATH, SEGMENT, QUEUE_FILE, _FLUSH, BROKER_IP, LISTEN_PORT, *WAITS, *_ONLY))
 
 
@@ -86,6 +92,7 @@ class Startup:
         ip: What routes name, without the port.
         port: The broker's port.
         lengths: Of the files of a new store, by RocketMQ's names, in bytes.
+        lengths_said: Who said them, by the same names.
         waits: By attribute of ``ServerLimits``, in milliseconds.
         unused: Names that RocketMQ knows, and that change nothing here.
         unknown: Names that RocketMQ does not know, each with who said it and the nearest that it does.
@@ -97,6 +104,7 @@ class Startup:
     ip: str | None = None
     port: int | None = None
     lengths: dict[str, int] = field(default_factory=dict)
+    lengths_said: dict[str, str] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
     unknown: list[tuple[Said, str | None]] = field(default_factory=list)
@@ -113,7 +121,7 @@ def said_in(data: bytes, name: str) -> list[Said]:
         InvalidArgumentError: It is no text.
     """
     try:
-        entries = numbered_java_properties(data)
+        entries = numbered_java_properties(data.removeprefix(_BYTE_ORDER_MARK))
     except CorruptError as error:
         raise InvalidArgumentError(
             f"{name}: {error}", help="give the broker's configuration file, such as conf/broker.conf"
@@ -158,7 +166,8 @@ def _take(found: Startup, one: Said, root: str | None) -> None:
     elif name in WAITS:
         found.waits[WAITS[name]] = read_value(name, read_count, text)
     elif name in (SEGMENT, QUEUE_FILE):
-        found.lengths[name] = read_value(name, read_count, text)
+        found.lengths[name] = read_value(name, _LENGTHS[name], text)
+        found.lengths_said[name] = one.where
     elif name == LISTEN_PORT:
         found.port = read_value(name, _read_port, text)
     elif name == BROKER_IP:
@@ -198,8 +207,23 @@ def _take_other(found: Startup, one: Said, root: str | None) -> None:
         found.unused.append(one.name)
     else:
         known = ROCKETMQ_KEYS | _EXTRA | OPENED_WITH.keys() | CHANGEABLE.keys()
-        near = difflib.get_close_matches(one.name, sorted(known), 1)
+        is_looked_up = len(found.unknown) < _MOST_LOOKED_UP and len(one.name) <= _MOST_NAME
+        near = difflib.get_close_matches(one.name, sorted(known), 1) if is_looked_up else []
         found.unknown.append((one, near[0] if near else None))
+
+
+def _read_segment_length(text: str) -> int:
+    return check_geometry(StoreGeometry(segment_size_bytes=read_count(text))).segment_size_bytes
+
+
+def _read_queue_length(text: str) -> int:
+    return check_geometry(StoreGeometry(queue_file_size_bytes=read_count(text))).queue_file_size_bytes
+
+
+_LENGTHS: Final[Mapping[str, Callable[[str], int]]] = {
+    SEGMENT: _read_segment_length,
+    QUEUE_FILE: _read_queue_length,
+}
 
 
 def _read_port(text: str) -> int:

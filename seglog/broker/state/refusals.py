@@ -6,7 +6,7 @@ are logged too, for its owner. Anything else is a slip of ours: one line, and al
 
 from __future__ import annotations
 
-from seglog.broker.state.unsupported import UNSUPPORTED
+from seglog.broker.state.unsupported import KNOWN_RELEASE, UNSUPPORTED
 from seglog.complaints import Complaints
 from seglog.errors import FullError, SeglogError, StoreFailedError
 from seglog.logs import logger
@@ -40,7 +40,9 @@ class Refusals:
 
     def not_supported(self, code: int) -> Response:
         """Returns what the client gets who asks for what no handler answers."""
-        name, reason = UNSUPPORTED.get(code, ("", "RocketMQ 5.4.0 does not have it either"))
+        name, reason = UNSUPPORTED.get(
+            code, ("", f"the requests that are known here are those of RocketMQ {KNOWN_RELEASE}")
+        )
         kind = name or "unknown code"
         self._complaints.tell(kind, f"requests of code {code} ({kind}) are refused: {reason}")
         return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")

@@ -23,6 +23,8 @@ _TIMERS: Final = "there is no timer wheel; messages are delayed by levels"
 _ROCKSDB: Final = "tables and queues are files, not RocksDB"
 _COLD: Final = "the system's page cache decides what stays in memory"
 
+KNOWN_RELEASE: Final = "5.4.0"
+"""Whose requests these are, whichever release the broker is compatible with."""
 UNSUPPORTED: Final[Mapping[int, tuple[str, str]]] = {
     code: (name, reason)
     for reason, codes in {

@@ -14,6 +14,9 @@ from seglog.storage.small_files import open_regular
 
 _HELP: Final = "give the broker's configuration file, such as conf/broker.conf"
 _NAME_SERVERS: Final = "namesrvAddr"
+_MOST_NAMED: Final = 20
+_MOST_NAME: Final = 100
+"""Of names that are not known, and of their characters, in one line of the log."""
 
 
 def startup_of(file: Path | None, values: Sequence[str]) -> Startup:
@@ -43,8 +46,11 @@ def notes_of(startup: Startup) -> list[str]:
     notes = []
     if startup.unknown:
         shown = ", ".join(
-            f"{one.name} ({one.where}{f'; {near}?' if near else ''})" for one, near in startup.unknown
+            f"{one.name[:_MOST_NAME]} ({one.where}{f'; {near}?' if near else ''})"
+            for one, near in startup.unknown[:_MOST_NAMED]
         )
+        if len(startup.unknown) > _MOST_NAMED:
+            shown += f" and {len(startup.unknown) - _MOST_NAMED} more"
         notes.append(f"no settings of RocketMQ, so they change nothing: {shown}")
     if startup.unused:
         own = " (this server is its own name server)" if _NAME_SERVERS in startup.unused else ""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from seglog.cli.serving.time_lines import TimeLines
 from seglog.cli.serving.undelivered import undelivered
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock, VirtualClock
+from seglog.errors import InvalidArgumentError
 from seglog.logs import logger
 from seglog.server.async_server import AsyncServer
 from seglog.storage.directory import QUEUE_FILE, SEGMENT
@@ -63,18 +65,19 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
             _log.warning("%s", note)
         _log.info("opening %s", path)
         real = SystemClock()
-        broker = opened.enter_context(
-            Broker.open(
-                path,
-                config=wanted.config,
-                durability=wanted.durability,
-                segment_size_bytes=wanted.lengths.get(SEGMENT),
-                queue_file_size_bytes=wanted.lengths.get(QUEUE_FILE),
-                clock=VirtualClock(real.now_ms()) if wanted.is_virtual else real,
-                liveness_clock=real,
-                files=files,
+        with _lengths_named(wanted):
+            broker = opened.enter_context(
+                Broker.open(
+                    path,
+                    config=wanted.config,
+                    durability=wanted.durability,
+                    segment_size_bytes=wanted.lengths.get(SEGMENT),
+                    queue_file_size_bytes=wanted.lengths.get(QUEUE_FILE),
+                    clock=VirtualClock(real.now_ms()) if wanted.is_virtual else real,
+                    liveness_clock=real,
+                    files=files,
+                )
             )
-        )
         files.opened()
         for waiting in undelivered(broker.store):
             _log.warning("%s", waiting)
@@ -82,6 +85,21 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
         with explained():  # a loop needs descriptors of its own
             runner = opened.enter_context(asyncio.Runner())
         runner.run(_serve(broker, wanted, signals, tell))
+
+
+@contextmanager
+def _lengths_named(wanted: Wanted) -> Iterator[None]:
+    """Names who said a length of files that the store does not have."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        for name, argument in ((SEGMENT, "segment_size_bytes"), (QUEUE_FILE, "queue_file_size_bytes")):
+            if name in wanted.lengths_said and str(error).startswith(f"{argument}="):
+                said = str(error).replace(argument, name, 1)
+                raise InvalidArgumentError(
+                    f"{wanted.lengths_said[name]}: {said}", help=f"leave {name} out for an existing store"
+                ) from error
+        raise
 
 
 async def _serve(broker: Broker, wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
@@ -98,7 +116,12 @@ async def _serve(broker: Broker, wanted: Wanted, signals: EndSignals, tell: Tell
             opened.enter_context(signals.told(asyncio.get_running_loop(), asked))
             tell_ready(broker, server.addresses, tell, wanted.ready_fd)
             if wanted.is_virtual or wanted.is_until_eof:
-                at_end = signals.end if wanted.is_until_eof else None
+
+                def at_end() -> None:
+                    if wanted.is_until_eof:
+                        _log.info("standard input has ended, and with it this process (--until-eof)")
+                        signals.end()
+
                 opened.enter_context(TimeLines(broker, _STDIN, tell, at_end))
             await stop.wait()
             count = server.connection_count

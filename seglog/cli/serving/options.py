@@ -26,6 +26,7 @@ class Wanted:
         listeners: Where clients come in: one, or a name server's, a broker's and its VIP channel's.
         config: Names and settings; its address is the one that routes name.
         lengths: Of the files of a new store, by RocketMQ's names, in bytes.
+        lengths_said: Who said them, by the same names.
         notes: What the log says first.
         durability: What sends wait for.
         ready_fd: Where the address is written once clients are served; None for nowhere.
@@ -39,6 +40,7 @@ class Wanted:
     listeners: tuple[Listener, ...]
     config: BrokerConfig
     lengths: Mapping[str, int]
+    lengths_said: Mapping[str, str]
     notes: Sequence[str]
     durability: Durability
     ready_fd: int | None

@@ -120,9 +120,8 @@ def command(
         raise click.UsageError("--virtual-time goes with --ephemeral: a store that stays is on real time")
     if (virtual_time or until_eof) and sys.stdin is None:
         option = "--until-eof" if until_eof else "--virtual-time"
-        raise click.UsageError(
-            f"{option} reads standard input, which is closed: give it a pipe, or /dev/null"
-        )
+        what = "a pipe that stays open for as long as it is to serve" if until_eof else "a pipe, or /dev/null"
+        raise click.UsageError(f"{option} reads standard input, which is closed: give it {what}")
     if ready_fd is not None:
         check_descriptor("--ready-fd", ready_fd)
     if advertise is not None:
@@ -156,6 +155,7 @@ def command(
                 compatible_with=compatible_with,
             ),
             lengths=startup.lengths,
+            lengths_said=startup.lengths_said,
             notes=notes,
             durability=Durability.SYNC if sync or startup.is_sync else Durability.ASYNC,
             ready_fd=ready_fd,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -21,6 +22,7 @@ from seglog.logs import logger
 
 Tell = Callable[[dict[str, object], str], None]
 """Told what happened, as JSON and for people."""
+_log = logger(__name__)
 _NOT_READ = "are missing here: this was not read, or could not be written"
 
 
@@ -50,14 +52,31 @@ def logged() -> Iterator[None]:
         sys.stderr, "stderr", lambda count: f"{render.count_text(count, 'line')} {_NOT_READ}\n"
     ) as put:
         handler = _Handler(put)
+        hooks = threading.excepthook, sys.unraisablehook
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logging.root.addHandler(handler)
         log.setLevel(logging.INFO)
+        threading.excepthook, sys.unraisablehook = _log_end_of_thread, _log_unraisable
         try:
             yield
         finally:
+            threading.excepthook, sys.unraisablehook = hooks
             log.setLevel(level)
             logging.root.removeHandler(handler)
+
+
+def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
+    """Logs what a thread has ended with; the interpreter itself would wait for stderr."""
+    if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
+        name = "a thread" if ended.thread is None else ended.thread.name
+        _log.error("%s has ended with %r", name, ended.exc_value, exc_info=ended.exc_value)
+
+
+def _log_unraisable(what: sys.UnraisableHookArgs) -> None:
+    """Logs what an exception was raised in that nobody could get."""
+    _log.error(
+        "%s %r: %r", what.err_msg or "ignored in", what.object, what.exc_value, exc_info=what.exc_value
+    )
 
 
 class _Handler(logging.Handler):

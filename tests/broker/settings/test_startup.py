@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from seglog.broker.settings import Said, read_startup, said_in
@@ -55,6 +57,20 @@ def test_a_file_of_rocketmq_is_taken_as_it_is():
     assert found.unknown == []
 
 
+def test_a_byte_order_mark_before_a_file_is_none_of_its_first_name():
+    found = read(b"\xef\xbb\xbfbrokerName=broker-b\n")
+    assert found.settings == {"broker_name": "broker-b"}
+    assert found.unknown == []
+
+
+def test_many_names_that_are_not_known_take_no_time():
+    began_s = time.process_time()
+    found = read(b"".join(b"brokerNmae%d=1\n" % number for number in range(4_000)) + b"x" * 40_000 + b"=1")
+    assert time.process_time() - began_s < 2
+    assert len(found.unknown) == 4_001
+    assert [near for _, near in found.unknown[:2]] == ["brokerName"] * 2
+
+
 def test_what_is_said_last_counts():
     found = read(FILE, "fileReservedTime=1", "fileReservedTime=2", "flushDiskType=ASYNC_FLUSH")
     assert (found.settings["retention_hours"], found.is_sync) == (2, False)
@@ -64,6 +80,14 @@ def test_what_is_said_last_counts():
     ("line", "said"),
     [
         (b"fileReservedTime=soon", "b.conf line 2: fileReservedTime=soon: a setting"),
+        (b"mappedFileSizeCommitLog=5", "b.conf line 2: mappedFileSizeCommitLog=5: segment_size_bytes=5 is"),
+        (b"mappedFileSizeConsumeQueue=7", "b.conf line 2: mappedFileSizeConsumeQueue=7: queue_file_size"),
+        (b"brokerName=a\\u0001b", "b.conf line 2: broker_name"),
+        (b"brokerName=a/b", "b.conf line 2: broker_name"),
+        (b"brokerName=" + b"x" * 40_000, "b.conf line 2: broker_name"),
+        (b"brokerClusterName=" + b"x" * 116, "b.conf line 2: cluster_name"),
+        (b"regionId=a\\u0002b", "b.conf line 2: region_id"),
+        (b"regionId=" + b"x" * 256, "b.conf line 2: region_id"),
         (b"deleteWhen=25", "b.conf line 2: retention_delete_hours"),
         (b"autoCreateTopicEnable=yes", "expected true or false"),
         (b"flushDiskType=SOMETIMES", "b.conf line 2: flushDiskType"),

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from seglog import Producer
+from seglog.cli.serving.configuring import notes_of, startup_of
 from seglog.client.connect import make_client
 from seglog.errors import CannotConnectError
 from seglog.remoting.admin_bodies import KeyValuesBody
@@ -129,6 +130,28 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert ran.exit_code in {2, 24}
     assert said in ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_length_that_a_store_does_not_have_is_said_to_be_whose(seglog: Seglog, serving, tmp_path):
+    conf = tmp_path / "broker.conf"
+    conf.write_text("brokerName=b\nmappedFileSizeCommitLog=1048576\n")
+    one = serving(tmp_path / "s", "--config", conf)
+    with Producer(one.address) as producer:
+        producer.send("T", b"x")
+    assert one.end(signal.SIGTERM)[0] == 0
+    conf.write_text("brokerName=b\nmappedFileSizeCommitLog=2097152\n")
+    ran = seglog("serve", tmp_path / "s", "--port", "0", "--config", conf)
+    assert ran.exit_code == 24
+    assert f"{conf} line 2: mappedFileSizeCommitLog=2097152, but the files of" in ran.stderr
+    assert "leave mappedFileSizeCommitLog out" in ran.stderr
+
+
+def test_of_many_names_that_are_not_known_the_log_has_some(tmp_path):
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{'x' * 200}{number}=1\n" for number in range(4_000)))
+    (note,) = notes_of(startup_of(conf, ()))
+    assert len(note) < 5_000 + 20 * len(str(conf))
+    assert note.endswith(" and 3980 more")
 
 
 def test_a_store_that_another_process_serves_is_named_with_what_to_do(serving, memory_path, command_line):

@@ -213,4 +213,12 @@ def test_lines_from_an_input_that_is_closed_are_wrong_usage(command_line, option
         ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert f"{option} reads standard input, which is closed" in done.stderr
+    assert f"{option} reads standard input, which is closed: give it a pipe" in done.stderr
+    assert ("/dev/null" in done.stderr) == (option == "--virtual-time")
+
+
+def test_an_input_that_has_ended_already_is_named_as_what_ends_the_process():
+    one = Serving(["--ephemeral", "--until-eof"], stdin=subprocess.DEVNULL)
+    _, errors = one.process.communicate(timeout=patience_s(60))
+    assert one.process.returncode == 0
+    assert "standard input has ended, and with it this process (--until-eof)" in errors

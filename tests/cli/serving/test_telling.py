@@ -1,0 +1,58 @@
+"""What a process says of itself keeps nobody waiting, not even the end of a thread that has failed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+from seglog.cli.serving.telling import logged
+from tests.support.machine.patience import patience_s
+
+FAILING = """
+import threading
+from seglog.cli.serving.telling import logged
+
+def fail():
+    raise KeyError("x" * 200_000)
+
+class Failing:
+    def __del__(self):
+        raise ValueError("y" * 200_000)
+
+with logged():
+    for _ in range(20):
+        one = threading.Thread(target=fail, name="failing")
+        one.start()
+        one.join()
+        Failing()
+print("over", flush=True)
+"""
+
+
+def test_a_stderr_that_nobody_reads_holds_up_no_thread_that_fails():
+    with subprocess.Popen(
+        [sys.executable, "-c", FAILING], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        ended = threading.Timer(patience_s(60), process.kill)
+        ended.start()
+        said = process.stdout.read()
+        ended.cancel()
+        process.kill()
+    assert said == b"over\n"
+
+
+def test_the_end_of_a_thread_is_a_line_of_the_log(capfd):
+    def fail():
+        raise KeyError("slip")
+
+    hooks = threading.excepthook, sys.unraisablehook
+    with logged():
+        one = threading.Thread(target=fail, name="failing")
+        one.start()
+        one.join()
+    said = capfd.readouterr().err
+    assert "ERROR failing has ended with KeyError('slip')" in said
+    assert "Traceback" in said
+    assert (threading.excepthook, sys.unraisablehook) == hooks
