@@ -103,7 +103,7 @@ def get_name_server(state: BrokerState, _call: Call[Header]) -> Response:
 
 
 def _tell_of_unused(state: BrokerState, call: Call[Header], names: Collection[str], where: str) -> None:
-    """Logs settings that change nothing, each once in the life of a broker; many at once are not all noted."""
+    """Logs settings that change nothing, each once in the life of a broker, up to a number of them."""
     told = state.settings.told_unused
     new = sorted({(where, name) for name in names} - told)
     if new and len(told) < _MOST_NOTED:

@@ -34,7 +34,7 @@ class LiveConfig:
         now: The settings of now.
         changes: How often they were changed.
         changed_ms: When that was last; when they were made, before.
-        told_unused: Settings that clients have set and that change nothing, as the log has them already: where
+        told_unused: Settings that clients have set and that change nothing, which the log has already: where
             they would belong, and their names.
 
     Args:

@@ -1,8 +1,8 @@
 """What a name server has besides routes: values by namespace and key, and whether brokers may be written to.
 
 Values are kept in ``<store>/seglog/kvConfig.json``, which is RocketMQ's file of them but in a place of its
-own: a name server in Java keeps it in the home of its user. A change is saved before it is answered; those of
-several clients share a save. That a broker may not be written to holds until the process ends, as in RocketMQ.
+own: a name server in Java keeps it in the home of its user. A change is saved before it is answered; several
+share a save. That a broker may not be written to holds until the process ends, as in RocketMQ.
 
 Truth: the file; memory for the rest.
 
