@@ -73,7 +73,7 @@ def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
 
 
 def _log_unraisable(what: sys.UnraisableHookArgs) -> None:
-    """Logs what an exception was raised in that nobody could get."""
+    """Logs an exception that has no caller, and what it was raised in."""
     _log.error(
         "%s %r: %r", what.err_msg or "ignored in", what.object, what.exc_value, exc_info=what.exc_value
     )
