@@ -21,6 +21,10 @@ _INVALID_PARAMETER = 29
 _QUERY_NOT_FOUND = 22
 _PULL_OFFSET_MOVED = 21
 _CONSUME_MSG_TIMEOUT = 207
+_FLOW_CONTROL = 215
+_GO_AWAY = 1500
+_MAY_PASS = frozenset({_SYSTEM_BUSY, _SERVICE_NOT_AVAILABLE, _FLOW_CONTROL, _GO_AWAY})
+"""With these a broker says that it has no time now, or ends: it has carried nothing out."""
 
 
 class SeglogError(Exception):
@@ -29,8 +33,9 @@ class SeglogError(Exception):
     exit_code: ClassVar[int] = 3
     response_code: ClassVar[int] = _SYSTEM_ERROR
     help: str = "run the command again with --help, or report this with its full text"
-    is_retryable: ClassVar[bool] = False
-    """Whether the same request may succeed if it is repeated later or elsewhere."""
+    is_retryable: bool = False
+    """Whether the same request may succeed if it is repeated later or elsewhere; else it is fatal, or fenced
+    where it is a :class:`FencedError`."""
 
     def __init__(self, message: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
         super().__init__(message)
@@ -340,6 +345,7 @@ class RemoteProtocolError(ProtocolError):
     Attributes:
         code: Its response code (RocketMQ's ``ResponseCode``).
         remark: Its explanation, possibly empty.
+        is_retryable: Whether the code says that it has no time now, or is about to end.
     """
 
     exit_code = 32
@@ -348,6 +354,7 @@ class RemoteProtocolError(ProtocolError):
         super().__init__(f"the broker answered {code}: {remark or 'no remark'}", help=help)
         self.code = code
         self.remark = remark
+        self.is_retryable = code in _MAY_PASS
 
 
 class NoPermissionError(SeglogError):
@@ -363,6 +370,49 @@ class ConsumerError(SeglogError):
 
     exit_code = 40
     help = "see the documentation of the consumer for what may be called when"
+
+
+class FencedError(ConsumerError):
+    """What a consumer has done is not committed: another member has, or may have, the queue since."""
+
+    exit_code = 53
+    help = (
+        "do not commit it again: the messages come again to the member that has the queue; where each must"
+        " have an effect once, keep its unique_key with the effect"
+    )
+
+
+class Uncommitted(NamedTuple):
+    """A queue in which a commit was not taken, up to which offset it was, and why."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    queue_offset: int
+    error: SeglogError
+
+
+class CommitError(ConsumerError):
+    """What a consumer has done is not committed in some of its queues: their brokers did not take it.
+
+    Attributes:
+        failures: The queues, with the error of each; all others are committed.
+        is_retryable: Whether each of these errors may pass, or is that another member has the queue.
+    """
+
+    exit_code = 54
+    help = "commit again if is_retryable; what is not committed comes again to the group after a restart"
+
+    def __init__(self, group: str, failures: tuple[Uncommitted, ...]) -> None:
+        shown = "; ".join(
+            f"queue {one.queue_id} of {one.topic} at {one.broker_name} up to {one.queue_offset}: {one.error}"
+            for one in failures
+        )
+        super().__init__(f"group {group} is not committed everywhere: {shown}")
+        self.failures = failures
+        self.is_retryable = all(
+            one.error.is_retryable or isinstance(one.error, FencedError) for one in failures
+        )
 
 
 class AskTimeoutError(SeglogError):

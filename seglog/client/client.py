@@ -138,6 +138,19 @@ class Client(Closing):
         if self._is_closed:
             raise ClientClosedError(f"client {self.client_id} was closed")
 
+    def check_live(self) -> None:
+        """Refuses to wait for what cannot come any more; any thread may call it.
+
+        Raises:
+            ClientClosedError: It was closed, or the broker in this process was.
+        """
+        self.check_open()
+        if self.is_over:
+            raise ClientClosedError(
+                f"client {self.client_id}: the broker in this process was closed",
+                help="open the broker again, and make new clients",
+            )
+
     def begin(self) -> None:
         """Starts what is done by time, once something needs it; called on its home."""
         if not self._flows and not self._is_closed:

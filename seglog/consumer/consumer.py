@@ -5,19 +5,14 @@ Members of a group may have either face, in one process or in many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import TracebackType
-from typing import ClassVar
-
 from typing_extensions import override
 
 from seglog.client.home import run_at_once
-from seglog.closing import AsyncClosing, Closing
 from seglog.consumer.consumer_parts import ConsumerParts
-from seglog.remoting.message_queue import MessageQueue
+from seglog.consumer.faces import AsyncFace, Face
 
 
-class Consumer(ConsumerParts, Closing):
+class Consumer(ConsumerParts, Face):
     """One member of a consumer group; close it, or use it in a ``with`` statement.
 
     A plain listener is called in threads of the consumer, one that is ``async def`` in the event loop of the
@@ -36,22 +31,6 @@ class Consumer(ConsumerParts, Closing):
         InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
         ConsumerError: The client has a consumer of the group already.
     """
-
-    _is_awaited: ClassVar[bool] = False
-
-    def start(self) -> None:
-        """Starts to consume, on virtual time while time is moved.
-
-        It waits for nothing, but where a subscription is by SQL92: a broker is asked whether it serves that.
-        What fails can be started again.
-
-        Raises:
-            ConsumerError: It was started or closed before, or its client has another consumer of the group.
-            RemoteProtocolError: The broker of a topic refuses the subscription, and says why.
-            ClientClosedError: Its client was closed.
-            InvalidArgumentError: An event loop runs the caller, where ``close()`` would wait for itself.
-        """
-        run_at_once(self._start())
 
     def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes until all that can be consumed now is done and committed; starts if that was not done.
@@ -72,16 +51,23 @@ class Consumer(ConsumerParts, Closing):
                 would wait for itself.
             ClientClosedError: Its client was closed, before or meanwhile.
             TimeoutError: It took longer; the error says what it waits for.
+            CommitError: A broker did not take the offsets in the end, as for :meth:`commit`.
             As :meth:`start`, where that was not done.
         """
         return run_at_once(self._consume_until_idle(timeout_s))
 
     def commit(self) -> None:
-        """Brings everything consumed to the brokers now; what a broker refuses is tried again later.
+        """Brings everything consumed to the brokers now.
+
+        Whichever of them does not take it, the others are told; it is tried again with the next commit that
+        is due by time, which says in the log what fails.
 
         Raises:
+            CommitError: A broker refuses, or does not answer; its ``is_retryable`` says whether to try again.
+            FencedError: What is not committed is of queues that another member has, or may have, since.
             ConsumerError: It was closed, which has committed all that was done.
             ClientClosedError: Its client was closed.
+            SeglogError: The file cannot be written in which one that broadcasts has its offsets.
         """
         run_at_once(self._commit_what_is_done())
 
@@ -92,48 +78,6 @@ class Consumer(ConsumerParts, Closing):
     def resume(self) -> None:
         """Pulls again after :meth:`suspend`."""
         self._member.suspend(is_suspended=False)
-
-    def position(self, queue: MessageQueue) -> int | None:
-        """Returns the offset of the first message of a queue that no listener was given yet.
-
-        Args:
-            queue: One of :attr:`queues`.
-
-        Returns:
-            None before the offset is known that the group goes on from.
-
-        Raises:
-            ConsumerError: It does not have the queue, or was closed.
-        """
-        return self._position(queue)
-
-    def committed(self, queue: MessageQueue) -> int | None:
-        """Returns the offset that the group has committed in a queue, None where there is none.
-
-        Raises:
-            ConsumerError: It was closed.
-            SeglogError: The broker refuses, or there is no answer.
-        """
-        return run_at_once(self._committed(queue))
-
-    def lag(self) -> Mapping[MessageQueue, int]:
-        """Returns how many messages are stored in each of its queues behind those that are done.
-
-        Those that its subscription does not want are counted too, as ``mqadmin`` does.
-
-        Raises:
-            ConsumerError: It was closed.
-            SeglogError: A broker refuses, or there is no answer.
-        """
-        return run_at_once(self._lag())
-
-    @override
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it; one that was never started says so."""
-        self._warn_if_unused(error)
-        super().__exit__(kind, error, trace)
 
     @override
     def close(self, timeout_s: float | None = None) -> None:
@@ -161,7 +105,7 @@ class Consumer(ConsumerParts, Closing):
         run_at_once(self._end(timeout_s))
 
 
-class AsyncConsumer(ConsumerParts, AsyncClosing):
+class AsyncConsumer(ConsumerParts, AsyncFace):
     """One member of a consumer group; its calls are awaited. Close it, or use it in ``async with``.
 
     It has the calls and settings of a :class:`Consumer`. It is made and used in one event loop, where its
@@ -182,12 +126,6 @@ class AsyncConsumer(ConsumerParts, AsyncClosing):
         ConsumerError: The client has a consumer of the group already.
     """
 
-    _is_awaited: ClassVar[bool] = True
-
-    async def start(self) -> None:
-        """Starts to consume; see :meth:`Consumer.start`."""
-        await self._start()
-
     async def run_until_idle(self, timeout_s: float | None = None) -> int:
         """Consumes all that can be consumed now; see :meth:`Consumer.run_until_idle`."""
         return await self._consume_until_idle(timeout_s)
@@ -203,26 +141,6 @@ class AsyncConsumer(ConsumerParts, AsyncClosing):
     async def resume(self) -> None:
         """Pulls again after :meth:`suspend`."""
         self._member.suspend(is_suspended=False)
-
-    async def position(self, queue: MessageQueue) -> int | None:
-        """Returns the first offset that was not given yet; see :meth:`Consumer.position`."""
-        return self._position(queue)
-
-    async def committed(self, queue: MessageQueue) -> int | None:
-        """Returns the committed offset of a queue; see :meth:`Consumer.committed`."""
-        return await self._committed(queue)
-
-    async def lag(self) -> Mapping[MessageQueue, int]:
-        """Returns what is left of each queue; see :meth:`Consumer.lag`."""
-        return await self._lag()
-
-    @override
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it; one that was never started says so."""
-        self._warn_if_unused(error)
-        await super().__aexit__(kind, error, trace)
 
     @override
     async def close(self, timeout_s: float | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Final, Unpack
 
 from seglog.arguments import as_number, refusal
 from seglog.client.connect import Target, client_for
-from seglog.client.home import VirtualHome, check_may_wait, sleep, start
+from seglog.client.home import VirtualHome, sleep, start
 from seglog.consumer.group_member import GroupMember
 from seglog.consumer.listener import Listener
 from seglog.consumer.member_parts import MemberParts, offsets_of
@@ -74,7 +74,7 @@ class ConsumerParts(MemberParts):
             as_number("timeout_s", timeout_s)
         self._member.refuse_from_inside("run_until_idle()", is_bounded=False)
         self._refuse_in_loop()
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         before = self.counts.delivered
         if self._beginning is None:
             await self._start()
@@ -102,6 +102,7 @@ class ConsumerParts(MemberParts):
         while not (self._is_closed or self._client.is_closed):
             if self._member.is_idle:
                 return True
+            self._client.check_live()
             await sleep(self._home, pause_ms)
             pause_ms = min(2 * pause_ms, IDLE_LOOK_MS)
         return False

@@ -200,14 +200,19 @@ class GroupMember:
     async def lag(self) -> Mapping[MessageQueue, int]:
         """Returns how many messages are stored in each of its queues behind those that are done.
 
+        Where a queue was not pulled yet, that is asked from which it will go on.
+
         Raises:
             SeglogError: A broker refuses, or there is no answer.
         """
         brokers, found = Brokers(self._client), dict[MessageQueue, int]()
         for queue, held in sorted(self._queues.items()):
+            if held.is_dropped:
+                continue
             done = held.done_offset()
-            if not held.is_dropped and done is not None:
-                found[queue] = max(0, await max_offset(brokers, queue) - done)
+            if done is None:
+                done = await self._offsets.start_of(queue)
+            found[queue] = max(0, await max_offset(brokers, queue) - done)
         return found
 
     def running_info(self) -> RunningInfoBody:
@@ -362,3 +367,13 @@ class GroupMember:
     async def commit(self) -> None:
         """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""
         await self._held.commits.commit_all()
+
+    async def commit_or_raise(self) -> None:
+        """Brings what is done to the brokers because the application asks for it.
+
+        Raises:
+            CommitError: A broker does not take it.
+            FencedError: All that is not committed is of queues that another member has, or may have.
+            SeglogError: The client's own file of offsets cannot be written.
+        """
+        await self._held.commits.commit_or_raise()

@@ -64,6 +64,8 @@ class MemberParts(ABC):
     def __init_subclass__(cls) -> None:
         """Shows the settings in the signature and the help of a class of consumers."""
         super().__init_subclass__()
+        if cls.__init__ is object.__init__:  # a face by itself, which is no consumer
+            return
         cls.__signature__ = with_options(signature(cls.__init__), cls._options)
         if cls.__doc__ and "__init__" not in vars(cls):
             own = cleandoc(cls.__doc__)
@@ -137,13 +139,13 @@ class MemberParts(ABC):
 
     async def _committed(self, queue: MessageQueue) -> int | None:
         self._check_open()
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         asking = self._member.committed(as_kind("queue", MessageQueue, queue))
         return await self._ask(asking, "a question of an offset")
 
     async def _lag(self) -> Mapping[MessageQueue, int]:
         self._check_open()
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         return await self._ask(self._member.lag(), "a question of a lag")
 
     async def _ask(self, steps: Steps[R], name: str) -> R:
@@ -159,7 +161,7 @@ class MemberParts(ABC):
         home, member = self._home, self._member
         self._refuse_in_loop()
         if member.is_filtered:
-            check_may_wait(home, is_awaited=self._is_awaited)
+            self._check_may_wait()
         self._client.claim(member)
         try:
             if member.is_filtered:
@@ -208,15 +210,22 @@ class MemberParts(ABC):
 
     def _refuse_in_loop(self) -> None:
         """Refuses what could not be closed where it was started."""
-        if self._is_awaited or self._home.loop is None:
-            return
-        from seglog.remoting.later import running_loop  # with it comes asyncio
-
-        if running_loop() is not None:
+        if self._is_in_loop():
             raise InvalidArgumentError(
                 f"a {type(self).__name__} is not run in an event loop: its close() would wait for itself",
                 help=f"use Async{type(self).__name__}, or have a thread start and close it",
             )
+
+    def _is_in_loop(self) -> bool:
+        """Returns whether an event loop runs the caller, which would wait there for what it calls."""
+        if self._is_awaited or self._home.loop is None:
+            return False
+        from seglog.remoting.later import running_loop  # with it comes asyncio
+
+        return running_loop() is not None
+
+    def _check_may_wait(self) -> None:
+        check_may_wait(self._home, is_awaited=self._is_awaited, face=type(self).__name__)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -228,8 +237,9 @@ class MemberParts(ABC):
         await self._commit()
 
     async def _commit(self) -> None:
-        check_may_wait(self._home, is_awaited=self._is_awaited)
-        await self._wait(self._home, start(self._home, self._member.commit(), "commit"))
+        self._check_may_wait()
+        self._client.check_live()
+        await self._ask(self._member.commit_or_raise(), "commit")
 
     async def _end(self, timeout_s: float | None) -> None:
         if timeout_s is not None:
@@ -239,11 +249,14 @@ class MemberParts(ABC):
             self._end_without_home()
             return
         is_first = not self._is_closed
+        if is_first and self._beginning is None and self._is_in_loop():
+            self._end_unused()
+            return
         if not (is_first or self._has_to_be_waited_for()):
             return
         if is_first:
             self._member.refuse_from_inside("close()", is_bounded=timeout_s is not None)
-        check_may_wait(home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         leaving = self._begin_to_leave()
         try:
             await wait_to_leave(self._wait, home, leaving, [self._member], timeout_s)
@@ -253,6 +266,14 @@ class MemberParts(ABC):
                 with suppress(TimeoutError):  # there is an error already
                     limit_s = None if leaving.is_done else 0
                     await client.end(limit_s, self._wait, is_awaited=self._is_awaited)
+
+    def _end_unused(self) -> None:
+        """Ends one that was never started, of which no broker knows: nothing has to be waited for."""
+        self._keep()
+        self._is_closed = True
+        self._member.end_listeners()
+        if self._is_own:
+            self._home.post(self._client.hang_up)
 
     def _end_without_home(self) -> None:
         self._keep()

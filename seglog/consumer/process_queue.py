@@ -86,6 +86,7 @@ class ProcessQueue:
         self.lease = lease or _endless_lease()
         self.pull_offset = NOT_KNOWN
         self.committed_offset = NOT_KNOWN
+        self._first_offset = NOT_KNOWN
         self.suggested_broker_id = 0
         self.is_dropped = False
         self.is_lost = False
@@ -152,7 +153,7 @@ class ProcessQueue:
         """
         self.cache = CachedQueue()
         self.cache.pulled_to(queue_offset)
-        self.pull_offset = queue_offset
+        self.pull_offset = self._first_offset = queue_offset
         self.committed_offset = NOT_KNOWN
         self._begin_anew()
 
@@ -177,6 +178,16 @@ class ProcessQueue:
             return None
         offset = self.approved if self.is_by_hand else self.done_offset()
         return offset if offset != self.committed_offset else None
+
+    def is_fenced(self, now_ms: float) -> bool:
+        """Returns whether something of it was done that cannot be committed: another client may have it."""
+        return (self.is_lost or now_ms > self.lease.ours_until_ms) and self.is_ahead
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether something of it is done that is neither committed nor to be."""
+        done, approved = self.done_offset(), NOT_KNOWN if self.approved is None else self.approved
+        return done is not None and done > max(self.committed_offset, self._first_offset, approved)
 
     def done_offset(self) -> int | None:
         """Returns up to where it is done, None before the group's offset was read."""

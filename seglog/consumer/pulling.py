@@ -167,6 +167,13 @@ class Pulling:
             )
         return held.full_ms + (held.full_warnings + 1) * WARN_LOOKS * FULL_MS - now_ms
 
+    def make_room(self) -> None:
+        """Has queues pulled again that waited because all together were full; any thread may call it."""
+        if self.is_full_in_all:
+            self.is_full_in_all = False
+            for held in tuple(self._queues.values()):
+                held.pulls.ring()
+
     def restart(self, held: ProcessQueue) -> None:
         """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
         pulls, messages = held.flows

@@ -10,6 +10,7 @@ from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
 from seglog.consumer.lease import BROKER_LIVE_MS, WORK_MS
 from seglog.consumer.shares.sharing import MIN_SHARE_INTERVAL_MS
+from seglog.errors import CommitError, FencedError
 from seglog.remoting.codes import RequestCode
 from tests.support.consumers import NewConsumer, Send
 from tests.support.recording import RecordingLink, recording
@@ -138,11 +139,14 @@ def test_what_was_consumed_under_a_lost_lease_is_not_committed(
     send(1)
     consumer, seen = consume(via=link)
     link.refused = {RequestCode.UPDATE_CONSUMER_OFFSET}
-    consumer.run_until_idle()
+    with pytest.raises(CommitError, match="not now"):
+        consumer.run_until_idle()
     assert seen == [(0, 0)]
     link.cut = {RequestCode.LOCK_BATCH_MQ, RequestCode.PULL_MESSAGE}
     broker.advance(BROKER_LIVE_MS + 1_001)
     link.refused = set()
+    with pytest.raises(FencedError, match=r"queue 0 of T at broker-a is not committed: another member"):
+        consumer.commit()
     consumer.close()
     assert broker.offsets.query("g", "T", 0) is None
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, Unpack
 
+from seglog.broker.broker import Broker
 from seglog.client.connect import Target
 from seglog.consumer.listener import PlainListener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.settings import ConsumerOptions
+from seglog.remoting.body_json import RUNNING_INFO
+from seglog.remoting.client_headers import RunningInfoHeader
+from seglog.remoting.codes import RequestCode
+from seglog.remoting.command import Request, Response
+from seglog.remoting.frames.limits import DEFAULT_LIMITS
+from seglog.remoting.message_queue import MessageQueue
 
 
 class Send(Protocol):
@@ -30,3 +37,15 @@ class NewConsumer(Protocol):
         via: Target | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> tuple[OrderlyConsumer, list[tuple[int, int]]]: ...
+
+
+def cached_counts(broker: Broker, client_id: str, group: str = "g") -> Mapping[MessageQueue, int]:
+    """Returns how many messages of each queue a consumer has in memory, as a broker on virtual time hears."""
+    answer = broker.answer(
+        Request(RequestCode.GET_CONSUMER_RUNNING_INFO, RunningInfoHeader(group, client_id))
+    )
+    broker.advance(0)
+    found = answer if isinstance(answer, Response) else answer.result()
+    assert isinstance(found.body, bytes | memoryview)
+    queues = RUNNING_INFO.decode(found.body, DEFAULT_LIMITS).queues
+    return {queue: report.cached_count for queue, report in queues.items()}

@@ -48,12 +48,13 @@ async def wait_here(home: Home, result: Deferred[R], timeout_s: float | None = N
     return wait_for(home, result, timeout_s)
 
 
-def check_may_wait(home: Home, *, is_awaited: bool) -> None:
+def check_may_wait(home: Home, *, is_awaited: bool, face: str | None = None) -> None:
     """Refuses what could not wait for its end, before it has begun.
 
     Args:
         home: What is to be waited for.
         is_awaited: Whether the caller awaits, so that an event loop goes on meanwhile.
+        face: The class of what is called, for the error: the one for event loops has its name behind Async.
 
     Raises:
         InvalidArgumentError: The caller would wait for itself.
@@ -66,6 +67,11 @@ def check_may_wait(home: Home, *, is_awaited: bool) -> None:
         from seglog.remoting.later import running_loop
 
         waits_for_itself = running_loop() is not None
+        if waits_for_itself and face is not None:
+            raise InvalidArgumentError(
+                f"a {face} was called in an event loop, which would wait for itself",
+                help=f"use Async{face} there and await its calls, or call this one from another thread",
+            )
     if waits_for_itself:
         raise _waits_for_itself()
 

@@ -65,6 +65,7 @@ class Handing:
         self._given: list[Given] = []
         self._at: Given | None = None
         self._ahead: deque[Given] = deque()
+        self._lost: set[MessageQueue] = set()
         self.ready = Bell(client.home)
 
     async def keep_serving(self, held: ProcessQueue) -> None:
@@ -78,6 +79,8 @@ class Handing:
         finally:
             with self._lock:
                 self._turns.remove(held)
+                if held.is_by_hand and held.is_ahead:
+                    self._lost.add(held.queue)
 
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
         """Returns at once: an application may be at what it polled for as long as it likes."""
@@ -160,6 +163,15 @@ class Handing:
         for given in done:
             self._end(given)
 
+    def take_lost(self) -> set[MessageQueue]:
+        """Returns the queues, but for those that it has again, of which something was done in vain.
+
+        That is what nothing can commit any more, since the last call of this.
+        """
+        with self._lock:
+            lost, self._lost = self._lost, set()
+            return lost - {held.queue for held in self._turns}
+
     def _end_at(self) -> None:
         at, self._at = self._at, None
         if at is not None:
@@ -169,6 +181,9 @@ class Handing:
         held, cache, messages = given
         held.counts.delivered += len(messages)
         cache.remove(messages)
+        if held.is_dropped:
+            with self._lock:
+                self._lost.add(held.queue)
         if cache.counts().messages <= self._room_from:  # else each message would wake what pulls
             held.pulls.ring()
         held.progress.ring()

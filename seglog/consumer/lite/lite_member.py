@@ -89,6 +89,28 @@ class LiteMember(GroupMember):
 
     # What it consumes
 
+    async def check_there(self, queues: Collection[MessageQueue]) -> None:
+        """Refuses queues that there are none of; where no name server answers, they are taken as they are.
+
+        Raises:
+            ConsumerError: There is none of one of them.
+        """
+        routes = self._client.routes
+        for topic in sorted({queue.topic for queue in queues}):
+            try:
+                has_route = await routes.refresh(topic)
+            except SeglogError as error:
+                _log.log(level_of(error), "the queues of topic %s are not checked: %s", topic, error)
+                continue
+            known = routes.known_to_read(topic) if has_route else ()
+            missing = [queue for queue in queues if queue.topic == topic and queue not in known]
+            if missing:
+                there = f"has {in_words(known)}" if known else "does not exist, or has no queue to read"
+                raise ConsumerError(
+                    f"{in_words(missing)} cannot be assigned: topic {topic} {there}",
+                    help="assign queues that there are, or make the topic first",
+                )
+
     async def assign(self, queues: Collection[MessageQueue]) -> None:
         """Has these queues and no others, also those that members share; what it has already goes on."""
         self._assigned = frozenset(queues)
@@ -98,11 +120,6 @@ class LiteMember(GroupMember):
             await self._become_assigned(self._assigned)
 
     async def _become_assigned(self, wanted: frozenset[MessageQueue]) -> None:
-        for topic in sorted({queue.topic for queue in wanted}):
-            try:
-                await self._client.routes.refresh(topic)
-            except SeglogError as error:
-                _log.log(level_of(error), "topic %s has no route yet: %s", topic, error)
         going = [held for queue, held in self._queues.items() if queue not in wanted or held.is_dropped]
         for flow in [self._held.begin_to_let_go(held) for held in going]:
             await until(flow)
@@ -161,18 +178,18 @@ class LiteMember(GroupMember):
 
     def make_room(self) -> None:
         """Has queues pulled again that waited because all together were full; any thread may call it."""
-        pulling = self._held.pulling
-        if pulling.is_full_in_all:
-            pulling.is_full_in_all = False
-            for held in tuple(self._queues.values()):
-                held.pulls.ring()
+        self._held.pulling.make_room()
 
     async def commit_given(self) -> None:
-        """Commits what was polled, which the application is done with."""
+        """Commits what was polled, which the application is done with.
+
+        Raises:
+            As :meth:`commit_or_raise`; and where what was polled is of a queue that it has no more.
+        """
         self.done_with_given()
         for held in list(self._queues.values()):
             held.approved = held.done_offset()
-        await self.commit()
+        await self._held.commits.commit_or_raise(self._handing.take_lost())
 
     async def wait_for_messages(self, timeout_ms: float | None) -> None:
         """Waits until there may be something to poll."""

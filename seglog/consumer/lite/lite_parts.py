@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import ClassVar, Final, Literal, TypeVar, Unpack
 
 from seglog.arguments import as_int, as_kind, as_number, refusal
 from seglog.client.connect import Target, client_for
-from seglog.client.home import VirtualHome, check_may_wait, start
+from seglog.client.home import VirtualHome, start
 from seglog.consumer.lite.handing import Handing
 from seglog.consumer.lite.lite_member import LiteMember, Place
 from seglog.consumer.member_parts import MemberParts, offsets_of
@@ -22,6 +23,8 @@ from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import check_client_topic
 from seglog.storage.format.record import Message
 
+LOOK_MS: Final = 1_000
+"""How often a poll that waits looks whether its broker is there still: in process none says when it ends."""
 POLL_S: Final = 5.0
 """``pollTimeoutMillis``."""
 _PLACE: Final = 'an offset, "begin", "end" or a datetime'
@@ -75,13 +78,13 @@ class LiteParts(MemberParts):
         self._check_open()
         self._refuse_both("subscribe()")
         found = subscriptions_of({topic: wanted})[topic]
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         self._how = "subscribe()"
         await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
 
     async def _unsubscribe(self, topic: str) -> None:
         self._check_open()
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         steps = self._member.unsubscribe(check_client_topic(topic))
         await self._wait(self._home, start(self._home, steps, f"end of the subscription to {topic}"))
 
@@ -89,9 +92,12 @@ class LiteParts(MemberParts):
         self._check_open()
         self._refuse_both("assign()")
         wanted = _queues(queues)
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._refuse_in_loop()
+        self._check_may_wait()
+        await self._ask(self._member.check_there(wanted), "a check of queues")
         self._how = "assign()"
         await self._wait(self._home, start(self._home, self._member.assign(wanted), "an assignment"))
+        await self._begin()
 
     async def _poll(self, timeout_s: float, count: int | None) -> list[Message]:
         as_number("timeout_s", timeout_s)
@@ -123,6 +129,7 @@ class LiteParts(MemberParts):
         home = self._home
         until_ms: float | None = None
         while not self._is_closed:
+            self._client.check_live()
             if isinstance(home, VirtualHome):
                 home.run_due()
             found = take()
@@ -133,8 +140,8 @@ class LiteParts(MemberParts):
                 until_ms = now_ms + 1_000 * timeout_s if until_ms is None else until_ms
                 if until_ms <= now_ms:
                     return None
-            self._client.check_open()
-            left_ms = None if until_ms is None else until_ms - home.clock.monotonic_ms()
+            left_ms = math.inf if until_ms is None else until_ms - home.clock.monotonic_ms()
+            left_ms = min(left_ms, LOOK_MS)
             waiting = start(home, self._member.wait_for_messages(left_ms), "a poll")
             try:
                 await self._wait(home, waiting)
@@ -155,14 +162,15 @@ class LiteParts(MemberParts):
 
     async def _commit_polled(self) -> None:
         self._check_open()
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
+        self._client.check_live()
         with self._alone("commit()"):
-            await self._wait(self._home, start(self._home, self._member.commit_given(), "commit"))
+            await self._ask(self._member.commit_given(), "commit")
 
     async def _begin(self) -> None:
         """Joins the group if that was not done, and waits until it has."""
         self._refuse_in_loop()
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         if self._beginning is None:
             await self._start()
         if self._beginning is not None and not self._beginning.is_done:

@@ -19,14 +19,13 @@ Source: ``DefaultLitePullConsumer.java``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from types import TracebackType
-from typing import ClassVar, Self
+from collections.abc import Collection
+from typing import Self
 
 from typing_extensions import override
 
 from seglog.client.home import run_at_once
-from seglog.closing import AsyncClosing, Closing
+from seglog.consumer.faces import AsyncFace, Face
 from seglog.consumer.lite.lite_member import Place
 from seglog.consumer.lite.lite_parts import POLL_S, LiteParts
 from seglog.remoting.message_queue import MessageQueue
@@ -34,26 +33,13 @@ from seglog.remoting.subscription import ALL_TAGS, Subscription
 from seglog.storage.format.record import Message
 
 
-class LitePullConsumer(LiteParts, Closing):
+class LitePullConsumer(LiteParts, Face):
     """A member of a group that is polled; close it, or use it in a ``with`` statement.
 
     It shares the queues of its topics with the group (``subscribe``), or has those that it is told
     (``assign``). One thread at a time polls it, or is in its ``for`` loop: what was polled is done once any
     thread polls or commits.
     """
-
-    _is_awaited: ClassVar[bool] = False
-
-    def start(self) -> None:
-        """Joins the group; :meth:`poll` does so too.
-
-        Raises:
-            ConsumerError: It was started or closed before, or its client has another consumer of the group.
-            RemoteProtocolError: The broker of a topic refuses the subscription, and says why.
-            ClientClosedError: Its client was closed.
-            InvalidArgumentError: An event loop runs the caller, where ``close()`` would wait for itself.
-        """
-        run_at_once(self._start())
 
     def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
         """Shares the queues of a topic with the group, from now on; again for another choice of messages.
@@ -81,10 +67,12 @@ class LitePullConsumer(LiteParts, Closing):
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Has these queues, and no others, whichever members have them too; again for others.
 
-        It goes on where the group has committed. Nothing is shared, and others do not hear of it.
+        It goes on where the group has committed. Nothing is shared, and others do not hear of it. It has them
+        when this returns; one that has not started does with this.
 
         Raises:
-            ConsumerError: It was closed, or has its queues by :meth:`subscribe`.
+            ConsumerError: There is no such queue; it was closed, or has its queues by :meth:`subscribe`.
+            As :meth:`start`, where that was not done.
         """
         run_at_once(self._assign(queues))
 
@@ -146,44 +134,16 @@ class LitePullConsumer(LiteParts, Closing):
     def commit(self) -> None:
         """Commits all that was polled, the last messages too: the application is done with them.
 
-        What a broker refuses is tried again later.
+        Whichever broker does not take it, the others are told; it is tried again by itself too.
 
         Raises:
+            CommitError: A broker refuses, or does not answer; its ``is_retryable`` says whether to try again.
+            FencedError: What is not committed is of queues that it has no more, and comes again to who has.
             ConsumerError: It was closed, or another thread polls it now.
-            ClientClosedError: Its client was closed.
+            ClientClosedError: Its client was closed, or its broker in this process.
+            SeglogError: The file cannot be written in which one that broadcasts has its offsets.
         """
         run_at_once(self._commit_polled())
-
-    def position(self, queue: MessageQueue) -> int | None:
-        """Returns the offset of the first message of a queue that was not polled yet.
-
-        Returns:
-            None before the offset is known that the group goes on from.
-
-        Raises:
-            ConsumerError: It does not have the queue.
-        """
-        return self._position(queue)
-
-    def committed(self, queue: MessageQueue) -> int | None:
-        """Returns the offset that the group has committed in a queue, None where there is none.
-
-        Raises:
-            ConsumerError: It was closed.
-            SeglogError: The broker refuses, or there is no answer.
-        """
-        return run_at_once(self._committed(queue))
-
-    def lag(self) -> Mapping[MessageQueue, int]:
-        """Returns how many messages are stored in each of its queues behind those that are done.
-
-        Those that its subscription does not want are counted too.
-
-        Raises:
-            ConsumerError: It was closed.
-            SeglogError: A broker refuses, or there is no answer.
-        """
-        return run_at_once(self._lag())
 
     def __iter__(self) -> Self:
         """Returns itself: a ``for`` loop gets each message as it comes.
@@ -208,14 +168,6 @@ class LitePullConsumer(LiteParts, Closing):
         return found
 
     @override
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it; one that was never started says so."""
-        self._warn_if_unused(error)
-        super().__exit__(kind, error, trace)
-
-    @override
     def close(self, timeout_s: float | None = None) -> None:
         """Commits what is done and gives the queues back; what was polled last comes again to the group.
 
@@ -232,14 +184,8 @@ class LitePullConsumer(LiteParts, Closing):
         run_at_once(self._end(timeout_s))
 
 
-class AsyncLitePullConsumer(LiteParts, AsyncClosing):
+class AsyncLitePullConsumer(LiteParts, AsyncFace):
     """A :class:`LitePullConsumer` whose calls are awaited; it is made in the event loop where it is used."""
-
-    _is_awaited: ClassVar[bool] = True
-
-    async def start(self) -> None:
-        """Joins the group; see :meth:`LitePullConsumer.start`."""
-        await self._start()
 
     async def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
         """Shares the queues of a topic with the group; see :meth:`LitePullConsumer.subscribe`."""
@@ -273,18 +219,6 @@ class AsyncLitePullConsumer(LiteParts, AsyncClosing):
         """Commits all that was polled; see :meth:`LitePullConsumer.commit`."""
         await self._commit_polled()
 
-    async def position(self, queue: MessageQueue) -> int | None:
-        """Returns the first offset that was not polled; see :meth:`LitePullConsumer.position`."""
-        return self._position(queue)
-
-    async def committed(self, queue: MessageQueue) -> int | None:
-        """Returns the committed offset of a queue; see :meth:`LitePullConsumer.committed`."""
-        return await self._committed(queue)
-
-    async def lag(self) -> Mapping[MessageQueue, int]:
-        """Returns what is left of each queue; see :meth:`LitePullConsumer.lag`."""
-        return await self._lag()
-
     def __aiter__(self) -> Self:
         """Returns itself, for ``async for``; see :meth:`LitePullConsumer.__iter__`."""
         self._open_loop()
@@ -296,14 +230,6 @@ class AsyncLitePullConsumer(LiteParts, AsyncClosing):
         if found is None:
             raise StopAsyncIteration
         return found
-
-    @override
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes it; one that was never started says so."""
-        self._warn_if_unused(error)
-        await super().__aexit__(kind, error, trace)
 
     @override
     async def close(self, timeout_s: float | None = None) -> None:

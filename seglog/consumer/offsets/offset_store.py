@@ -55,7 +55,7 @@ class BrokerOffsetStore:
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
-        kept = await self.kept(queue)
+        kept = await self._ask(queue, is_young_at_zero=True)
         return await self._first.of(queue) if kept is None else kept
 
     async def kept(self, queue: MessageQueue) -> int | None:
@@ -64,7 +64,13 @@ class BrokerOffsetStore:
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
-        header = QueryConsumerOffsetHeader(self._group, queue.topic, queue.queue_id)
+        return await self._ask(queue, is_young_at_zero=False)
+
+    async def _ask(self, queue: MessageQueue, *, is_young_at_zero: bool) -> int | None:
+        """Returns what the broker says, which may be 0 for a young queue without an offset."""
+        header = QueryConsumerOffsetHeader(
+            self._group, queue.topic, queue.queue_id, set_zero_if_not_found=is_young_at_zero
+        )
         answer = await self._brokers.ask(
             queue.broker_name, Request(RequestCode.QUERY_CONSUMER_OFFSET, header)
         )

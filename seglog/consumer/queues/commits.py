@@ -8,14 +8,15 @@ Source: ``MQClientInstance.java persistAllConsumerOffset``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import Bell, sleep
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
-from seglog.errors import SeglogError
+from seglog.consumer.shares.words import in_words
+from seglog.errors import CommitError, FencedError, SeglogError, Uncommitted
 from seglog.logs import logger
 from seglog.remoting.message_queue import MessageQueue
 
@@ -71,6 +72,44 @@ class Commits:
         for held in list(self._queues.values()):
             await self.commit(held)
         await self.persist()
+
+    async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> None:
+        """Does the same where the application asks for it; whichever broker refuses, others are told.
+
+        Args:
+            lost: Queues of which something was done that nothing can commit any more.
+
+        Raises:
+            CommitError: A broker refuses, or does not answer.
+            FencedError: All that is not committed is of queues that another member has, or may have.
+            SeglogError: The client's own file of offsets cannot be written.
+        """
+        clock = self._client.clock
+        gone = set(lost)
+        failures: list[Uncommitted] = []
+        for queue, held in sorted(self._queues.items()):
+            now_ms = clock.monotonic_ms()
+            if held.is_fenced(now_ms):
+                gone.add(queue)
+            queue_offset = held.to_commit(now_ms)
+            if queue_offset is None:
+                continue
+            try:
+                await self._offsets.commit(queue, queue_offset)
+            except SeglogError as error:
+                failures.append(
+                    Uncommitted(queue.topic, queue.broker_name, queue.queue_id, queue_offset, error)
+                )
+            else:
+                held.committed_offset = queue_offset
+        await self._offsets.persist()
+        if failures:
+            raise CommitError(self._group, tuple(failures))
+        if gone:
+            raise FencedError(
+                f"what group {self._group} has done of {in_words(gone)} is not committed: another member has,"
+                " or may have, that since"
+            )
 
     async def commit(self, held: ProcessQueue) -> None:
         """Brings what is done of a queue to its broker, unless that has it already."""

@@ -11,12 +11,19 @@ import pytest
 
 from seglog import LitePullConsumer, MessageQueue, Subscription
 from seglog.broker.settings import BrokerConfig
-from seglog.errors import ConsumerError, InvalidArgumentError, RemoteProtocolError
-from seglog.remoting.codes import PullFlag, RequestCode
+from seglog.errors import (
+    CommitError,
+    ConsumerError,
+    FencedError,
+    InvalidArgumentError,
+    RemoteProtocolError,
+)
+from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import expect_body, expect_header
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.heartbeat import ConsumeType, HeartbeatBody
 from seglog.testing import VirtualBroker
+from tests.support.consumers import cached_counts
 from tests.support.recording import RecordingLink
 
 
@@ -123,7 +130,10 @@ def test_what_was_polled_last_of_a_queue_that_another_member_gets_comes_to_that_
         assert [broker.offsets.query("g", "T", number) for number in (2, 3)] == [3, 0]
         assert [(one.queue_id, one.queue_offset) for one in second.poll()] == [(3, 0), (3, 1), (3, 2)]
         assert second.poll() == []
-        first.commit()
+        with pytest.raises(FencedError, match=r"queue 3 of T at broker-a is not committed") as error:
+            first.commit()
+        assert not error.value.is_retryable
+        first.commit()  # what there is to say was said
         assert broker.offsets.query("g", "T", 3) == 3, "by the second, which has polled again"
         assert first.poll() == []
 
@@ -168,7 +178,9 @@ def test_assigned_queues_are_had_whichever_members_have_them_too(broker):
     ):
         shared.start()
         consumer.assign([queue(1), queue(2)])
-        assert not consumer.assignment, "it has not joined its group yet"
+        assert consumer.assignment == (queue(1), queue(2))
+        assert consumer.lag() == {queue(1): 3, queue(2): 3}, "as the broker says: nothing was pulled yet"
+        assert [consumer.committed(one) for one in consumer.assignment] == [None, None]
         polled = [*consumer.poll(), *consumer.poll()]
         assert {message.queue_id for message in polled} == {1, 2}
         consumer.commit()
@@ -243,7 +255,16 @@ def test_errors_say_what_is_wrong(broker):
     for call in calls:
         with pytest.raises(ConsumerError, match="closed"):
             call()
+    fill(broker, 1)
     with LitePullConsumer(broker.link(), "g") as other:
+        for queues in (
+            [queue(), queue(7)],
+            [queue(topic="nothing")],
+            [MessageQueue("T", "broker-b", 0)],
+        ):
+            with pytest.raises(ConsumerError, match=r"cannot be assigned: topic \w+ (has|does not exist)"):
+                other.assign(queues)
+        assert other.assignment == ()
         other.assign([queue()])
         with pytest.raises(ConsumerError, match=r"by assign\(\), and not by subscribe\(\)"):
             other.subscribe("T")
@@ -277,9 +298,58 @@ def test_pulls_wait_while_a_queue_or_all_of_them_are_full(broker):
     ) as consumer:
         consumer.start()
         broker.advance("10s")
-        cached = sum(held.cache.counts().messages for held in consumer._member._queues.values())
+        cached = sum(cached_counts(broker, consumer.client_id).values())
         assert 20 < cached <= 60, "about so many: each queue may have had a pull on its way"
         polled = 0
         while got := consumer.poll():
             polled += len(got)
         assert polled == 200
+
+
+def test_what_a_broker_does_not_take_of_a_commit_is_raised_and_committed_later(broker):
+    fill(broker, 4)
+    link = RecordingLink(broker, "c1")
+    with LitePullConsumer(link, "g", "T", auto_commit=False) as consumer:
+        assert len(consumer.poll()) == 4
+        link.refused = {RequestCode.UPDATE_CONSUMER_OFFSET}
+        for code, is_retryable in ((ResponseCode.SYSTEM_BUSY, True), (ResponseCode.SYSTEM_ERROR, False)):
+            link.refusal = code
+            with pytest.raises(CommitError, match=r"queue 0 of T at broker-a up to 4: .*not now") as error:
+                consumer.commit()
+            assert error.value.is_retryable is is_retryable
+            (failure, *_others) = error.value.failures
+            assert (failure.topic, failure.queue_id, failure.queue_offset) == ("T", 0, 4)
+        broker.advance("5s")
+        assert broker.offsets.query("g", "T", 0) in (None, 0)
+        link.refused = set()
+        broker.advance("30s")
+        assert consumer.committed(queue()) == 4, "by the commit that is due by time"
+        consumer.commit()
+
+
+def test_what_was_polled_before_of_a_queue_that_went_elsewhere_is_said_at_the_commit(broker):
+    for queue_id in range(4):
+        fill(broker, 1, queue_id=queue_id)
+    with (
+        LitePullConsumer(broker.link(), "g", "T", auto_commit=False) as first,
+        LitePullConsumer(broker.link(), "g", "T") as second,
+    ):
+        assert len([message for _ in range(4) for message in first.poll()]) == 4
+        assert first.poll() == []
+        second.start()
+        broker.advance("25s")
+        assert second.assignment == (queue(2), queue(3))
+        with pytest.raises(FencedError, match="queue 2, 3 of T at broker-a is not committed"):
+            first.commit()
+        assert [first.committed(queue(number)) for number in range(4)] == [1, 1, 0, 0]
+        first.commit()
+
+
+def test_the_offset_of_a_group_that_has_none_is_none_and_not_0(broker):
+    fill(broker, 1)
+    with LitePullConsumer(broker.link(), "g", "T", auto_commit=False) as consumer:
+        consumer.poll()
+        assert consumer.committed(queue()) is None
+        consumer.seek(queue(), "begin")
+        consumer.commit()
+        assert consumer.committed(queue()) == 0

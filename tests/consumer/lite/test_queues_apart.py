@@ -15,6 +15,7 @@ from seglog.broker.settings import BrokerConfig
 from seglog.consumer.listener import ConsumeFrom
 from seglog.errors import ClientClosedError, InvalidArgumentError, RemoteProtocolError
 from seglog.testing import VirtualBroker
+from tests.support.consumers import cached_counts
 
 QUEUES = 4
 EACH = 40
@@ -59,9 +60,7 @@ def test_paused_queues_keep_no_others_from_being_pulled(broker):
     with LitePullConsumer(broker.link(), "g", "T", pull_count=8, max_cached_all=8) as consumer:
         consumer.start()
         broker.advance("1s")
-        waiting = [
-            one for one in consumer.assignment if consumer._member._held.all[one].cache.counts().messages
-        ]
+        waiting = [one for one, count in cached_counts(broker, consumer.client_id).items() if count]
         assert 0 < len(waiting) < QUEUES, "the bound of all is reached"
         consumer.pause(waiting)
         count = 0
