@@ -1,4 +1,4 @@
-"""One tree of exceptions, and the one table that gives each its exit code, wire code and advice.
+"""The tree of exceptions: its root, and all branches but that of consumers.
 
 Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that
 says what happened, where, what was expected and what was found; :attr:`SeglogError.help` says what to
@@ -36,6 +36,14 @@ class SeglogError(Exception):
     is_retryable: bool = False
     """Whether the same request may succeed if it is repeated later or elsewhere; else it is fatal, or fenced
     where it is a :class:`FencedError`."""
+
+    __module__ = "seglog.errors"
+
+    def __init_subclass__(cls) -> None:
+        """Has tracebacks and pickles name the room of an error, from where it is imported, not its module."""
+        super().__init_subclass__()
+        if cls.__module__.startswith("seglog.errors."):
+            cls.__module__ = "seglog.errors"
 
     def __init__(self, message: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
         super().__init__(message)
@@ -365,56 +373,6 @@ class NoPermissionError(SeglogError):
     help = "ask who runs the broker for the permission that the message names"
 
 
-class ConsumerError(SeglogError):
-    """A consumer was used in a way or at a moment that it does not allow."""
-
-    exit_code = 40
-    help = "see the documentation of the consumer for what may be called when"
-
-
-class FencedError(ConsumerError):
-    """What a consumer has done is not committed: another member has, or may have, the queue since."""
-
-    exit_code = 53
-    help = (
-        "do not commit it again: the messages come again to the member that has the queue; where each must"
-        " have an effect once, keep its unique_key with the effect"
-    )
-
-
-class Uncommitted(NamedTuple):
-    """A queue in which a commit was not taken, up to which offset it was, and why."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
-    queue_offset: int
-    error: SeglogError
-
-
-class CommitError(ConsumerError):
-    """What a consumer has done is not committed in some of its queues: their brokers did not take it.
-
-    Attributes:
-        failures: The queues, with the error of each; all others are committed.
-        is_retryable: Whether each of these errors may pass, or is that another member has the queue.
-    """
-
-    exit_code = 54
-    help = "commit again if is_retryable; what is not committed comes again to the group after a restart"
-
-    def __init__(self, group: str, failures: tuple[Uncommitted, ...]) -> None:
-        shown = "; ".join(
-            f"queue {one.queue_id} of {one.topic} at {one.broker_name} up to {one.queue_offset}: {one.error}"
-            for one in failures
-        )
-        super().__init__(f"group {group} is not committed everywhere: {shown}")
-        self.failures = failures
-        self.is_retryable = all(
-            one.error.is_retryable or isinstance(one.error, FencedError) for one in failures
-        )
-
-
 class AskTimeoutError(SeglogError):
     """The other end of a connection was asked, and did not answer in time."""
 
@@ -478,20 +436,6 @@ class ClientClosedError(SeglogError):
     exit_code = 45
     response_code = _SERVICE_NOT_AVAILABLE
     help = "make a new client; a process that was forked makes one of its own"
-
-
-class BodyError(SeglogError):
-    """The body of one message cannot be given as its producer gave it: it is damaged, or inflates too far."""
-
-    exit_code = 46
-    help = "read the body as it is stored, or send the message to the dead letters; those behind it are whole"
-
-
-class CodecMissingError(BodyError):
-    """The body of one message is compressed by a codec that is not installed here."""
-
-    exit_code = 47
-    help = "pip install 'seglog[compression]'"
 
 
 class MissingDependencyError(SeglogError):

@@ -1,0 +1,71 @@
+"""Errors of consumers: wrong calls, commits that were not taken, bodies that cannot be given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seglog.errors.tree import SeglogError
+
+
+class ConsumerError(SeglogError):
+    """A consumer was used in a way or at a moment that it does not allow."""
+
+    exit_code = 40
+    help = "see the documentation of the consumer for what may be called when"
+
+
+class FencedError(ConsumerError):
+    """What a consumer has done is not committed: another member has, or may have, the queue since."""
+
+    exit_code = 53
+    help = (
+        "do not commit it again: the messages come again to the member that has the queue; where each must"
+        " have an effect once, keep its unique_key with the effect"
+    )
+
+
+class Uncommitted(NamedTuple):
+    """A queue in which a commit was not taken, up to which offset it was, and why."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    queue_offset: int
+    error: SeglogError
+
+
+class CommitError(ConsumerError):
+    """What a consumer has done is not committed in some of its queues: their brokers did not take it.
+
+    Attributes:
+        failures: The queues, with the error of each; all others are committed.
+        is_retryable: Whether each of these errors may pass, or is that another member has the queue.
+    """
+
+    exit_code = 54
+    help = "commit again if is_retryable; what is not committed comes again to the group after a restart"
+
+    def __init__(self, group: str, failures: tuple[Uncommitted, ...]) -> None:
+        shown = "; ".join(
+            f"queue {one.queue_id} of {one.topic} at {one.broker_name} up to {one.queue_offset}: {one.error}"
+            for one in failures
+        )
+        super().__init__(f"group {group} is not committed everywhere: {shown}")
+        self.failures = failures
+        self.is_retryable = all(
+            one.error.is_retryable or isinstance(one.error, FencedError) for one in failures
+        )
+
+
+class BodyError(SeglogError):
+    """The body of one message cannot be given as its producer gave it: it is damaged, or inflates too far."""
+
+    exit_code = 46
+    help = "read the body as it is stored, or send the message to the dead letters; those behind it are whole"
+
+
+class CodecMissingError(BodyError):
+    """The body of one message is compressed by a codec that is not installed here."""
+
+    exit_code = 47
+    help = "pip install 'seglog[compression]'"
