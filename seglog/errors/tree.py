@@ -39,6 +39,7 @@ class SeglogError(Exception):
 
     __module__ = "seglog.errors"
 
+    @override
     def __init_subclass__(cls) -> None:
         """Has tracebacks and pickles name the room of an error, from where it is imported, not its module."""
         super().__init_subclass__()
