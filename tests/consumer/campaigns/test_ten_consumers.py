@@ -237,9 +237,15 @@ class World:
 
     def _cut_short(self) -> None:
         if (member := self._gone()) is not None:
-            with suppress(TimeoutError):
+            self._close_at_once(member)
+
+    def _close_at_once(self, member: Member) -> None:
+        """Closes a member; what a listener raised that would end a program comes out of that too."""
+        for _ in range(100):
+            with suppress(TimeoutError, SystemExit, KeyboardInterrupt):
                 member.consumer.close(0)
-            member.is_alive = False
+                break
+        member.is_alive = False
 
     def _crash(self) -> None:
         if (member := self._gone()) is not None:
@@ -278,9 +284,7 @@ class World:
         """Has the trouble end, and two members finish what is left."""
         self._heal()
         for member in [*self.members]:
-            with suppress(TimeoutError):
-                member.consumer.close(0)
-            member.is_alive = False
+            self._close_at_once(member)
         self.is_calm = True
         last = [Member(self, f"last{number}") for number in range(2)]
         for _ in range(
