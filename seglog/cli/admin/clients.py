@@ -14,7 +14,7 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.heartbeat import ConsumerConnectionsBody, ProducersBody
 from seglog.remoting.versions import version_name
 
-_COLUMNS = ("group", "role", "client", "address", "language", "version", "subscribes to")
+_COLUMNS = ("group", "role", "client", "address", "language", "version", "its group subscribes to")
 
 
 @click.command
@@ -23,9 +23,9 @@ _COLUMNS = ("group", "role", "client", "address", "language", "version", "subscr
 def command(*, address: str, as_json: bool) -> None:
     """Show the producers and consumers that are connected to the brokers at ADDRESS.
 
-    ADDRESS is a name server, or a broker of `seglog serve`, as host:port. Consumers are shown with what they
-    subscribe to. Where a broker does not answer, the clients of the others are shown, and the command ends
-    with its error.
+    ADDRESS is a name server, or a broker of `seglog serve`, as host:port. Consumers are shown with what
+    their group subscribes to, as the member has said that was heard last. Where a broker does not answer,
+    the clients of the others are shown, and the command ends with its error.
     """
     listing = render.Listing(_COLUMNS, none="no clients", as_json=as_json)
     with closing(Brokers(address)) as brokers:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from seglog.broker.tables import GROUP_ATTRIBUTES, alter_attributes, group_name_problem
-from seglog.cli.read.reading import check_store
+from seglog.cli.read.reading import check_store, make_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_groups
@@ -90,15 +90,18 @@ def list_(*, path: Path, as_json: bool) -> None:
 @settings
 @options.as_json
 def create(*, path: Path, name: str, attributes: str | None, as_json: bool, **fields: object) -> None:
-    """Create GROUP in STORE, while no broker has STORE open."""
-    check_store(path)
+    """Create GROUP in STORE, while no broker has STORE open.
+
+    Makes the store where STORE is missing or empty.
+    """
     problem = group_name_problem(name)
     if problem is not None:
         raise InvalidNameError(problem)
+    group = _applied(SubscriptionGroup(name), attributes, fields, is_new=True)
+    make_store(path)
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         if tables.groups.get(name) is not None:
             raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
-        group = _applied(SubscriptionGroup(name), attributes, fields, is_new=True)
         tables.groups.put(group)
     _show(group, "created", as_json=as_json)
 

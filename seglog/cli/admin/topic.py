@@ -12,7 +12,7 @@ import click
 
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
-from seglog.cli.read.reading import check_store
+from seglog.cli.read.reading import check_store, make_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_topics
@@ -78,15 +78,18 @@ def list_(*, path: Path, as_json: bool) -> None:
 @settings
 @options.as_json
 def create(*, path: Path, name: str, as_json: bool, **given: object) -> None:
-    """Create TOPIC in STORE, while no broker has STORE open; it has 8 queues if nothing is said."""
-    check_store(path)
+    """Create TOPIC in STORE, while no broker has STORE open; it has 8 queues if nothing is said.
+
+    Makes the store where STORE is missing or empty.
+    """
     problem = topic_name_problem(name)
     if problem is not None or is_system_topic(name, BrokerConfig()):
         raise InvalidNameError(problem or f"The topic[{name}] is conflict with system topic.")
+    topic = _applied(TopicConfig(name, 8, 8), given, is_new=True)
+    make_store(path)
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         if tables.topics.get(name) is not None:
             raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
-        topic = _applied(TopicConfig(name, 8, 8), given, is_new=True)
         tables.topics.put(topic)
     _show(topic, "created", as_json=as_json)
 

@@ -6,6 +6,7 @@ one read where that costs little, because a read per message is what makes a dum
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,11 +24,13 @@ from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_sta
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.index_check import check_index
+from seglog.storage.store import MessageStore
 from seglog.storage.survey import Survey, leave_front, look_again, start_now, survey, survey_moving
 
 _MAX_GAP_BYTES: Final = 4096
 _MAX_READ_BYTES: Final = 1 << 20
 _DISK_BLOCK_BYTES: Final = 512
+_ADDRESS: Final = re.compile(r"[^/\\]+:[0-9]{1,5}")
 
 
 def check_store(path: Path) -> None:
@@ -39,7 +42,32 @@ def check_store(path: Path) -> None:
         UnsupportedStoreError: A store of another kind.
     """
     if not check_is_store(options.reading(path), path):
-        raise NotFoundError(f"there is no store at {path}")
+        raise _not_there(path)
+
+
+def make_store(path: Path) -> None:
+    """Makes a store where there is nothing, or an empty folder, as ``put`` does.
+
+    Raises:
+        NotFoundError: The path is an address.
+        NotAStoreError: The path leads to something else.
+        UnsupportedStoreError: A store of another kind.
+    """
+    if check_is_store(options.reading(path), path):
+        return
+    if _ADDRESS.fullmatch(str(path)):
+        raise _not_there(path)
+    MessageStore.open(path, follow=options.followed(path)).close()
+
+
+def _not_there(path: Path) -> NotFoundError:
+    text = f"there is no store at {path}"
+    if _ADDRESS.fullmatch(str(path)):
+        return NotFoundError(
+            text,
+            help=f"STORE is a folder; a broker that serves is asked and changed with mqadmin: -b {path}",
+        )
+    return NotFoundError(text)
 
 
 def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Survey:

@@ -58,10 +58,21 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
     return INTERNAL_EXIT_CODE
 
 
+_INSTEAD: Final = (
+    ("dlq show", "unexpected extra argument", "a group is named with --group GROUP"),
+    ("offsets reset", "'--to'", "--to takes a queue offset; --start and --end go to the ends of the queue"),
+)
+"""What was meant, of commands whose like takes it so: the end of its name, and words of the error."""
+
+
 def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context is not None else "seglog"
-    _report("UsageError", error.format_message(), f"see `{path} --help`", error.exit_code, as_json=as_json)
+    text, advice = error.format_message(), f"see `{path} --help`"
+    for command, words, instead in _INSTEAD:
+        if path.endswith(command) and words in text:
+            advice = f"{instead}; {advice}"
+    _report("UsageError", text, advice, error.exit_code, as_json=as_json)
     return error.exit_code
 
 

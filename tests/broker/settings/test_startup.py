@@ -79,7 +79,10 @@ def test_what_is_said_last_counts():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"fileReservedTime=soon", "b.conf line 2: fileReservedTime=soon: a setting"),
+        (
+            b"fileReservedTime=soon",
+            "b.conf line 2: fileReservedTime='soon' is not valid: expected a whole number from 0",
+        ),
         (b"mappedFileSizeCommitLog=5", "b.conf line 2: mappedFileSizeCommitLog=5: segment_size_bytes=5 is"),
         (b"mappedFileSizeConsumeQueue=7", "b.conf line 2: mappedFileSizeConsumeQueue=7: queue_file_size"),
         (b"brokerName=a\\u0001b", "b.conf line 2: broker_name"),
@@ -89,10 +92,10 @@ def test_what_is_said_last_counts():
         (b"regionId=a\\u0002b", "b.conf line 2: region_id"),
         (b"regionId=" + b"x" * 256, "b.conf line 2: region_id"),
         (b"deleteWhen=25", "b.conf line 2: retention_delete_hours"),
-        (b"autoCreateTopicEnable=yes", "expected true or false"),
+        (b"autoCreateTopicEnable=yes", "autoCreateTopicEnable='yes' is not valid: expected true or false"),
         (b"flushDiskType=SOMETIMES", "b.conf line 2: flushDiskType"),
         (b"listenPort=70000", "a port of 1..65535"),
-        (b"listenPort=0", "b.conf line 2: listenPort=0"),
+        (b"listenPort=0", "b.conf line 2: listenPort='0'"),
         (b"brokerName=", "b.conf line 2: brokerName"),
         (b"brokerId=1", "this broker is a master"),
         (b"brokerRole=SLAVE", "brokerRole='SLAVE' is not valid: expected ASYNC_MASTER or SYNC_MASTER"),

@@ -76,6 +76,7 @@ def test_clients_are_shown_with_what_they_subscribe_to(seglog: Seglog, busy):
     assert by_role["consumer"]["subscriptions"] == {"%RETRY%billing": "*", "orders": "*"}
     heading, *rows = seglog("clients", busy.address).stdout.splitlines()
     assert heading.split("  ")[0] == "group"
+    assert heading.endswith("its group subscribes to")
     assert [row.split()[1] for row in rows] == ["producer", "consumer"]
 
 

@@ -152,3 +152,43 @@ def test_changes_are_refused_while_a_broker_has_the_store(seglog: Seglog, store)
         for kind in ("topic", "group"):
             ran = seglog(kind, "create", store, "new")
             assert ran.exit_code == StoreLockedError.exit_code
+
+
+@pytest.mark.parametrize("kind", ["topic", "group"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_finding_u21_what_is_created_first_makes_the_store(seglog: Seglog, tmp_path, kind, is_there):
+    new = tmp_path / "new"
+    if is_there:
+        new.mkdir()
+    assert seglog(kind, "create", new, "orders").exit_code == 0
+    assert "orders" in listed(seglog, kind, new)
+    with open_broker(new) as broker:
+        assert (broker.topics if kind == "topic" else broker.groups).get("orders") is not None
+
+
+@pytest.mark.parametrize("kind", ["topic", "group"])
+def test_finding_u21_a_name_that_is_none_makes_no_store(seglog: Seglog, tmp_path, kind):
+    assert seglog(kind, "create", tmp_path / "new", "a b").exit_code == InvalidNameError.exit_code
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(("kind", "verb"), [("topic", "create"), ("group", "create"), ("topic", "alter")])
+def test_finding_u21_an_address_is_no_store(seglog: Seglog, tmp_path, monkeypatch, kind, verb):
+    monkeypatch.chdir(tmp_path)
+    ran = seglog(kind, verb, "127.0.0.1:9876", "orders")
+    assert ran.exit_code == NotFoundError.exit_code
+    assert "mqadmin: -b 127.0.0.1:9876" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dlq", "show", "s", "g"], "a group is named with --group"),
+        (["offsets", "reset", "s", "g", "t", "--to", "first"], "--start and --end"),
+    ],
+)
+def test_finding_u21_what_is_given_otherwise_elsewhere_is_named(seglog: Seglog, arguments, words):
+    ran = seglog(*arguments)
+    assert ran.exit_code == 2
+    assert words in ran.stderr
