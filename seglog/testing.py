@@ -55,6 +55,9 @@ QUEUE_FILE_SIZE_BYTES: Final = 200_000
 """Smaller files than a broker's: a test opens and drops many."""
 _PAGE: Final = 1_024
 
+_CONFIG: Final = BrokerConfig(enable_property_filter=True)
+"""A broker's, with subscriptions by SQL92, which a broker of RocketMQ has to be set to."""
+
 C = TypeVar("C", bound=Producer | Consumer)
 
 
@@ -98,14 +101,14 @@ class VirtualBroker(Broker):
         Args:
             path: The store directory.
             clock: Its time; from 2023-11-14 on by default.
-            config: Names and settings.
+            config: Names and settings; by default those of a broker that filters by SQL92 too.
             before: As for ``Broker.open``.
             liveness_clock: Likewise.
 
         Raises:
             StoreError: As ``MessageStore.open`` raises it.
         """
-        clock, config = clock or VirtualClock(), config or BrokerConfig()
+        clock, config = clock or VirtualClock(), config or _CONFIG
         store = MessageStore.open(
             path,
             segment_size_bytes=SEGMENT_SIZE_BYTES,
@@ -228,7 +231,7 @@ class ServedBroker(Closing):
         Args:
             path: The store directory.
             clock: By which time the broker goes; virtual time begins now.
-            config: Names and settings; the address is that of the port.
+            config: Names and settings; the address is that of the port. By default it filters by SQL92 too.
             port: Where it listens; 0 for one that is free.
 
         Raises:
@@ -237,7 +240,7 @@ class ServedBroker(Closing):
         """
         as_choice("clock", ("real", "virtual"), clock)
         end = Port(port=port)
-        named = replace(config or BrokerConfig(), address=end.address)
+        named = replace(config or _CONFIG, address=end.address)
         with ExitStack() as made:
             made.callback(end.close)
             if clock == "virtual":

@@ -160,7 +160,12 @@ class Routes:
     def _checked(self, topic: str, queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue, ...]:
         if queues:
             return queues
-        raise RemoteProtocolError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} has no queue to write to")
+        raise RemoteProtocolError(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic {topic} has no queue to write to",
+            help="check the topic's name, and give it queues to write to and the permission (perm 6) with"
+            " `mqadmin updateTopic`; one that is not there a broker makes with autoCreateTopicEnable=true",
+        )
 
     def _of_model(
         self, model: TopicRouteBody | None, topic: str, most_queues: int

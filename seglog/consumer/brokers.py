@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from seglog.client.client import Client
 from seglog.client.home import until
@@ -10,9 +10,13 @@ from seglog.errors import BrokerNotFoundError, RemoteProtocolError
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_header
 from seglog.remoting.heartbeat import CheckClientBody
-from seglog.remoting.subscription import SubscriptionData
+from seglog.remoting.subscription import SubscriptionData, is_tag_type
 
 H = TypeVar("H", bound=Header)
+_HELP_OF_FILTERS: Final = (
+    "check the expression, and that the broker filters by properties: enablePropertyFilter=true, as in"
+    " `seglog serve --set enablePropertyFilter=true` or BrokerConfig(enable_property_filter=True)"
+)
 
 
 class Brokers:
@@ -75,7 +79,11 @@ class Brokers:
         what = (
             f"broker {broker_name} refuses {wanted.expression_type} {wanted.expression!r} of {wanted.topic}"
         )
-        return RemoteProtocolError(answer.code, f"{what}: {answer.remark or answer.code.name}")
+        return RemoteProtocolError(
+            answer.code,
+            f"{what}: {answer.remark or answer.code.name}",
+            help=None if is_tag_type(wanted.expression_type) else _HELP_OF_FILTERS,
+        )
 
     async def order(self, broker_name: str, request: Request) -> None:
         """Has a broker do something.

@@ -211,9 +211,11 @@ class MemberParts(ABC):
     def _refuse_in_loop(self) -> None:
         """Refuses what could not be closed where it was started."""
         if self._is_in_loop():
+            name = type(self).__name__
             raise InvalidArgumentError(
-                f"a {type(self).__name__} is not run in an event loop: its close() would wait for itself",
-                help=f"use Async{type(self).__name__}, or have a thread start and close it",
+                f"{'an' if name[0] in 'AEIOU' else 'a'} {name} is not run in an event loop: its close() would"
+                " wait for itself",
+                help=f"use Async{name}, or have a thread start and close it",
             )
 
     def _is_in_loop(self) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 
 import pytest
 
-from seglog import ConsumeFrom, Message, OrderlyConsumer, Producer, PushConsumer
-from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
+from seglog import ConsumeFrom, Message, OrderlyConsumer, Producer, PushConsumer, Subscription
+from seglog.broker.settings import BrokerConfig
+from seglog.broker.tables import TopicConfig
+from seglog.errors import ConsumerError, InvalidArgumentError, RemoteProtocolError, SeglogError
 from seglog.pytest_plugin import seglog_server
 from seglog.remoting.heartbeat import MessageModel
 from seglog.server.listening import Listener
@@ -149,3 +152,39 @@ def test_finding_u21_two_plain_members_that_broadcast_from_one_file_are_warned_o
             second.start()
     assert caplog.text.count("have their offsets in one file") == 1
     assert str(tmp_path / "offsets") in caplog.text
+
+
+def test_finding_u21_subscriptions_by_sql92_are_served_unless_set_otherwise(seglog_server):
+    server, seen = seglog_server(), []
+    for price in (3, 7):
+        server.producer().send("stock", b"%d" % price, properties={"price": str(price)})
+    wanted = {"stock": Subscription.by_sql("price > 5")}
+    assert server.consumer("g", wanted, seen.append).run_until_idle(timeout_s=60) == 1
+    assert [message.body for message in seen] == [b"7"]
+    with pytest.raises(RemoteProtocolError, match="SQL92") as refused:
+        seglog_server(config=BrokerConfig()).consumer("g", wanted, seen.append).start()
+    assert "enablePropertyFilter=true" in str(refused.value.help)
+
+
+def test_finding_u21_a_topic_without_queues_to_write_to_is_refused_with_what_to_do(seglog_server):
+    server = seglog_server()
+    server.broker.topics.put(TopicConfig("z", 4, 0))
+    with pytest.raises(RemoteProtocolError, match="topic z has no queue") as refused:
+        server.producer().send("z", b"1")
+    assert "mqadmin updateTopic" in str(refused.value.help)
+
+
+def test_finding_u21_a_plain_client_in_an_event_loop_is_refused_by_its_name_with_the_other_one(seglog_server):
+    server = seglog_server()
+
+    async def send():
+        server.producer().send("orders", b"1")
+
+    async def consume():
+        server.consumer("g", "orders", print).start()
+
+    with pytest.raises(InvalidArgumentError, match="those of a Producer") as refused:
+        asyncio.run(send())
+    assert "AsyncProducer" in str(refused.value.help)
+    with pytest.raises(InvalidArgumentError, match=r"^an OrderlyConsumer is not run in an event loop"):
+        asyncio.run(consume())

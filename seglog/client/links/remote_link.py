@@ -170,7 +170,8 @@ class RemoteLink:
         """
         if running_loop() is not None:
             raise InvalidArgumentError(
-                "a loop's thread would wait for itself", help="await ask(…) instead, as an AsyncProducer does"
+                "a call that waits, as those of a Producer, runs in an event loop: it would wait for itself",
+                help="use AsyncProducer, whose calls are awaited; of a link, await ask(…)",
             )
         asked = self.ask(request, timeout_ms, to)
         limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
