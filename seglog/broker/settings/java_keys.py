@@ -28,7 +28,7 @@ class JavaKey(NamedTuple):
 
     Attributes:
         attribute: Of :class:`BrokerConfig`.
-        read: Text to value; InvalidArgumentError that says what it takes if it is none.
+        read: Text to value; ValueError that says what it takes if it is none.
         show: Value to text.
     """
 
@@ -39,14 +39,14 @@ class JavaKey(NamedTuple):
 
 def _read_flag(text: str) -> bool:
     if text.strip().lower() not in ("true", "false"):
-        raise InvalidArgumentError("true or false")
+        raise ValueError("true or false")
     return text.strip().lower() == "true"
 
 
 def _read_number(text: str) -> int:
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= _MOST_DIGITS):
-        raise InvalidArgumentError("a whole number from 0")
+        raise ValueError("a whole number from 0")
     return int(stripped)
 
 
@@ -54,24 +54,24 @@ def read_count(text: str) -> int:
     """Returns a number from 1 on.
 
     Raises:
-        InvalidArgumentError: The text is none; the message is what it takes, for :func:`read_value`.
+        ValueError: The text is none; the message is what it takes, for :func:`read_value`.
     """
     number = _read_number(text)
     if not number:
-        raise InvalidArgumentError("a whole number from 1")
+        raise ValueError("a whole number from 1")
     return number
 
 
 def _read_hours(text: str) -> tuple[int, ...]:
     hours = tuple(_read_number(hour) for hour in text.split(";") if hour.strip())
     if not hours:
-        raise InvalidArgumentError("hours of the day, such as 04;16")
+        raise ValueError("hours of the day, such as 04;16")
     return hours
 
 
 def _read_text(text: str) -> str:
     if not text.strip():
-        raise InvalidArgumentError("a name or another text")
+        raise ValueError("a name or another text")
     return text.strip()
 
 
@@ -180,8 +180,10 @@ def read_value(name: str, read: Callable[[str], Value], text: str) -> Value:
     """
     try:
         return read(text)
-    except InvalidArgumentError as error:
+    except ValueError as error:
         raise refusal(name, text, str(error), f"{name} takes {error}") from error
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{name}={text[:40]}: {error}") from error
 
 
 def shown(config: BrokerConfig) -> dict[str, str]:

@@ -229,5 +229,5 @@ _LENGTHS: Final[Mapping[str, Callable[[str], int]]] = {
 def _read_port(text: str) -> int:
     number = read_count(text)
     if number > _MOST_PORT:
-        raise InvalidArgumentError(f"a port of 1..{_MOST_PORT}")
+        raise ValueError(f"a port of 1..{_MOST_PORT}")
     return number
