@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seglog.consumer.listener import Consume, ConsumeFrom
     from seglog.consumer.lite.lite_pull import AsyncLitePullConsumer, LitePullConsumer
     from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
+    from seglog.consumer.payloads import DecodedMessage
     from seglog.consumer.push import AsyncPushConsumer, PushConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import AsyncProducer, Producer
@@ -52,6 +53,7 @@ __all__ = [
     "ConsumeConcurrentlyContext",
     "ConsumeFrom",
     "ConsumeOrderlyContext",
+    "DecodedMessage",
     "Durability",
     "GetResult",
     "GetStatus",
@@ -92,6 +94,7 @@ __getattr__ = lazy_exports(
         "ConsumeFrom": "consumer.listener",
         "ConsumeConcurrentlyContext": "consumer.contexts",
         "ConsumeOrderlyContext": "consumer.contexts",
+        "DecodedMessage": "consumer.payloads",
         "Durability": "storage.writes.flush",
         "LocalLink": "client.links.local_link",
         "Message": "storage.format.record.message",

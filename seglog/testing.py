@@ -35,10 +35,11 @@ from seglog.clock import Clock, SystemClock, VirtualClock
 from seglog.closing import Closing
 from seglog.consumer.consumer import Consumer
 from seglog.consumer.listener import ConsumeFrom, Listener
+from seglog.consumer.lite import LitePullConsumer
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.consumer.send_back import SendBack
-from seglog.consumer.settings import ConsumerOptions, Wanted
+from seglog.consumer.settings import ConsumerOptions, LiteOptions, Wanted
 from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.remoting.heartbeat import MessageModel
@@ -137,8 +138,8 @@ class VirtualBroker(Broker):
     def consumer(
         self,
         group: str,
-        subscription: Wanted,
-        listener: Listener,
+        subscription: Wanted | None = None,
+        listener: Listener | None = None,
         *,
         in_order: bool = True,
         **options: Unpack[ConsumerOptions],
@@ -165,6 +166,20 @@ class VirtualBroker(Broker):
             self._made = ExitStack()
         self._made.callback(_end, client)
         return client
+
+    def polled_consumer(
+        self, group: str, subscription: Wanted | None = None, **options: Unpack[LiteOptions]
+    ) -> LitePullConsumer:
+        """Returns a new member of a group that is polled, from the first message on.
+
+        No time passes in a poll, and a ``for`` loop ends once nothing is left.
+
+        Args:
+            group: As for :class:`~seglog.consumer.lite.lite_pull.LitePullConsumer`.
+            subscription: Likewise.
+            options: Likewise.
+        """
+        return LitePullConsumer(self.link(), group, subscription, **_polled(self, options))
 
     def messages(self, topic: str) -> list[Message]:
         """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
@@ -280,8 +295,8 @@ class ServedBroker(Closing):
     def consumer(
         self,
         group: str,
-        subscription: Wanted,
-        listener: Listener,
+        subscription: Wanted | None = None,
+        listener: Listener | None = None,
         *,
         in_order: bool = True,
         **options: Unpack[ConsumerOptions],
@@ -304,6 +319,22 @@ class ServedBroker(Closing):
             target = make_client(self.address, instance_name=f"test-{next(self._broadcasting)}")
             self._clients.enter_context(target)
         made = _consumer(target, group, subscription, listener, options, in_order=in_order)
+        self._clients.callback(made.close)
+        return made
+
+    def polled_consumer(
+        self, group: str, subscription: Wanted | None = None, **options: Unpack[LiteOptions]
+    ) -> LitePullConsumer:
+        """Returns a new member of a group that is polled over a connection, from the first message on.
+
+        It lives on real time, and ends with the broker at last.
+
+        Args:
+            group: As for :class:`~seglog.consumer.lite.lite_pull.LitePullConsumer`.
+            subscription: Likewise.
+            options: Likewise.
+        """
+        made = LitePullConsumer(self.address, group, subscription, **_polled(self.broker, options))
         self._clients.callback(made.close)
         return made
 
@@ -340,8 +371,8 @@ def _end(client: Producer | Consumer) -> None:
 def _consumer(
     target: Client | LocalLink | str,
     group: str,
-    subscription: Wanted,
-    listener: Listener,
+    subscription: Wanted | None,
+    listener: Listener | None,
     options: ConsumerOptions,
     *,
     in_order: bool,
@@ -352,8 +383,15 @@ def _consumer(
 
 def _with_defaults(broker: Broker, options: ConsumerOptions) -> ConsumerOptions:
     """Returns settings for tests; what clients that broadcast write is beside the store, not in the home."""
-    folder = broker.store.path.with_name(f"{broker.store.path.name}.offsets")
-    return {"consume_from": ConsumeFrom.FIRST, "offset_folder": folder, **options}
+    return {"consume_from": ConsumeFrom.FIRST, "offset_folder": _offsets_beside(broker), **options}
+
+
+def _polled(broker: Broker, options: LiteOptions) -> LiteOptions:
+    return {"consume_from": ConsumeFrom.FIRST, "offset_folder": _offsets_beside(broker), **options}
+
+
+def _offsets_beside(broker: Broker) -> Path:
+    return broker.store.path.with_name(f"{broker.store.path.name}.offsets")
 
 
 def _send_back(

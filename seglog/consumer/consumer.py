@@ -10,9 +10,10 @@ from typing_extensions import override
 from seglog.client.home import run_at_once
 from seglog.consumer.consumer_parts import ConsumerParts
 from seglog.consumer.faces import AsyncFace, Face
+from seglog.consumer.listener import M
 
 
-class Consumer(ConsumerParts, Face):
+class Consumer(ConsumerParts[M], Face):
     """One member of a consumer group; close it, or use it in a ``with`` statement.
 
     A plain listener is called in threads of the consumer, one that is ``async def`` in the event loop of the
@@ -22,8 +23,10 @@ class Consumer(ConsumerParts, Face):
         target: A broker in this process, the address of a name server, or a Client that is shared.
         group: Who shares the queues and the offsets.
         subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
-            ``Subscription.by_sql("price > 5")``.
+            ``Subscription.by_sql("price > 5")``. None, with no listener: each topic has its own by ``on()``.
         listener: Called with each message, see :data:`~seglog.consumer.listener.Listener`.
+        decode: Makes of a body what the message has as ``value``: ``json.loads``, say. Where it raises, the
+            message has failed as if the listener had. None for messages without ``value``.
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
@@ -105,7 +108,7 @@ class Consumer(ConsumerParts, Face):
         run_at_once(self._end(timeout_s))
 
 
-class AsyncConsumer(ConsumerParts, AsyncFace):
+class AsyncConsumer(ConsumerParts[M], AsyncFace):
     """One member of a consumer group; its calls are awaited. Close it, or use it in ``async with``.
 
     It has the calls and settings of a :class:`Consumer`. It is made and used in one event loop, where its
@@ -116,8 +119,10 @@ class AsyncConsumer(ConsumerParts, AsyncFace):
         target: A broker in this process, the address of a name server, or a Client that is shared.
         group: Who shares the queues and the offsets.
         subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
-            ``Subscription.by_sql("price > 5")``.
+            ``Subscription.by_sql("price > 5")``. None, with no listener: each topic has its own by ``on()``.
         listener: Called with each message, see :data:`~seglog.consumer.listener.Listener`.
+        decode: Makes of a body what the message has as ``value``: ``json.loads``, say. Where it raises, the
+            message has failed as if the listener had. None for messages without ``value``.
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:

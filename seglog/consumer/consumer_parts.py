@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final, Unpack
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Generic, Unpack
+
+from typing_extensions import override
 
 from seglog.arguments import as_number, refusal
+from seglog.client.client import Client
 from seglog.client.connect import Target, client_for
 from seglog.client.home import VirtualHome, sleep, start
 from seglog.consumer.group_member import GroupMember
-from seglog.consumer.listener import Listener
+from seglog.consumer.hands.by_topic import On, called_as_one
+from seglog.consumer.listener import Listener, M
 from seglog.consumer.member_parts import MemberParts, offsets_of
 from seglog.consumer.pools.choice import pool_for
 from seglog.consumer.services.service import Service
 from seglog.consumer.settings import ConsumerOptions, ConsumerSettings, Wanted, subscriptions_of
+from seglog.errors import ConsumerError
+from seglog.remoting.subscription import ALL_TAGS, Subscription
 
 FIRST_IDLE_LOOK_MS: Final = 0.5
 IDLE_LOOK_MS: Final = 5.0
 """How often it is looked whether a consumer on real time has become idle, after ever longer pauses."""
+_LISTENER: Final = "a function that takes a message"
+_OR_BOTH: Final = 'or leave both away, and register one for each topic: @consumer.on("orders")'
 _NOT_SAID: Final = "its brokers to say whether there is more"
 
 
-class ConsumerParts(MemberParts):
+class ConsumerParts(MemberParts, Generic[M]):
     """One member of a consumer group, of whichever kind and face.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
         group: Who shares the queues and the offsets.
         subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
-            ``Subscription.by_sql("price > 5")``.
+            ``Subscription.by_sql("price > 5")``. None, with no listener: each topic has its own by ``on()``.
         listener: Called with each message. One that returns nothing is done with it; to get it again it
             raises, or returns ``Consume.RECONSUME_LATER``. It may be ``async def``.
+        decode: Makes of a body what the message has as ``value``: ``json.loads``, say. Where it raises, the
+            message has failed as if the listener had. None for messages without ``value``.
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
@@ -49,19 +61,101 @@ class ConsumerParts(MemberParts):
         self,
         target: Target,
         group: str,
-        subscription: Wanted,
-        listener: Listener,
+        subscription: Wanted | None = None,
+        listener: Callable[..., object] | None = None,
+        *,
+        decode: Callable[[bytes], object] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        if not callable(listener):
-            raise refusal("listener", listener, "a function that takes a message")
-        settings = ConsumerSettings(group, subscriptions_of(subscription), **options)
+        if listener is None and subscription is not None:
+            raise refusal("listener", listener, _LISTENER, _OR_BOTH)
+        if listener is not None and not callable(listener):
+            raise refusal("listener", listener, _LISTENER)
+        if listener is not None and subscription is None:
+            raise refusal(
+                "subscription", subscription, "a topic, or topics and what is wanted of each", _OR_BOTH
+            )
+        wanted = {} if subscription is None else subscriptions_of(subscription)
+        settings = ConsumerSettings(group, wanted, decode=decode, **options)
         client, is_own = client_for(target, in_loop=self._is_awaited, keeps_its_name=settings.is_broadcasting)
         client.check_free(group)
-        pool = pool_for(client.home, listener, settings.threads, f"seglog-{group}", in_loop=self._is_awaited)
+        self._settings, self._has_one = settings, listener is not None
+        self._listeners: dict[str, Listener[M]] = {}
+        one = called_as_one(self._listeners) if listener is None else listener
+        self._set_up(target, client, self._member_with(client, one), is_own=is_own)
+
+    def _member_with(self, client: Client, listener: Callable[..., object]) -> GroupMember:
+        """Returns a member of the group that has done nothing yet."""
+        settings, in_loop = self._settings, self._is_awaited
+        pool = pool_for(client.home, listener, settings.threads, f"seglog-{settings.group}", in_loop=in_loop)
         service = self._service(client, settings, listener, pool)
-        member = GroupMember(client, settings, offsets_of(client, settings), service)
-        self._set_up(target, client, member, is_own=is_own)
+        return GroupMember(client, settings, offsets_of(client, settings), service)
+
+    def on(self, topic: str, tags: str | Subscription = ALL_TAGS) -> On[M]:
+        """Subscribes to a topic, and returns the decorator that registers the listener for it.
+
+        Plain functions and such that are ``async def`` may be of one consumer; each is called as a listener
+        that is given by itself, and stays as it is. A message that is tried again goes to the listener of
+        the topic that it was sent to.
+
+            consumer = PushConsumer("127.0.0.1:9876", "billing")
+
+            @consumer.on("orders", tags="paid || refunded")
+            def bill(order): ...
+
+        Args:
+            topic: The topic.
+            tags: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``.
+
+        Raises:
+            ConsumerError: It was made with a listener, was started or closed, or has one for the topic.
+            InvalidNameError: No topic can be called so.
+            InvalidArgumentError: That is no topic, or ``tags`` names no tag.
+        """
+        if callable(topic):
+            raise refusal("topic", topic, 'the name of a topic: @consumer.on("orders")')
+        if not isinstance(tags, str | Subscription):
+            raise refusal("tags", tags, 'text such as "*" or "paid || refunded", or a Subscription')
+        wanted = subscriptions_of({topic: tags})
+        self._check_may_listen(topic)
+
+        def register(listener: Listener[M]) -> None:
+            self._check_may_listen(topic)
+            listeners = {**self._listeners, topic: listener}
+            self._settings = replace(self._settings, subscriptions={**self._settings.subscriptions, **wanted})
+            member = self._member_with(self._client, called_as_one(listeners))
+            member.suspend(is_suspended=self._member.is_suspended)
+            self._member, self._listeners = member, listeners
+
+        return On(register)
+
+    def _check_may_listen(self, topic: str) -> None:
+        self._check_open()
+        who = f"the consumer of group {self.group}"
+        if self._has_one:
+            raise ConsumerError(
+                f"{who} was made with a listener, which gets the messages of all its topics",
+                help="make it without subscription and listener, and register one for each topic",
+            )
+        if self._beginning is not None:
+            raise ConsumerError(
+                f"{who} was started, and takes no listener for topic {topic} any more",
+                help="register all listeners before start()",
+            )
+        if topic in self._listeners:
+            raise ConsumerError(
+                f"{who} has a listener for topic {topic} already",
+                help="have one function call the other, or give the second one a group of its own",
+            )
+
+    @override
+    async def _start(self) -> None:
+        if not (self._has_one or self._listeners or self._is_closed):
+            raise ConsumerError(
+                f"the consumer of group {self.group} has no listener",
+                help='register one for each topic: @consumer.on("orders"), or make it with one',
+            )
+        await super()._start()
 
     @property
     def is_idle(self) -> bool:

@@ -116,6 +116,11 @@ class GroupMember:
         return self._offsets.path if isinstance(self._offsets, LocalOffsetStore) else None
 
     @property
+    def is_suspended(self) -> bool:
+        """Whether nothing is to be pulled for now."""
+        return self._held.pulling.is_suspended
+
+    @property
     def late_ms(self) -> float:
         """How long no other member can have a queue that it has locked; without locks one can at once."""
         return 0 if self._locks is None else BROKER_LIVE_MS

@@ -24,6 +24,8 @@ from contextlib import suppress
 from inspect import iscoroutinefunction, signature
 from typing import Final, TypeAlias
 
+from typing_extensions import TypeVar
+
 from seglog.arguments import refusal, shown
 from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext
 from seglog.errors import InvalidArgumentError
@@ -51,17 +53,19 @@ class Consume(enum.Enum):
     ROLLBACK = "ROLLBACK"
 
 
+M = TypeVar("M", bound=Message, default=Message)
+"""What a consumer gives: a ``Message``, or a ``DecodedMessage`` where it has ``decode``."""
 Said: TypeAlias = Consume | Awaitable[Consume | None] | None
-PlainListener: TypeAlias = Callable[[Message], Consume | None]
-AsyncListener: TypeAlias = Callable[[Message], Awaitable[Consume | None]]
-BatchListener: TypeAlias = Callable[[tuple[Message, ...]], Said]
+PlainListener: TypeAlias = Callable[[M], Consume | None]
+AsyncListener: TypeAlias = Callable[[M], Awaitable[Consume | None]]
+BatchListener: TypeAlias = Callable[[tuple[M, ...]], Said]
 ContextListener: TypeAlias = (
-    Callable[[Message, ConsumeConcurrentlyContext], Said]
-    | Callable[[Message, ConsumeOrderlyContext], Said]
-    | Callable[[tuple[Message, ...], ConsumeConcurrentlyContext], Said]
-    | Callable[[tuple[Message, ...], ConsumeOrderlyContext], Said]
+    Callable[[M, ConsumeConcurrentlyContext], Said]
+    | Callable[[M, ConsumeOrderlyContext], Said]
+    | Callable[[tuple[M, ...], ConsumeConcurrentlyContext], Said]
+    | Callable[[tuple[M, ...], ConsumeOrderlyContext], Said]
 )
-Listener: TypeAlias = PlainListener | AsyncListener | BatchListener | ContextListener
+Listener: TypeAlias = PlainListener[M] | AsyncListener[M] | BatchListener[M] | ContextListener[M]
 """A function, called in a thread of its consumer; or one that is ``async def``, a task in an event loop."""
 SAID: Final = (Consume, type(None))
 """What a listener returns that is not to be awaited."""
@@ -89,7 +93,7 @@ class ConsumeFrom(enum.Enum):
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
-def is_awaited(listener: Listener) -> bool:
+def is_awaited(listener: Callable[..., object]) -> bool:
     """Returns whether a listener is ``async def``, or an object whose call is."""
     return iscoroutinefunction(listener) or iscoroutinefunction(type(listener).__call__)
 

@@ -143,17 +143,18 @@ def _inflated(message: Message, most_bytes: int) -> bytes:
     try:
         return inflate(message.body, codec, most_bytes)
     except MissingDependencyError as error:
-        raise CodecMissingError(f"{_place(message)}: {error}", help=error.help) from error
+        raise CodecMissingError(f"{place_of(message)}: {error}", help=error.help) from error
     except CorruptError as error:
         reason = f"the {codec} body does not inflate: expected {error.expected}, found {error.found}"
         raise _error(message, reason) from error
 
 
 def _error(message: Message, reason: str) -> BodyError:
-    return BodyError(f"{_place(message)}: {reason}")
+    return BodyError(f"{place_of(message)}: {reason}")
 
 
-def _place(message: Message) -> str:
+def place_of(message: Message) -> str:
+    """Returns what errors call a message: its queue, its offset, and its id."""
     return (
         f"{message.topic}/{message.queue_id} @{message.queue_offset},"
         f" message {message.unique_key or message.message_id}"

@@ -12,12 +12,20 @@ Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerOrderly``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack, overload
+
+from seglog.client.connect import Target
 from seglog.consumer.consumer import AsyncConsumer, Consumer
+from seglog.consumer.listener import Listener, M
+from seglog.consumer.payloads import DecodedMessage, P
 from seglog.consumer.services.orderly_service import OrderlyService
+from seglog.consumer.settings import ConsumerOptions, Wanted
 from seglog.consumer.subscribing import AsyncSubscribing, Subscribing
+from seglog.storage.format.record import Message
 
 
-class OrderlyConsumer(Subscribing, Consumer):
+class OrderlyConsumer(Subscribing[M], Consumer[M]):
     """A member of a group that consumes each queue in order, one message after another.
 
     A message that fails stays first in its queue, which waits ``suspend_ms``; other queues go on.
@@ -25,8 +33,60 @@ class OrderlyConsumer(Subscribing, Consumer):
 
     _service = OrderlyService
 
+    if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
 
-class AsyncOrderlyConsumer(AsyncSubscribing, AsyncConsumer):
+        @overload
+        def __init__(
+            self: OrderlyConsumer[Message],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener | None = None,
+            *,
+            decode: None = None,
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: OrderlyConsumer[DecodedMessage[P]],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener[DecodedMessage[P]] | None = None,
+            *,
+            decode: Callable[[bytes], P],
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        def __init__(self, *given: object, **options: object) -> None: ...
+
+
+class AsyncOrderlyConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
     """An :class:`OrderlyConsumer` whose calls are awaited; it is made in the event loop where it is used."""
 
     _service = OrderlyService
+
+    if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
+
+        @overload
+        def __init__(
+            self: AsyncOrderlyConsumer[Message],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener | None = None,
+            *,
+            decode: None = None,
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AsyncOrderlyConsumer[DecodedMessage[P]],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener[DecodedMessage[P]] | None = None,
+            *,
+            decode: Callable[[bytes], P],
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        def __init__(self, *given: object, **options: object) -> None: ...

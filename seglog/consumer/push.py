@@ -11,21 +11,81 @@ Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerConcurrently``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack, overload
+
+from seglog.client.connect import Target
 from seglog.consumer.consumer import AsyncConsumer, Consumer
+from seglog.consumer.listener import Listener, M
+from seglog.consumer.payloads import DecodedMessage, P
 from seglog.consumer.services.concurrent_service import ConcurrentService
+from seglog.consumer.settings import ConsumerOptions, Wanted
 from seglog.consumer.subscribing import AsyncSubscribing, Subscribing
+from seglog.storage.format.record import Message
 
 
-class PushConsumer(Subscribing, Consumer):
+class PushConsumer(Subscribing[M], Consumer[M]):
     """A member of a group that consumes messages side by side; one that fails comes again after a while."""
 
     _service = ConcurrentService
 
+    if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
 
-class AsyncPushConsumer(AsyncSubscribing, AsyncConsumer):
+        @overload
+        def __init__(
+            self: PushConsumer[Message],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener | None = None,
+            *,
+            decode: None = None,
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: PushConsumer[DecodedMessage[P]],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener[DecodedMessage[P]] | None = None,
+            *,
+            decode: Callable[[bytes], P],
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        def __init__(self, *given: object, **options: object) -> None: ...
+
+
+class AsyncPushConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
     """A :class:`PushConsumer` whose calls are awaited; it is made in the event loop where it is used.
 
     As many listeners that are ``async def`` are at work at a time as ``threads`` says.
     """
 
     _service = ConcurrentService
+
+    if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
+
+        @overload
+        def __init__(
+            self: AsyncPushConsumer[Message],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener | None = None,
+            *,
+            decode: None = None,
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AsyncPushConsumer[DecodedMessage[P]],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            listener: Listener[DecodedMessage[P]] | None = None,
+            *,
+            decode: Callable[[bytes], P],
+            **options: Unpack[ConsumerOptions],
+        ) -> None: ...
+        def __init__(self, *given: object, **options: object) -> None: ...

@@ -6,10 +6,11 @@ Source: ``DefaultMQPushConsumer.java``, ``DefaultMQPushConsumerImpl.java checkCo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from inspect import iscoroutinefunction
 from os import PathLike
 from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
@@ -114,6 +115,7 @@ class ConsumerSettings:
         commit_interval_ms: Between two of these commits.
         trace: Whether RocketMQ's trace topic is to hear of each call of the listener: ``mqadmin
             queryMsgTraceById`` shows them. They are sent in the background.
+        decode: Makes the ``value`` of a message of its body; None for messages without one.
     """
 
     group: str
@@ -141,6 +143,7 @@ class ConsumerSettings:
     auto_commit: bool = True
     commit_interval_ms: int = 5_000
     trace: bool = False
+    decode: Callable[[bytes], object] | None = None
 
     def __post_init__(self) -> None:
         """Checks all of it.
@@ -164,6 +167,7 @@ class ConsumerSettings:
         as_choice("offset_illegal", get_args(OffsetIllegal), self.offset_illegal)
         as_flag("auto_commit", self.auto_commit)
         as_flag("trace", self.trace)
+        _check_decode(self.decode)
         for name, (low, high) in BOUNDS.items():
             if name in _MAY_BE_NONE and getattr(self, name) is None:
                 continue
@@ -188,6 +192,11 @@ class ConsumerSettings:
         if self.max_cached_topic_bytes is not None:
             size_bytes = max(_MIB, self.max_cached_topic_bytes // count)
         return CacheBounds(messages, size_bytes)
+
+
+def _check_decode(decode: object) -> None:
+    if decode is not None and (not callable(decode) or iscoroutinefunction(decode)):
+        raise refusal("decode", decode, "a plain function that takes bytes, such as json.loads")
 
 
 def timestamp_ms_of(consume_timestamp: datetime | str | None) -> int | None:

@@ -8,31 +8,32 @@ Source: ``DefaultMQPushConsumerImpl.java subscribe, unsubscribe``.
 
 from __future__ import annotations
 
-from seglog.client.home import check_may_wait, run_at_once, start
+from seglog.client.home import run_at_once, start
 from seglog.consumer.consumer_parts import ConsumerParts
+from seglog.consumer.listener import M
 from seglog.consumer.settings import subscriptions_of
 from seglog.remoting.subscription import ALL_TAGS, Subscription
 from seglog.storage.format.names import check_client_topic
 
 
-class Changes(ConsumerParts):
+class Changes(ConsumerParts[M]):
     """What both faces do."""
 
     async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:
         self._check_open()
         found = subscriptions_of({topic: wanted})[topic]
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
 
     async def _unsubscribe(self, topic: str) -> None:
         self._check_open()
         known = check_client_topic(topic)
-        check_may_wait(self._home, is_awaited=self._is_awaited)
+        self._check_may_wait()
         steps = self._member.unsubscribe(known)
         await self._wait(self._home, start(self._home, steps, f"end of the subscription to {topic}"))
 
 
-class Subscribing(Changes):
+class Subscribing(Changes[M]):
     """A consumer whose subscriptions can be changed."""
 
     def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
@@ -62,7 +63,7 @@ class Subscribing(Changes):
         run_at_once(self._unsubscribe(topic))
 
 
-class AsyncSubscribing(Changes):
+class AsyncSubscribing(Changes[M]):
     """A consumer whose subscriptions can be changed; the calls are awaited."""
 
     async def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:

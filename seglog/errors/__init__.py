@@ -14,6 +14,7 @@ from seglog.errors.consuming import CodecMissingError as CodecMissingError
 from seglog.errors.consuming import CommitError as CommitError
 from seglog.errors.consuming import ConsumerError as ConsumerError
 from seglog.errors.consuming import FencedError as FencedError
+from seglog.errors.consuming import PayloadError as PayloadError
 from seglog.errors.consuming import Uncommitted as Uncommitted
 from seglog.errors.tree import AskLimitError as AskLimitError
 from seglog.errors.tree import AskTimeoutError as AskTimeoutError

@@ -69,3 +69,10 @@ class CodecMissingError(BodyError):
 
     exit_code = 47
     help = "pip install 'seglog[compression]'"
+
+
+class PayloadError(BodyError):
+    """The body of one message is none that the ``decode`` of its consumer takes."""
+
+    exit_code = 55
+    help = "mend decode, or what sends such messages; with a listener it comes again, as one that failed"

@@ -15,13 +15,13 @@ Source: ``DefaultMQProducer.java``.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic
 
-from typing_extensions import override
+from typing_extensions import TypeVar, override
 
-from seglog.arguments import MAX_I32, as_doing, as_flag, as_int, as_kind
+from seglog.arguments import MAX_I32, as_body, as_doing, as_flag, as_int, as_kind
 from seglog.client.connect import Target, client_for
 from seglog.client.dropped import watch
 from seglog.client.home import await_for, run_at_once, wait_here
@@ -29,6 +29,7 @@ from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import CLOCK_CALLS, Clock
 from seglog.closing import AsyncClosing, Closing
 from seglog.errors import AskTimeoutError
+from seglog.producer.encoding import encoding
 from seglog.producer.pauses import TaskPauses, ThreadPauses
 from seglog.producer.send_result import BatchSendResult, SendResult
 from seglog.producer.send_traces import SendTraces
@@ -41,12 +42,14 @@ from seglog.storage.writes import NewMessage
 if TYPE_CHECKING:
     from asyncio import Semaphore
 
+B = TypeVar("B", default=bytes | memoryview)
+"""What a producer sends: bytes, or what its ``encode`` takes."""
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 MOST_SENT: Final = 512
 """Sends of one ``AsyncProducer`` that are on their way at a time; a connection takes 1,024 requests."""
 
 
-class ProducerParts(ABC):
+class ProducerParts(ABC, Generic[B]):
     """What both faces are made of, and of what.
 
     Args:
@@ -58,6 +61,7 @@ class ProducerParts(ABC):
         first_turn: Which queue has the first turn; any by default.
         trace: Whether RocketMQ's trace topic is to hear of each message that was stored: ``mqadmin
             queryMsgTraceById`` shows that. It is sent in the background.
+        encode: Makes a body of what is sent, in the thread or task that sends; None where that is bytes.
 
     Raises:
         InvalidNameError: No group can be called so.
@@ -77,7 +81,9 @@ class ProducerParts(ABC):
         new_topic_queue_nums: int = NEW_TOPIC_QUEUE_NUMS,
         first_turn: int | None = None,
         trace: bool = False,
+        encode: Callable[[B], bytes] | None = None,
     ) -> None:
+        to_body = as_body if encode is None else encoding(encode)
         as_int("new_topic_queue_nums", new_topic_queue_nums, 1, MAX_I32)
         if first_turn is not None:
             as_int("first_turn", first_turn, 0)
@@ -97,6 +103,7 @@ class ProducerParts(ABC):
             None if ids is None else as_kind("ids", UniqueIds, ids),
             new_topic_queue_nums,
             first_turn,
+            to_body,
             self._traces,
         )
         self._client.add_producer(self._group)
@@ -126,7 +133,7 @@ class ProducerParts(ABC):
         return is_first
 
 
-class Producer(ProducerParts, Closing):
+class Producer(ProducerParts[B], Closing):
     """Sends messages. Any thread may call it; close it, or use it in a ``with`` statement.
 
     Where nothing refers to it any more and it is open, Python warns, and a client that it has made ends.
@@ -145,6 +152,7 @@ class Producer(ProducerParts, Closing):
         first_turn: Which queue has the first turn; any by default.
         trace: Whether RocketMQ's trace topic is to hear of each message that was stored: ``mqadmin
             queryMsgTraceById`` shows that. It is sent in the background.
+        encode: Makes a body of what is sent, in the thread or task that sends; None where that is bytes.
     """
 
     _is_awaited: ClassVar[bool] = False
@@ -161,7 +169,7 @@ class Producer(ProducerParts, Closing):
     def send(
         self,
         topic: str,
-        body: bytes | memoryview,
+        body: B,
         *,
         tags: str | None = None,
         keys: str | Iterable[str] | None = None,
@@ -178,7 +186,7 @@ class Producer(ProducerParts, Closing):
 
         Args:
             topic: Created by the first send if the broker allows it.
-            body: The payload.
+            body: The payload: bytes, or what ``encode`` takes.
             tags: The tag that consumers filter by.
             keys: Index keys: one text with blanks between them, or several texts without blanks.
             properties: More properties; a UNIQ_KEY among them becomes the message's id. Names that RocketMQ
@@ -207,7 +215,7 @@ class Producer(ProducerParts, Closing):
             ProtocolError: The answer cannot be read; whether the message is stored is not known.
             InvalidNameError: No topic can be called so.
             MessageIllegalError: Properties that cannot be stored.
-            InvalidArgumentError: The topic has no such queue.
+            InvalidArgumentError: The topic has no such queue; or ``encode`` has raised.
         """
         return run_at_once(
             self._sender.send(
@@ -229,7 +237,7 @@ class Producer(ProducerParts, Closing):
     def send_batch(
         self,
         topic: str,
-        messages: Sequence[NewMessage | bytes],
+        messages: Sequence[NewMessage | B],
         *,
         queue_id: int | None = None,
         sharding_key: str | None = None,
@@ -240,7 +248,7 @@ class Producer(ProducerParts, Closing):
 
         Args:
             topic: As for :meth:`send`.
-            messages: At least one.
+            messages: At least one; a body by itself as for :meth:`send`, that of a ``NewMessage`` in bytes.
             queue_id: As for :meth:`send`, for all of them.
             sharding_key: As for :meth:`send`, for all of them.
             wait_for_disk: As for :meth:`send`.
@@ -263,7 +271,7 @@ class Producer(ProducerParts, Closing):
         return run_at_once(self._sender.queues(topic))
 
 
-class AsyncProducer(ProducerParts, AsyncClosing):
+class AsyncProducer(ProducerParts[B], AsyncClosing):
     """Sends messages; its calls are awaited. It has the methods and settings of a :class:`Producer`.
 
     It is made and used in one event loop, where its client lives if it has made it; close it, or use it in
@@ -281,6 +289,7 @@ class AsyncProducer(ProducerParts, AsyncClosing):
         first_turn: Which queue has the first turn; any by default.
         trace: Whether RocketMQ's trace topic is to hear of each message that was stored: ``mqadmin
             queryMsgTraceById`` shows that. It is sent in the background.
+        encode: Makes a body of what is sent, in the thread or task that sends; None where that is bytes.
     """
 
     _is_awaited: ClassVar[bool] = True
@@ -323,7 +332,7 @@ class AsyncProducer(ProducerParts, AsyncClosing):
     async def send(
         self,
         topic: str,
-        body: bytes | memoryview,
+        body: B,
         *,
         tags: str | None = None,
         keys: str | Iterable[str] | None = None,
@@ -359,7 +368,7 @@ class AsyncProducer(ProducerParts, AsyncClosing):
     async def send_batch(
         self,
         topic: str,
-        messages: Sequence[NewMessage | bytes],
+        messages: Sequence[NewMessage | B],
         *,
         queue_id: int | None = None,
         sharding_key: str | None = None,

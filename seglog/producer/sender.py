@@ -9,8 +9,8 @@ Source: ``DefaultMQProducerImpl.java sendDefaultImpl, sendKernelImpl``, ``Messag
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from seglog.arguments import (
     MAX_I32,
@@ -91,6 +91,7 @@ class Sender:
         ids: Makes the message ids.
         new_topic_queue_nums: Of a topic that the first send creates.
         first_turn: Which queue has the first turn.
+        to_body: Makes a body of what is sent; ``as_body``, or what ``encode`` is called by.
         traces: Hears of what was sent; None where it is not to be traced.
 
     Attributes:
@@ -107,10 +108,12 @@ class Sender:
         ids: UniqueIds | None,
         new_topic_queue_nums: int,
         first_turn: int | None,
+        to_body: Callable[[str, Any], bytes | memoryview],
         traces: SendTraces | None = None,
     ) -> None:
         self._group = group
         self._traces = traces
+        self._to_body = to_body
         self._ask = ask
         self._pauses = pauses
         self._clock = client.clock if clock is None else clock
@@ -131,7 +134,7 @@ class Sender:
     async def send(
         self,
         topic: str,
-        body: bytes | memoryview,
+        payload: object,
         tags: str | None,
         keys: str | Iterable[str] | None,
         properties: Mapping[str, str] | None,
@@ -144,7 +147,7 @@ class Sender:
         timeout_ms: float | None,
     ) -> SendResult:
         """Sends one message; see ``Producer.send``."""
-        body = as_body("body", body)
+        body = self._to_body("body", payload)
         flag = as_int("flag", flag, MIN_I32, MAX_I32)
         delay_level = as_delay_level(delay_level)
         ttl_ms = as_int("ttl_ms", ttl_ms, 0)
@@ -176,7 +179,7 @@ class Sender:
     async def send_batch(
         self,
         topic: str,
-        messages: Sequence[NewMessage | bytes],
+        messages: Sequence[object],
         queue_id: int | None,
         sharding_key: str | None,
         wait_for_disk: bool,
@@ -195,12 +198,12 @@ class Sender:
         first: dict[str, str] | None = None
         ids: list[str] = []
         for item in messages:
-            message = item if isinstance(item, NewMessage) else NewMessage(item)
             try:
+                message = item if isinstance(item, NewMessage) else NewMessage(self._to_body("body", item))
                 if message.properties is not None:
                     _check_names(message.properties, _REFUSED_IN_BATCH)
                 found = self._properties(message.tags, message.keys, message.properties, sharding_key)
-                body = as_body("body", message.body)
+                body = as_body("body", message.body) if message is item else message.body
                 flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
                 check_not_delayed(found)
                 first = found if first is None else first

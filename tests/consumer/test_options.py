@@ -21,8 +21,8 @@ NOWHERE = "127.0.0.1:1"
 @ALL
 def test_the_signature_has_each_setting_with_its_default(kind: Any):
     found = inspect.signature(kind).parameters
-    assert list(found)[:4] == ["target", "group", "subscription", "listener"]
-    assert list(found)[4:] == list(ConsumerOptions.__annotations__)
+    assert list(found)[:5] == ["target", "group", "subscription", "listener", "decode"]
+    assert list(found)[5:] == list(ConsumerOptions.__annotations__)
     settings = ConsumerSettings("g", {"T": None})  # type: ignore[dict-item]  # what is wanted is not looked at
     for name in ConsumerOptions.__annotations__:
         assert found[name].kind is inspect.Parameter.KEYWORD_ONLY
@@ -60,7 +60,7 @@ def test_an_unknown_setting_is_answered_with_the_consumer_and_the_nearest_one(
 
 def test_a_setting_like_none_is_answered_with_all():
     with pytest.raises(TypeError, match=r"^PushConsumer\(\) has no setting 'xyz'\. Settings: consume_from, "):
-        PushConsumer(NOWHERE, "g", "T", print, xyz=5)  # type: ignore[call-arg]
+        PushConsumer(NOWHERE, "g", "T", print, xyz=5)  # type: ignore[call-overload]
 
 
 @ALL

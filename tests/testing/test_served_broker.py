@@ -89,6 +89,8 @@ def test_finding_12_it_makes_clients_and_fails_at_a_message_as_the_broker_in_pro
     assert type(consumer) is OrderlyConsumer
     assert consumer.run_until_idle(patience_s(30)) == 1
     assert type(server.consumer("h", "T", seen.append, in_order=False)) is PushConsumer
+    polled = server.polled_consumer("p", "T")
+    assert [bytes(message.body) for message in polled.poll(patience_s(30))] == [b"x"]
     server.send_back("g", seen[0], delay_level=1)
     assert server.messages("%RETRY%g") == []
     server.advance("1s")

@@ -241,3 +241,19 @@ def test_brokers_clocks_and_counts_show_what_they_are(tmp_path):
     assert repr(broker) == f"<VirtualBroker broker-a over {tmp_path / 's'} closed, 2023-11-14 22:13:20 UTC>"
     with Broker.open(tmp_path / "s", background=False, clock=VirtualClock()) as plain:
         assert repr(plain) == f"<Broker broker-a over {tmp_path / 's'}>"
+
+
+def test_a_consumer_that_is_polled_begins_with_the_first_message_and_lets_no_time_pass(seglog_broker):
+    for number in range(3):
+        seglog_broker.producer().send("orders", b"%d" % number, queue_id=0)
+    seglog_broker.advance("4h")  # its queue is young no more for a group that begins at the end
+    before_ms = seglog_broker._clock.now_ms()
+    with seglog_broker.polled_consumer("ledger", "orders", pull_count=2) as consumer:
+        assert [message.body for message in consumer] == [b"0", b"1", b"2"]
+        assert consumer.poll() == []
+    assert seglog_broker._clock.now_ms() == before_ms
+    with seglog_broker.consumer("billing", in_order=False) as listening:
+        seen = []
+        listening.on("orders")(lambda order: seen.append(order.body))
+        assert listening.run_until_idle() == 3
+    assert seen == [b"0", b"1", b"2"]

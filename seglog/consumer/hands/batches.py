@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext, Context
 from seglog.consumer.hands.failing import note_failure
 from seglog.consumer.hands.form import Form
-from seglog.consumer.hands.handed import Handed, as_given
+from seglog.consumer.hands.handed import Handed
 from seglog.consumer.hands.one_by_one import is_gone
 from seglog.consumer.listener import AGAIN, ENDS, SAID, Consume, end_of
 from seglog.errors import BodyError, InvalidArgumentError
@@ -36,7 +36,7 @@ async def hand_batches(
     clock = form.clock
     began_ms = clock.monotonic_ms()
     hands = _Hands(form, handed, queue)
-    while may_go_on() and (waiting := handed.next_batch(form.batch_size)):
+    while may_go_on() and (waiting := handed.next_batch(form.batch_size, is_of_one_topic=form.is_by_topic)):
         handed.is_begun = True
         handed.began_ms = clock.monotonic_ms()
         if not await hands.give(waiting) and form.is_in_order:
@@ -104,7 +104,7 @@ class _Hands:
                 handed.done.append(message)
                 continue
             try:
-                given.append(as_given(message))
+                given.append(form.read(message))
             except BodyError as error:
                 if form.is_in_order and batch:
                     handed.waiting.extendleft(reversed(waiting[at:]))

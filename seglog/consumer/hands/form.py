@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from seglog.clock import Clock
 from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext, Context
+from seglog.consumer.hands.by_topic import ByTopic
+from seglog.consumer.hands.handed import as_given
 from seglog.consumer.hands.traces import ListenerTraces
-from seglog.consumer.listener import Listener, is_awaited, takes_context
+from seglog.consumer.listener import is_awaited, takes_context
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
 
@@ -27,6 +29,8 @@ class Form:
         is_in_order: Whether what follows messages that failed has to wait for them.
         takes_context: Whether it is given a context too.
         traces: Hears of each call; None where calls are not traced.
+        is_by_topic: Whether the messages of a batch are to be of one topic.
+        read: Makes of a message that was pulled one that is given; it raises a ``BodyError``.
     """
 
     listener: Callable[..., object]
@@ -37,24 +41,28 @@ class Form:
     is_async: bool
     is_in_order: bool
     takes_context: bool
+    is_by_topic: bool
+    read: Callable[[Message], Message]
     traces: ListenerTraces | None = None
 
     @classmethod
     def of(
         cls,
-        listener: Listener,
+        listener: Callable[..., object],
         group: str,
         clock: Clock,
         batch_size: int,
         *,
         is_in_order: bool,
         traces: ListenerTraces | None = None,
+        read: Callable[[Message], Message] = as_given,
     ) -> Form:
         """Returns the form of a listener.
 
         Raises:
             InvalidArgumentError: No message can be given to it.
         """
+        is_by_topic = isinstance(listener, ByTopic)
         return cls(
             listener,
             group,
@@ -63,7 +71,9 @@ class Form:
             batch_size > 1,
             is_awaited(listener),
             is_in_order,
-            takes_context(listener),
+            listener.takes_context if isinstance(listener, ByTopic) else takes_context(listener),
+            is_by_topic,
+            read,
             traces,
         )
 

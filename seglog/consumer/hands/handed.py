@@ -82,11 +82,18 @@ class Handed:
             return message
         return None
 
-    def next_batch(self, most: int) -> Sequence[Message]:
-        """Takes the messages that are to be given next, so many at most; none where none waits."""
+    def next_batch(self, most: int, *, is_of_one_topic: bool = False) -> Sequence[Message]:
+        """Takes the messages that are to be given next, so many at most; none where none waits.
+
+        Args:
+            most: How many.
+            is_of_one_topic: Whether all of them are to be of one: messages of several are tried again.
+        """
         batch: list[Message] = []
         with suppress(IndexError):
             while len(batch) < most:
+                if is_of_one_topic and batch and self.waiting[0].topic != batch[0].topic:
+                    break
                 batch.append(self.waiting.popleft())
         if batch:
             self.current = batch

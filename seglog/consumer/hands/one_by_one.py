@@ -8,7 +8,7 @@ from typing import Final
 from seglog.clock import Clock
 from seglog.consumer.hands.failing import note_failure
 from seglog.consumer.hands.form import Form
-from seglog.consumer.hands.handed import Handed, as_given
+from seglog.consumer.hands.handed import Handed
 from seglog.consumer.listener import AGAIN, ENDS, SAID, end_of
 from seglog.remoting.expiry import is_expired
 from seglog.remoting.message_queue import MessageQueue
@@ -27,7 +27,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
         queue: That they were pulled from.
         may_go_on: Asked before each call.
     """
-    listener, clock, is_async = form.listener, form.clock, form.is_async
+    listener, clock, is_async, read = form.listener, form.clock, form.is_async, form.read
     began_ms = handed.began_ms = clock.monotonic_ms()
     while may_go_on() and (message := handed.next()) is not None:
         handed.is_begun = True
@@ -37,7 +37,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
             continue
         is_done, given = False, None
         try:
-            given = as_given(message)
+            given = read(message)
             if is_async:
                 handed.began_ms = clock.monotonic_ms()
             result = listener(given)

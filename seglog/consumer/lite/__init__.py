@@ -3,3 +3,5 @@
 Called by applications.
 Truth: memory only; brokers have what is committed.
 """
+
+from seglog.consumer.lite.lite_pull import LitePullConsumer as LitePullConsumer

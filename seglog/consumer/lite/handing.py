@@ -18,6 +18,7 @@ from seglog.client.home import Bell
 from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.handed import as_given
 from seglog.consumer.hands.one_by_one import is_gone
+from seglog.consumer.payloads import decoded_or_not
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
 from seglog.errors import BodyError, ConsumerError
@@ -66,6 +67,7 @@ class Handing:
         self._at: Given | None = None
         self._ahead: deque[Given] = deque()
         self._lost: set[MessageQueue] = set()
+        self._decode = settings.decode
         self.ready = Bell(client.home)
 
     async def keep_serving(self, held: ProcessQueue) -> None:
@@ -116,7 +118,7 @@ class Handing:
             if given is None:
                 return []
             self._given.append(given)
-        return [_readable(message) for message in given.messages]
+        return [self._readable(message) for message in given.messages]
 
     def next_of_loop(self, count: int) -> Message | None:
         """Ends what was polled and what a loop is at, and takes the next message; None where none waits.
@@ -134,7 +136,7 @@ class Handing:
                     if not self._not_gone(at.held, at.messages):  # its TTL has ended since it was taken
                         continue
                     self._at = at
-                    return _readable(at.messages[0])
+                    return self._readable(at.messages[0])
                 given = self._next(count)
                 if given is None:
                     return None
@@ -217,9 +219,10 @@ class Handing:
         held.progress.ring()
         return tuple(message for message in messages if message not in gone)
 
-
-def _readable(message: Message) -> Message:
-    try:
-        return as_given(message)
-    except BodyError:
-        return message
+    def _readable(self, message: Message) -> Message:
+        if self._decode is not None:
+            return decoded_or_not(message, self._decode)
+        try:
+            return as_given(message)
+        except BodyError:
+            return message

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import ClassVar, Final, Literal, TypeVar, Unpack
+from typing import ClassVar, Final, Generic, Literal, TypeVar, Unpack, cast
 
 from seglog.arguments import as_int, as_kind, as_number, refusal
 from seglog.client.connect import Target, client_for
 from seglog.client.home import VirtualHome, start
+from seglog.consumer.listener import M
 from seglog.consumer.lite.handing import Handing
 from seglog.consumer.lite.lite_member import LiteMember, Place
 from seglog.consumer.member_parts import MemberParts, offsets_of
@@ -21,7 +22,6 @@ from seglog.errors import ClientClosedError, ConsumerError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import check_client_topic
-from seglog.storage.format.record import Message
 
 LOOK_MS: Final = 1_000
 """How often a poll that waits looks whether its broker is there still: in process none says when it ends."""
@@ -32,7 +32,7 @@ R = TypeVar("R")
 _MAX_OFFSET: Final = (1 << 63) - 1
 
 
-class LiteParts(MemberParts):
+class LiteParts(MemberParts, Generic[M]):
     """One member of a consumer group that is polled, of whichever face.
 
     Args:
@@ -41,6 +41,8 @@ class LiteParts(MemberParts):
         subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
             ``Subscription.by_sql("price > 5")``; None where that is said by ``subscribe()``, or the queues
             by ``assign()``.
+        decode: Makes of a body what the message has as ``value``: ``json.loads``, say. Where it raises, so
+            does ``value``, and the message is polled all the same. None for messages without ``value``.
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
@@ -56,11 +58,17 @@ class LiteParts(MemberParts):
     _member: LiteMember
 
     def __init__(
-        self, target: Target, group: str, subscription: Wanted | None = None, **options: Unpack[LiteOptions]
+        self,
+        target: Target,
+        group: str,
+        subscription: Wanted | None = None,
+        *,
+        decode: Callable[[bytes], object] | None = None,
+        **options: Unpack[LiteOptions],
     ) -> None:
         wanted = {} if subscription is None else subscriptions_of(subscription)
         given: LiteOptions = {"max_cached_all": MOST_IN_ALL, **options}
-        self._settings = settings = ConsumerSettings(group, wanted, **given)
+        self._settings = settings = ConsumerSettings(group, wanted, decode=decode, **given)
         client, is_own = client_for(target, in_loop=self._is_awaited, keeps_its_name=settings.is_broadcasting)
         client.check_free(group)
         self._handing = Handing(client, settings)
@@ -99,7 +107,7 @@ class LiteParts(MemberParts):
         await self._wait(self._home, start(self._home, self._member.assign(wanted), "an assignment"))
         await self._begin()
 
-    async def _poll(self, timeout_s: float, count: int | None) -> list[Message]:
+    async def _poll(self, timeout_s: float, count: int | None) -> list[M]:
         as_number("timeout_s", timeout_s)
         most = self._settings.pull_count if count is None else as_int("count", count, 1, 1_024)
         self._check_open()
@@ -107,7 +115,8 @@ class LiteParts(MemberParts):
             await self._begin()
             self._handing.end_loop()
             self._member.done_with_given()
-            return await self._until(timeout_s, lambda: self._handing.take(most)) or []
+            polled = await self._until(timeout_s, lambda: self._handing.take(most)) or []
+            return cast("list[M]", polled)  # M is what decode, or that there is none, has them be
 
     def _open_loop(self) -> None:
         """Begins a loop: the message at which the one before was left comes first."""
@@ -115,14 +124,15 @@ class LiteParts(MemberParts):
         with self._alone("a loop"):
             self._handing.end_loop()
 
-    async def _next_of_loop(self) -> Message | None:
+    async def _next_of_loop(self) -> M | None:
         """Returns the next message, None where the loop ends; the one before is done."""
         with self._alone("a loop"):
             count = self._settings.pull_count
             if self._beginning is None:
                 await self._begin()
             self._member.make_room()
-            return await self._until(None, lambda: self._handing.next_of_loop(count))
+            found = await self._until(None, lambda: self._handing.next_of_loop(count))
+            return cast("M | None", found)  # as for polls
 
     async def _until(self, timeout_s: float | None, take: Callable[[], R | None]) -> R | None:
         """Returns what can be taken once something can; None where the time is over, or it was closed."""

@@ -19,27 +19,55 @@ Source: ``DefaultLitePullConsumer.java``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Self
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from typing_extensions import override
 
+from seglog.client.connect import Target
 from seglog.client.home import run_at_once
 from seglog.consumer.faces import AsyncFace, Face
+from seglog.consumer.listener import M
 from seglog.consumer.lite.lite_member import Place
 from seglog.consumer.lite.lite_parts import POLL_S, LiteParts
+from seglog.consumer.payloads import DecodedMessage, P
+from seglog.consumer.settings import LiteOptions, Wanted
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import ALL_TAGS, Subscription
 from seglog.storage.format.record import Message
 
 
-class LitePullConsumer(LiteParts, Face):
+class LitePullConsumer(LiteParts[M], Face):
     """A member of a group that is polled; close it, or use it in a ``with`` statement.
 
     It shares the queues of its topics with the group (``subscribe``), or has those that it is told
     (``assign``). One thread at a time polls it, or is in its ``for`` loop: what was polled is done once any
     thread polls or commits.
     """
+
+    if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
+
+        @overload
+        def __init__(
+            self: LitePullConsumer[Message],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            *,
+            decode: None = None,
+            **options: Unpack[LiteOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: LitePullConsumer[DecodedMessage[P]],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            *,
+            decode: Callable[[bytes], P],
+            **options: Unpack[LiteOptions],
+        ) -> None: ...
+        def __init__(self, *given: object, **options: object) -> None: ...
 
     def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
         """Shares the queues of a topic with the group, from now on; again for another choice of messages.
@@ -76,7 +104,7 @@ class LitePullConsumer(LiteParts, Face):
         """
         run_at_once(self._assign(queues))
 
-    def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[Message]:
+    def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[M]:
         """Returns the next messages of one of its queues; those that were polled before are done with this.
 
         Each has the body that its producer gave; one that cannot be inflated is as it is stored, and says
@@ -154,7 +182,7 @@ class LitePullConsumer(LiteParts, Face):
         self._open_loop()
         return self
 
-    def __next__(self) -> Message:
+    def __next__(self) -> M:
         """Returns the next message, and waits for it; the one before is done.
 
         Raises:
@@ -184,8 +212,32 @@ class LitePullConsumer(LiteParts, Face):
         run_at_once(self._end(timeout_s))
 
 
-class AsyncLitePullConsumer(LiteParts, AsyncFace):
+class AsyncLitePullConsumer(LiteParts[M], AsyncFace):
     """A :class:`LitePullConsumer` whose calls are awaited; it is made in the event loop where it is used."""
+
+    if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
+
+        @overload
+        def __init__(
+            self: AsyncLitePullConsumer[Message],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            *,
+            decode: None = None,
+            **options: Unpack[LiteOptions],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: AsyncLitePullConsumer[DecodedMessage[P]],
+            target: Target,
+            group: str,
+            subscription: Wanted | None = None,
+            *,
+            decode: Callable[[bytes], P],
+            **options: Unpack[LiteOptions],
+        ) -> None: ...
+        def __init__(self, *given: object, **options: object) -> None: ...
 
     async def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
         """Shares the queues of a topic with the group; see :meth:`LitePullConsumer.subscribe`."""
@@ -199,7 +251,7 @@ class AsyncLitePullConsumer(LiteParts, AsyncFace):
         """Has these queues, and no others; see :meth:`LitePullConsumer.assign`."""
         await self._assign(queues)
 
-    async def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[Message]:
+    async def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[M]:
         """Returns the next messages; those that were polled before are done. See the other face."""
         return await self._poll(timeout_s, count)
 
@@ -224,7 +276,7 @@ class AsyncLitePullConsumer(LiteParts, AsyncFace):
         self._open_loop()
         return self
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> M:
         """Returns the next message; the one before is done. See :meth:`LitePullConsumer.__next__`."""
         found = await self._next_of_loop()
         if found is None:

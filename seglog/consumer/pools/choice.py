@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from seglog.client.home import Home, VirtualHome
-from seglog.consumer.listener import Listener, is_awaited
+from seglog.consumer.hands.by_topic import AwaitedByTopic
+from seglog.consumer.listener import is_awaited
 from seglog.consumer.pools.inline_pool import InlinePool
+from seglog.consumer.pools.mixed_pool import MixedPool
 from seglog.consumer.pools.pool import ListenerPool
 from seglog.consumer.pools.thread_pool import ThreadPool
 
 
-def pool_for(home: Home, listener: Listener, most: int, name: str, *, in_loop: bool) -> ListenerPool:
+def pool_for(
+    home: Home, listener: Callable[..., object], most: int, name: str, *, in_loop: bool
+) -> ListenerPool:
     """Returns a pool for a consumer.
 
     Args:
@@ -27,4 +33,9 @@ def pool_for(home: Home, listener: Listener, most: int, name: str, *, in_loop: b
 
     if home.loop is None:
         return SteppedPool(home, most, name)
-    return TaskPool((running_loop() if in_loop else None) or home.loop, most, name)
+    tasks = TaskPool((running_loop() if in_loop else None) or home.loop, most, name)
+    if not isinstance(listener, AwaitedByTopic) or listener.are_all_awaited:
+        return tasks
+    mixed = MixedPool(tasks, ThreadPool(most, name))
+    listener.plain = mixed.call_plain
+    return mixed

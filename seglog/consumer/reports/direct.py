@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final
 
 from seglog.consumer.hands.form import Form
-from seglog.consumer.hands.handed import as_given
 from seglog.consumer.listener import SAID, Consume, end_of
 from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, DirectEnd
@@ -40,7 +39,7 @@ async def consume_directly(form: Form, message: Message, queue: MessageQueue) ->
     end, remark = DirectEnd.THROW_EXCEPTION, None
     began_ms = form.clock.monotonic_ms()
     try:
-        result = form.call([as_given(message)], form.context(queue))
+        result = form.call([form.read(message)], form.context(queue))
         if form.is_async and not isinstance(result, SAID):
             result = await result  # type: ignore[misc]  # it is what an async listener returns
         end = _ENDS[end_of(result, is_in_order=form.is_in_order)]

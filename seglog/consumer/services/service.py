@@ -15,10 +15,10 @@ from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.batches import hand_batches
 from seglog.consumer.hands.failures import Failures
 from seglog.consumer.hands.form import Form
-from seglog.consumer.hands.handed import Handed, named
+from seglog.consumer.hands.handed import Handed, as_given, named
 from seglog.consumer.hands.one_by_one import hand
 from seglog.consumer.hands.traces import ListenerTraces
-from seglog.consumer.listener import Listener
+from seglog.consumer.payloads import decoded
 from seglog.consumer.pools.pool import ListenerPool
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.reports.direct import consume_directly
@@ -56,11 +56,16 @@ class Service(ABC):
     IS_POLLED: ClassVar[bool] = False
 
     def __init__(
-        self, client: Client, settings: ConsumerSettings, listener: Listener, pool: ListenerPool
+        self,
+        client: Client,
+        settings: ConsumerSettings,
+        listener: Callable[..., object],
+        pool: ListenerPool,
     ) -> None:
         self._client = client
         self._settings = settings
         self.tracer = Tracer(client, settings.group, "CONSUME") if settings.trace else None
+        decode = settings.decode
         self._form = Form.of(
             listener,
             settings.group,
@@ -70,6 +75,7 @@ class Service(ABC):
             traces=None
             if self.tracer is None
             else ListenerTraces(self.tracer, settings.group, client.clock, settings.consume_timeout_ms),
+            read=as_given if decode is None else partial(decoded, decode=decode),
         )
         self._hand = hand if self._form.is_plain else hand_batches
         self._pool = pool

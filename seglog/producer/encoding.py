@@ -1,0 +1,41 @@
+"""What ``encode`` of a producer makes of what is sent: a body.
+
+Source: none in RocketMQ's client for Java; ``value_serializer`` of kafka-python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import iscoroutinefunction
+from typing import TypeVar
+
+from seglog.arguments import as_body, refusal, shown
+from seglog.errors import InvalidArgumentError
+
+P = TypeVar("P")
+
+
+def encoding(encode: Callable[[P], bytes]) -> Callable[[str, P], bytes | memoryview]:
+    """Returns what makes bodies: it is called as :func:`~seglog.arguments.as_body` is.
+
+    Raises:
+        InvalidArgumentError: It is no plain function.
+    """
+    if not _is_plain(encode):
+        raise refusal("encode", encode, "a plain function that returns bytes")
+
+    def to_body(name: str, payload: P) -> bytes | memoryview:
+        try:
+            made = encode(payload)
+        except Exception as error:  # the application's code: on any error nothing is sent
+            what = f"encode raised {type(error).__name__}: {error}"
+            raise InvalidArgumentError(
+                f"{name}={shown(payload)} is not sent: {what}", help="send what encode takes"
+            ) from error
+        return as_body("what encode returned", made)
+
+    return to_body
+
+
+def _is_plain(encode: object) -> bool:
+    return callable(encode) and not iscoroutinefunction(encode)
