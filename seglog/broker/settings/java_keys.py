@@ -46,7 +46,7 @@ def _read_flag(text: str) -> bool:
 def _read_number(text: str) -> int:
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= _MOST_DIGITS):
-        raise ValueError("a whole number from 0")
+        raise ValueError(f"a whole number from 0, of at most {_MOST_DIGITS} digits")
     return int(stripped)
 
 

@@ -90,6 +90,7 @@ class Startup:
         store: The store directory.
         is_sync: Whether sends wait for the disk.
         ip: What routes name, without the port.
+        ip_said: Who said it.
         port: The broker's port.
         lengths: Of the files of a new store, by RocketMQ's names, in bytes.
         lengths_said: Who said them, by the same names.
@@ -102,6 +103,7 @@ class Startup:
     store: str | None = None
     is_sync: bool | None = None
     ip: str | None = None
+    ip_said: str = ""
     port: int | None = None
     lengths: dict[str, int] = field(default_factory=dict)
     lengths_said: dict[str, str] = field(default_factory=dict)
@@ -161,7 +163,10 @@ def _take(found: Startup, one: Said, root: str | None) -> None:
     key = OPENED_WITH.get(name) or CHANGEABLE.get(name)
     if key is not None:
         value = {key.attribute: read_value(name, key.read, text)}
-        BrokerConfig(**value)  # its own checks, while it is known who said it
+        try:
+            BrokerConfig(**value)  # its own checks, while it is known who said it
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{name}: {error}", help=f"give {name} such a value") from error
         found.settings |= value
     elif name in WAITS:
         found.waits[WAITS[name]] = read_value(name, read_count, text)
@@ -171,7 +176,7 @@ def _take(found: Startup, one: Said, root: str | None) -> None:
     elif name == LISTEN_PORT:
         found.port = read_value(name, _read_port, text)
     elif name == BROKER_IP:
-        found.ip = text
+        found.ip, found.ip_said = text, one.where
     elif name == _FLUSH:
         if text not in _FLUSHES:
             raise refusal(name, text, " or ".join(_FLUSHES))

@@ -135,7 +135,7 @@ def command(
             open_.enter_context(each)
         of_broker = listeners[min(1, len(listeners) - 1)]
         if advertise is None and startup.ip is not None:
-            advertise = advertised("brokerIP1", f"{startup.ip}:{of_broker.port}")
+            advertise = advertised(f"{startup.ip_said}: brokerIP1", f"{startup.ip}:{of_broker.port}")
         if advertise is None and of_broker.is_everywhere:
             raise click.UsageError(f"--host {host} is no address that clients can use: give --advertise too")
         connections = connections_of(raise_descriptor_limit(), DEFAULT_LIMITS.connections)
