@@ -122,7 +122,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         def register(listener: Listener[M]) -> None:
             self._check_may_listen(topic)
             listeners = {**self._listeners, topic: listener}
-            self._settings = replace(self._settings, subscriptions={**self._settings.subscriptions, **wanted})
+            self._settings = replace(self._settings, subscriptions={**self._member.subscriptions, **wanted})
             member = self._member_with(self._client, called_as_one(listeners))
             member.suspend(is_suspended=self._member.is_suspended)
             self._member, self._listeners = member, listeners

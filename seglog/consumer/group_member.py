@@ -96,6 +96,13 @@ class GroupMember:
         return self._subscriptions.wanted.keys()
 
     @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """What it was made with, or has subscribed to since: without its retry topic."""
+        found = dict(self._subscriptions.wanted)
+        found.pop(f"{RETRY_PREFIX}{self.group}", None)
+        return found
+
+    @property
     def queues(self) -> tuple[MessageQueue, ...]:
         """The queues that it has, in order."""
         return tuple(sorted(self._queues.copy()))

@@ -214,7 +214,10 @@ def timestamp_ms_of(consume_timestamp: datetime | str | None) -> int | None:
     if not isinstance(found, datetime):
         expected = 'a datetime, or a text of 14 digits, "yyyyMMddHHmmss"'
         raise refusal("consume_timestamp", consume_timestamp, expected)
-    return int(found.timestamp() * 1000)
+    try:
+        return int(found.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise refusal("consume_timestamp", consume_timestamp, "a time from 1970 on") from error
 
 
 class ConsumerOptions(TypedDict, total=False):

@@ -257,7 +257,7 @@ def test_settings_are_read_back_as_they_were_written(value):
 
 
 def test_an_error_names_the_setting():
-    with pytest.raises(InvalidArgumentError, match="fileReservedTime=x: "):
+    with pytest.raises(InvalidArgumentError, match="fileReservedTime='x' is not valid"):
         read_changes({"fileReservedTime": "x"})
 
 

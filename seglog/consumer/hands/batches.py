@@ -115,6 +115,12 @@ class _Hands:
                 if form.is_in_order:
                     handed.waiting.extendleft(reversed(waiting[at + 1 :]))
                     break
+            except BaseException as error:  # noqa: BLE001 - as of a listener: bookkeeping comes first
+                handed.error = error
+                handed.failed.append(message)
+                has_failed = True
+                handed.waiting.extendleft(reversed(waiting[at + 1 :]))
+                break
             else:
                 batch.append(message)
         return batch, given, has_failed

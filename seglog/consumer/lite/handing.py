@@ -115,10 +115,17 @@ class Handing:
         """
         with self._lock:
             given = self._next(count)
-            if given is None:
-                return []
+        if given is None:
+            return []
+        try:
+            messages = [self._readable(message) for message in given.messages]
+        except BaseException:  # such as Ctrl-C while it decodes: nobody has them
+            with self._lock:
+                self._put_back(given)
+            raise
+        with self._lock:
             self._given.append(given)
-        return [self._readable(message) for message in given.messages]
+        return messages
 
     def next_of_loop(self, count: int) -> Message | None:
         """Ends what was polled and what a loop is at, and takes the next message; None where none waits.
@@ -128,19 +135,32 @@ class Handing:
         """
         self.end_given()
         with self._lock:
-            while True:
-                while self._ahead and not self._is_offered(self._ahead[0]):
-                    self._put_back(self._ahead.popleft())
-                if self._ahead:
-                    at = self._ahead.popleft()
-                    if not self._not_gone(at.held, at.messages):  # its TTL has ended since it was taken
-                        continue
-                    self._at = at
-                    return self._readable(at.messages[0])
-                given = self._next(count)
-                if given is None:
-                    return None
-                self._ahead.extend(given._replace(messages=(message,)) for message in given.messages)
+            at = self._next_ahead(count)
+        if at is None:
+            return None
+        try:
+            message = self._readable(at.messages[0])
+        except BaseException:  # as in take()
+            with self._lock:
+                self._ahead.appendleft(at)
+            raise
+        self._at = at
+        return message
+
+    def _next_ahead(self, count: int) -> Given | None:
+        """Returns the next message for a loop, out of those that were taken for it."""
+        while True:
+            while self._ahead and not self._is_offered(self._ahead[0]):
+                self._put_back(self._ahead.popleft())
+            if self._ahead:
+                at = self._ahead.popleft()
+                if not self._not_gone(at.held, at.messages):  # its TTL has ended since it was taken
+                    continue
+                return at
+            given = self._next(count)
+            if given is None:
+                return None
+            self._ahead.extend(given._replace(messages=(message,)) for message in given.messages)
 
     def first_ahead(self, held: ProcessQueue) -> int | None:
         """Returns the offset of the next message of a queue that was taken for a loop and not given yet."""

@@ -8,6 +8,7 @@ Source: ``RebalanceImpl.java``, ``RebalanceService.java``, ``RebalancePushImpl.j
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -168,8 +169,11 @@ class Sharing:
                 return False
             share: Collection[MessageQueue] = queues
             if is_shared:
-                me, strategy = self._client.client_id, self._settings.strategy
-                share = share_of(strategy, self._group, me, queues, members)
+                allocated = self._allocated(topic, queues, members)
+                if allocated is None:
+                    self._note(topic, "its allocation strategy failed", looks)
+                    return False
+                share = allocated
         except SeglogError as error:
             _log.log(
                 self._client.troubles.level(f"share of {topic} for {self._group}", error),
@@ -184,6 +188,39 @@ class Sharing:
         lacks = await self._become(topic, frozenset(share), members)
         self._note(topic, lacks, looks)
         return lacks is None
+
+    def _allocated(
+        self, topic: str, queues: Collection[MessageQueue], members: Collection[str]
+    ) -> Collection[MessageQueue] | None:
+        """Returns what the application's strategy gives this member; None where it fails, for now."""
+        strategy, me = self._settings.strategy, self._client.client_id
+        try:
+            mine = tuple(share_of(strategy, self._group, me, queues, members))
+            foreign = set(mine) - set(queues)
+        except SeglogError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the application's code
+            self._strategy_failed(topic, error)
+            return None
+        if foreign:
+            self._strategy_failed(
+                topic, ValueError(f"it gave {min(foreign, key=str)}, no queue of the topic")
+            )
+            return None
+        return mine
+
+    def _strategy_failed(self, topic: str, error: Exception) -> None:
+        what = f"the strategy, of topic {topic}"
+        level = logging.DEBUG if what in self._warned else logging.WARNING
+        self._warned.add(what)
+        _log.log(
+            level,
+            "queues of topic %s stay as they are for group %s, and are shared again soon: the allocation"
+            " strategy failed: %r",
+            topic,
+            self._group,
+            error,
+        )
 
     @property
     def _group(self) -> str:
