@@ -119,7 +119,7 @@ class Handing:
             return []
         try:
             messages = [self._readable(message) for message in given.messages]
-        except BaseException:  # such as Ctrl-C while it decodes: nobody has them
+        except BaseException:  # such as Ctrl-C while it decodes: they were not given
             with self._lock:
                 self._put_back(given)
             raise
