@@ -133,8 +133,8 @@ def test_finding_15_where_kafka_begins_is_translated(broker: Broker, value: Any,
 def test_finding_15_an_argument_that_is_missing_is_named_with_the_class_that_was_called(
     broker: Broker, kind: Any
 ):
-    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\): missing a required argument: 'subs"):
-        kind(broker, "g")
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\): missing a required argument: 'group'"):
+        kind(broker)
     with pytest.raises(TypeError, match="did you mean 'threads'"):
         kind(broker, "g", "T", ignore, thread=3)
     with pytest.raises(SeglogError, match="listener="):
