@@ -22,8 +22,9 @@ class Face(MemberParts, Closing):
     def start(self) -> None:
         """Joins the group and starts to consume, on virtual time while time is moved.
 
-        It waits for nothing, but where a subscription is by SQL92: a broker is asked whether it serves that.
-        What fails can be started again.
+        It waits for nothing, but where a subscription is by SQL92, for a broker that says whether it serves
+        that; and where it broadcasts, for the queues of its topics: those made from then on it consumes from
+        the first message. What fails can be started again.
 
         Raises:
             ConsumerError: It was started or closed before, its client has another consumer of the group, or

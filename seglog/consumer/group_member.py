@@ -79,6 +79,7 @@ class GroupMember:
             self._queues,
             self._held.take,
             self._held.begin_to_let_go,
+            offsets.saw,
         )
         self._held.on_given_back(self._sharing.soon)
         self._flows: list[Flow[None]] = []
@@ -280,15 +281,30 @@ class GroupMember:
         """Returns what a broker has against a subscription; see :meth:`Subscriptions.refusal`."""
         return await self._subscriptions.refusal()
 
+    @property
+    def is_seeing_first(self) -> bool:
+        """Whether its start waits for a look at its topics: what is stored from then on is for it.
+
+        Of other groups brokers say where to begin in a new queue.
+        """
+        return self._settings.is_broadcasting
+
+    async def see_topics(self) -> None:
+        """Asks for the queues of its topics; a topic for which there is no answer is not waited for."""
+        routes = self._client.routes
+        for topic in tuple(self._subscriptions.wanted):
+            try:
+                has_route = await routes.refresh(topic)
+            except SeglogError as error:
+                _log.log(level_of(error), "topic %s has no route yet: %s", topic, error)
+            else:
+                self._offsets.saw(topic, routes.known_to_read(topic) if has_route else ())
+
     async def begin(self) -> None:
         """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
         self._has_begun = True
         self._client.add_member(self)
-        for topic in tuple(self._subscriptions.wanted):
-            try:
-                await self._client.routes.refresh(topic)
-            except SeglogError as error:
-                _log.log(level_of(error), "topic %s has no route yet: %s", topic, error)
+        await self.see_topics()
         await self._client.beat()
         if not self._held.is_leaving:
             keepers = [

@@ -17,7 +17,18 @@ from seglog.arguments import as_kind, as_number
 from seglog.client.client import Client
 from seglog.client.connect import Target
 from seglog.client.dropped import watch
-from seglog.client.home import Flow, Steps, Wait, await_for, check_may_wait, late, start, until, wait_here
+from seglog.client.home import (
+    Flow,
+    Steps,
+    VirtualHome,
+    Wait,
+    await_for,
+    check_may_wait,
+    late,
+    start,
+    until,
+    wait_here,
+)
 from seglog.client.member import wait_to_leave
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts
@@ -168,6 +179,8 @@ class MemberParts(ABC):
                 refusal = await self._wait(home, start(home, member.refusal(), "a check of subscriptions"))
                 if refusal is not None:
                     raise refusal
+            if member.is_seeing_first and not (isinstance(home, VirtualHome) and home.is_here()):
+                await self._wait(home, start(home, member.see_topics(), "a look at topics"))
             self._warn_if_shared()
             self._beginning = start(home, late(member.begin), f"start of group {self.group}")
             if self._goes_on_alone:
@@ -328,4 +341,4 @@ def offsets_of(client: Client, settings: ConsumerSettings) -> OffsetStore:
         Path.home() / ".rocketmq_offsets" if settings.offset_folder is None else Path(settings.offset_folder)
     )
     path = local_offsets_path(folder, client.client_id, settings.group)
-    return LocalOffsetStore(RealFiles(), path, first)
+    return LocalOffsetStore(RealFiles(), path, first, client.clock)

@@ -5,6 +5,8 @@ Source: ``RebalancePushImpl.java computePullFromWhereWithException``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.listener import ConsumeFrom
 from seglog.remoting.codes import RequestCode
@@ -17,6 +19,9 @@ from seglog.remoting.headers import (
 )
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.names import RETRY_PREFIX
+
+CLOCKS_APART_MS: Final = 60_000
+"""How far a client's clock is taken to be ahead of a broker's at most, so that no first message is missed."""
 
 
 class FirstOffsets:
@@ -47,6 +52,23 @@ class FirstOffsets:
         if self._consume_from is not ConsumeFrom.TIMESTAMP and is_retry:
             return 0  # what is retried is of this group, and none of it is to be missed
         return await max_offset(self._brokers, queue)
+
+    async def of_new(self, queue: MessageQueue, seen_ms: int) -> int:
+        """Returns the queue offset to begin at in a queue that appeared while the consumer runs.
+
+        Of a new queue that is its first message. One that was away when the consumer started, with its
+        broker, may be old: of it that is the first message that was stored since.
+
+        Args:
+            queue: The queue.
+            seen_ms: When it was not there, by the client's wall clock.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        if self._consume_from is not ConsumeFrom.LAST:
+            return await self.of(queue)
+        return await offset_at(self._brokers, queue, seen_ms - CLOCKS_APART_MS)
 
 
 async def min_offset(brokers: Brokers, queue: MessageQueue) -> int:

@@ -11,9 +11,11 @@ Source: ``LocalFileOffsetStore.java``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from seglog.arguments import refusal
+from seglog.clock import Clock
 from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, encode_local_offsets
 from seglog.remoting.message_queue import MessageQueue
@@ -46,15 +48,18 @@ class LocalOffsetStore:
         files: Where the file is.
         path: Of the file.
         first: Says where to begin in a queue without an offset.
+        clock: For when a topic was seen first.
 
     Attributes:
         path: Of the file.
     """
 
-    def __init__(self, files: Files, path: Path, first: FirstOffsets) -> None:
+    def __init__(self, files: Files, path: Path, first: FirstOffsets, clock: Clock) -> None:
         self.path = path
         self._file = ConfigFile(files, path)
         self._first = first
+        self._clock = clock
+        self._seen: dict[str, tuple[int, frozenset[MessageQueue]]] = {}
         self._mine: dict[MessageQueue, int] = {}
         self._is_new = False
 
@@ -66,7 +71,17 @@ class LocalOffsetStore:
             SeglogError: The broker that has to say where to begin refuses, or does not answer.
         """
         kept = await self.kept(queue)
-        return await self._first.of(queue) if kept is None else kept
+        if kept is not None:
+            return kept
+        seen_ms, there = self._seen.get(queue.topic, (0, frozenset((queue,))))
+        return await (self._first.of(queue) if queue in there else self._first.of_new(queue, seen_ms))
+
+    def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
+        """Takes note of the queues that a topic has at first: those that it gets later are new.
+
+        Brokers say themselves that a queue is young, but of a client that broadcasts they know no offset.
+        """
+        self._seen.setdefault(topic, (self._clock.now_ms(), frozenset(queues)))
 
     async def kept(self, queue: MessageQueue) -> int | None:
         """Returns the offset that the client has; None where it has none.

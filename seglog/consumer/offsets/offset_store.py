@@ -5,6 +5,7 @@ Source: ``RemoteBrokerOffsetStore.java``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from seglog.consumer.brokers import Brokers
@@ -33,6 +34,9 @@ class OffsetStore(Protocol):
 
     async def persist(self) -> None:
         """Has what was committed outlast the client."""
+
+    def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
+        """Hears which queues a topic has by now; none where it does not exist."""
 
 
 class BrokerOffsetStore:
@@ -89,3 +93,6 @@ class BrokerOffsetStore:
 
     async def persist(self) -> None:
         """Returns at once: brokers keep what they are told."""
+
+    def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
+        """Takes no note: brokers say themselves that a queue is young."""

@@ -53,6 +53,7 @@ class Sharing:
         queues: Those that it has.
         take: Called with a queue that it gets, and the lock of it.
         let_go: Called with a queue that it has to give up.
+        saw: Called with the queues of a topic, before it takes one.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Sharing:
         queues: Mapping[MessageQueue, ProcessQueue],
         take: Callable[[MessageQueue, Lease | None], None],
         let_go: Callable[[ProcessQueue], object],
+        saw: Callable[[str, Collection[MessageQueue]], None],
     ) -> None:
         self._client = client
         self._settings = settings
@@ -72,6 +74,7 @@ class Sharing:
         self._queues = queues
         self._take = take
         self._let_go = let_go
+        self._saw = saw
         self._brokers = Brokers(client)
         self._soon = Bell(client.home)
         self._now = Bell(client.home)
@@ -153,6 +156,7 @@ class Sharing:
         try:
             queues = () if is_asked else routes.known_to_read(topic)
             if not queues and not await routes.refresh(topic):
+                self._saw(topic, ())
                 self._note(topic, None, looks)  # there is nothing to consume
                 if topic.startswith(RETRY_PREFIX):  # the broker makes it with a heartbeat
                     return True
@@ -162,6 +166,7 @@ class Sharing:
                     _log.warning(what, topic, self._group)
                 return False
             queues = routes.known_to_read(topic)
+            self._saw(topic, queues)
             is_shared = bool(queues) and not self._settings.is_broadcasting
             members = await self._members(queues) if is_shared else ()
             if members is None:
