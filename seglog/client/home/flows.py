@@ -152,6 +152,9 @@ class Flow(Deferred[R], Generic[R]):
                 _log.exception("%s failed", self._name)
                 self.fail(error)
                 return
+            except BaseException as error:  # it would end a program: who runs the home says what becomes of it
+                self.fail(error)
+                raise
             if self._is_stopped:
                 waits_for.cancel()
             if not waits_for.is_done:

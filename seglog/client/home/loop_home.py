@@ -114,8 +114,10 @@ class _LoopTimers(Timers):
 
     def _fire(self) -> None:
         self._armed = None
-        self.run()
-        self._arm()
+        try:
+            self.run()
+        finally:  # what ends a program may be raised, and the loop may go on
+            self._arm()
 
 
 os.register_at_fork(after_in_child=LoopHome.forked)

@@ -12,11 +12,13 @@ import threading
 from typing import Final
 
 from seglog.client.home.loop_home import LoopHome
+from seglog.logs import logger
 
 NAME: Final = "seglog-client"
 
 _lock: Final = threading.Lock()
 _homes: Final[list[LoopHome]] = []
+_log = logger(__name__)
 
 
 def thread_home() -> LoopHome:
@@ -33,7 +35,11 @@ def thread_home() -> LoopHome:
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
-    loop.run_forever()
+    while not loop.is_closed():  # who stops it is a task of an application, which shares it with others
+        try:
+            loop.run_forever()
+        except BaseException:  # noqa: BLE001 - asyncio lets these end a loop, and all clients are in this one
+            _log.exception("something that the thread %s ran would end a program: it goes on", NAME)
 
 
 # A thread that makes the home while another one forks would leave the lock taken in the child.

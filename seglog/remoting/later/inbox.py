@@ -44,8 +44,22 @@ class Inbox:
             is_more = bool(self._tasks)
         if is_more:
             self._wake(self._run)
-        for task in tasks:
-            try:
-                task()
-            except Exception:  # noqa: BLE001 - the next ones are of others
-                _log.exception("a task failed that was posted to a thread")
+        left = iter(tasks)
+        try:
+            for task in left:
+                try:
+                    task()
+                except Exception:  # noqa: BLE001 - the next ones are of others
+                    _log.exception("a task failed that was posted to a thread")
+        finally:  # what ends a program may be raised, and the thread may go on
+            self._return(list(left))
+
+    def _return(self, tasks: list[Task]) -> None:
+        """Has tasks done first that were taken out, and not done."""
+        if not tasks:
+            return
+        with self._lock:
+            is_woken = bool(self._tasks)
+            self._tasks[:0] = tasks
+        if not is_woken:
+            self._wake(self._run)

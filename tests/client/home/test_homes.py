@@ -9,6 +9,7 @@ from collections import defaultdict
 
 import pytest
 
+from seglog.client.home.flows import sleep, start
 from seglog.client.home.loop_home import LoopHome
 from seglog.client.home.thread_home import NAME, thread_home
 from seglog.client.home.virtual_home import VirtualHome
@@ -107,6 +108,47 @@ def test_what_fails_keeps_nothing_from_the_others(caplog):
         home.timers.after(1, lambda: home.post(over.set))
         assert over.wait(patience_s(5))
     assert caplog.text.count("ZeroDivisionError") == 2
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_what_would_end_a_program_ends_one_flow_of_the_thread_and_nothing_else(caplog, error):
+    home, over = thread_home(), threading.Event()
+
+    async def leave():
+        await sleep(home, 1)
+        raise error("an application's")
+
+    def leave_at_once():
+        raise error("an application's timer")
+
+    with caplog.at_level(logging.ERROR):
+        flow = start(home, leave(), "a flow")
+        home.timers.after(1, leave_at_once)
+        home.timers.after(2, lambda: home.post(over.set))
+        with pytest.raises(error, match="application"):
+            flow.wait(patience_s(5))
+        assert over.wait(patience_s(5))
+    assert caplog.text.count(f"{error.__name__}: an application's") == 2
+    assert thread_home() is home
+
+
+def test_a_task_that_stops_the_loop_of_the_thread_does_not_end_it():
+    home, over = thread_home(), threading.Event()
+    home.post(home.loop.stop)
+    home.timers.after(1, lambda: home.post(over.set))
+    assert over.wait(patience_s(5))
+
+
+def test_on_virtual_time_what_would_end_a_program_comes_to_who_moves_time(tmp_path):
+    async def leave():
+        raise KeyboardInterrupt
+
+    with open_broker(tmp_path) as broker:
+        flow = start(VirtualHome(broker.timers, broker.liveness_clock), leave(), "a flow")
+        with pytest.raises(KeyboardInterrupt):
+            broker.run_due()
+        assert isinstance(flow.error, KeyboardInterrupt)
+        broker.run_due()
 
 
 def test_what_is_posted_while_the_home_is_busy_costs_one_wake_up(monkeypatch):

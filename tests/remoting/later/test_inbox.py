@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 
+import pytest
+
 from seglog.remoting.later.inbox import AT_ONCE, Inbox, Task
 
 
@@ -22,3 +24,25 @@ def test_much_that_was_posted_is_done_in_portions_and_in_order():
             inbox.post(lambda: done.append("late"))
     assert portions == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE, 3 * AT_ONCE + 2]
     assert done == [*range(3 * AT_ONCE + 1), "late"]
+
+
+@pytest.mark.parametrize("posted_after", [0, 2 * AT_ONCE])
+def test_what_would_end_a_program_takes_no_other_task_along(posted_after: int):
+    turns: deque[Task] = deque()
+    inbox, done = Inbox(turns.append), []
+
+    def leave() -> None:
+        inbox.post(partial(done.append, "posted meanwhile"))
+        raise SystemExit(3)
+
+    inbox.post(partial(done.append, "before"))
+    inbox.post(leave)
+    inbox.post(partial(done.append, "after"))
+    for number in range(posted_after):
+        inbox.post(partial(done.append, number))
+    with pytest.raises(SystemExit):
+        turns.popleft()()
+    while turns:
+        assert len(turns) == 1, "it is woken once"
+        turns.popleft()()
+    assert done == ["before", "after", *range(posted_after), "posted meanwhile"]
