@@ -87,6 +87,7 @@ class ConcurrentService(Service):
             nonlocal timer
             if handed.is_begun:
                 cache.put_back(handed.take_waiting())
+                _end_done(held, cache, handed)  # what the listener is at now may take long
                 held.work.ring()
             else:  # all threads are at work; what waits for one is looked at less and less
                 timer = timers.after(2 * after_ms, lambda: share(2 * after_ms))
@@ -102,9 +103,7 @@ class ConcurrentService(Service):
                 timers.cancel(timer)
         given = len(handed.done) + len(handed.failed)
         self._message_ms = max(_FORGOTTEN * self._message_ms, handed.spent_ms / max(1, given))
-        cache.remove(handed.done)
-        held.pulls.ring()
-        held.progress.ring()
+        _end_done(held, cache, handed)
         if handed.error is not None:
             self._pool.surface(handed.error)
             cache.put_back(handed.take_waiting())
@@ -137,7 +136,10 @@ class ConcurrentService(Service):
         cache, most_ms = held.cache, self._settings.consume_timeout_ms
         for _ in range(MOST_EXPIRED):
             begun_ms = self._client.clock.monotonic_ms() - most_ms
-            late = [handed.at_work for handed in held.in_hand if handed.began_ms < begun_ms]
+            hands = [handed for handed in held.in_hand if handed.cache is cache]
+            for handed in hands:
+                _end_done(held, cache, handed)
+            late = [handed.at_work for handed in hands if handed.began_ms < begun_ms]
             first = cache.floor()
             message = next((one for batch in late for one in batch if one.queue_offset == first), None)
             if message is None or held.is_dropped or not cache.holds(message):
@@ -209,3 +211,10 @@ class ConcurrentService(Service):
             levels = handed.delay_levels
             held.counts.failed += len(handed.failed)
         return False
+
+
+def _end_done(held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
+    """Ends what a listener was done with; it may be at others, which the queue waits for then."""
+    cache.remove(handed.done.copy())
+    held.pulls.ring()
+    held.progress.ring()

@@ -100,7 +100,7 @@ class Service(ABC):
         Raises:
             CancelledError: The pool was closed before it was their turn.
         """
-        handed.failures = self._failures
+        handed.failures, handed.cache = self._failures, cache
         held.in_hand.append(handed)
         try:
             await until(self._pool.run(partial(self.hand, held, cache, handed)))

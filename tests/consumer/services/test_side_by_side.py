@@ -9,12 +9,14 @@ import pytest
 from seglog import sleep_ms
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
-from seglog.consumer.listener import Consume
+from seglog.consumer.listener import Consume, ConsumeFrom
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
+from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import expect_header
 from seglog.remoting.headers import SendBackHeader
+from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
 from tests.support.consumers import Send
 from tests.support.recording import recording
@@ -193,6 +195,72 @@ def test_s4_34_what_is_behind_a_message_that_waits_is_not_late(broker: Broker, s
         assert len(offsets) == 1
         link.refused, is_mended = set(), True
         broker.advance("2h")
+        consumer.close()
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_s4_34_what_was_done_of_a_hand_is_not_waited_for_with_what_takes_long(
+    broker: Broker, send: Send, batch_size: int
+):
+    """Quick messages are handed over by the dozen; the one that takes long need not be the first of them."""
+
+    async def listener(given: Any) -> None:
+        first = given if isinstance(given, Message) else given[0]
+        if first.body == b"4" and not first.reconsume_times:
+            await sleep_ms(100 * MINUTE_MS)
+
+    send(60)
+    with recording(broker) as link:
+        consumer = PushConsumer(link, "g", "T", listener, threads=6, batch_size=batch_size)
+        consumer.start()
+        broker.advance("1m")
+        assert broker.offsets.query("g", "T", 0) == 4
+        broker.advance("30m")
+        assert len(link.moments(BACK)) == batch_size
+        assert broker.offsets.query("g", "T", 0) == 60
+        broker.advance("70m")
+        consumer.close()
+
+
+def test_s4_34_what_was_not_given_of_a_batch_is_not_waited_for_with_the_rest(broker: Broker):
+    """Those whose TTL is over are done; what the queue waits for are those behind them."""
+
+    async def listener(batch: Any) -> None:
+        if not batch[0].reconsume_times:
+            await sleep_ms(100 * MINUTE_MS)
+
+    with Producer(broker) as producer:
+        producer.send("T", b"gone", queue_id=0, ttl_ms=1)
+        producer.send("T", b"slow", queue_id=0)
+    broker.advance("1m")
+    with recording(broker) as link:
+        consumer = PushConsumer(link, "g", "T", listener, batch_size=2, consume_from=ConsumeFrom.FIRST)
+        consumer.start()
+        broker.advance("31m")
+        assert len(link.moments(BACK)) == 1
+        assert broker.offsets.query("g", "T", 0) == 2
+        broker.advance("70m")
+        consumer.close()
+
+
+def test_s4_34_what_was_begun_before_a_reset_is_not_given_back_after_it(broker: Broker, send: Send):
+    """Its offsets are those of messages that the listener has not got yet."""
+
+    async def listener(message: Message) -> None:
+        if not message.reconsume_times:
+            await sleep_ms(40 * MINUTE_MS)
+
+    send(1)
+    with recording(broker) as link:
+        consumer = PushConsumer(link, "g", "T", listener)
+        consumer.start()
+        broker.advance("20m")
+        consumer._member.reset("T", {MessageQueue("T", "broker-a", 0): 0})
+        broker.advance("11m")
+        assert link.moments(BACK) == [], "what has begun anew takes 11 min"
+        broker.advance("15m")
+        assert link.moments(BACK) == [2_700]
+        broker.advance("20m")
         consumer.close()
 
 
