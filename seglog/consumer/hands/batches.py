@@ -65,6 +65,8 @@ class _Hands:
         """Gives a batch; returns whether none of it comes again."""
         form, handed = self.form, self.handed
         batch, given, has_failed = self._readable(waiting)
+        if has_failed:  # no context says whether its end is one of a transaction
+            handed.waits_for_commit = bool(handed.open)
         if not given:
             return not has_failed
         context, has_raised = form.context(self.queue), False

@@ -55,6 +55,17 @@ def committed(broker: Broker, consumer: OrderlyConsumer) -> int | None:
     return broker.offsets.query("g", "T", 0)
 
 
+def without(bad: bytes) -> Callable[[bytes], bytes]:
+    """Returns what decodes all bodies but one."""
+
+    def decode(body: bytes) -> bytes:
+        if body == bad:
+            raise ValueError("it is no such body")
+        return body
+
+    return decode
+
+
 def dead(broker: Broker) -> list[int]:
     if broker.topics.get("%DLQ%g") is None:
         return []
@@ -160,6 +171,34 @@ def test_s2_24_what_is_given_up_is_committed_with_the_next_commit(broker: Broker
     send(1)
     broker.advance(0)
     assert committed(broker, consumer) == 5
+    consumer.close()
+
+
+def test_s2_24_what_is_given_up_without_being_given_is_committed_with_the_next_commit(
+    broker: Broker, send: Send, scripted: Any
+):
+    """The listener has had no context for it: a transaction that is open stays open."""
+    send(4)
+    open_: Script = [(None, False, -1)] * 3
+    consumer, listener = scripted(open_, max_reconsume_times=0, decode=without(b"1"))
+    broker.advance(0)
+    assert [given for _moment, given in listener.calls] == [[0], [2, 3]]
+    assert (dead(broker), committed(broker, consumer)) == ([1], 0)
+    listener.script[:] = [(Consume.COMMIT, False, -1)]
+    send(1)
+    broker.advance(0)
+    assert committed(broker, consumer) == 5
+    consumer.close()
+
+
+def test_s2_24_what_is_given_up_without_being_given_is_committed_where_nothing_is_open(
+    broker: Broker, send: Send, scripted: Any
+):
+    send(3)
+    consumer, listener = scripted([], max_reconsume_times=0, decode=without(b"2"))
+    broker.advance(0)
+    assert [given for _moment, given in listener.calls] == [[0, 1]]
+    assert (dead(broker), committed(broker, consumer)) == ([2], 3)
     consumer.close()
 
 
