@@ -152,9 +152,7 @@ class Flow(Deferred[R], Generic[R]):
                 _log.exception("%s failed", self._name)
                 self.fail(error)
                 return
-            except (
-                BaseException
-            ) as error:  # it would end a program; its home knows what it does with that
+            except BaseException as error:  # it would end a program; its home knows what it does with that
                 self.fail(error)
                 raise
             if self._is_stopped:
