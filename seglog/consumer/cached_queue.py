@@ -213,6 +213,11 @@ class CachedQueue:
                 span = highest - _first(self._lowest, cached.__contains__)
             return CachedCounts(len(cached), len(self._taken), self._size_bytes, span)
 
+    @property
+    def waiting(self) -> int:
+        """How many messages no one has, about, and at little cost: many queues are asked for it."""
+        return max(0, len(self._cached) - len(self._taken))
+
     def places(self) -> CachedPlaces:
         """Returns where they are, for people who ask; it looks at every message."""
         with self._lock:

@@ -8,6 +8,7 @@ Source: ``DefaultMQPushConsumerImpl.java pullMessage``, ``PullAPIWrapper.java pr
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -98,6 +99,7 @@ class Pulling:
         self._correct = correct
         self.is_suspended = False
         self.is_full_in_all = False
+        self._in_all, self._counted_ms = 0, -math.inf
         self._queues = queues
         self._is_in_order = is_in_order
         self._is_polled = is_polled
@@ -141,13 +143,25 @@ class Pulling:
             return f"messages over {cached.span} offsets are cached, of {settings.max_span}"
         if settings.max_cached_all is None:
             return None
-        # What is paused waits for as long as the application likes, and must not keep the others from it.
-        others = (one.cache.counts() for one in tuple(self._queues.values()) if not one.is_paused)
-        in_all = sum(one.messages - one.taken for one in others)
-        self.is_full_in_all = in_all > settings.max_cached_all
+        if self._count_is_old(settings.max_cached_all):
+            self.is_full_in_all = self._count_all() > settings.max_cached_all
         if not self.is_full_in_all:
             return None
-        return f"{in_all} messages of all queues are cached, of {settings.max_cached_all}"
+        return f"{self._in_all} messages of all queues are cached, of {settings.max_cached_all}"
+
+    def _count_is_old(self, most: int) -> bool:
+        """Returns whether all queues are to be counted: not for each pull of each, which may be many."""
+        if self._client.clock.monotonic_ms() >= self._counted_ms + FULL_MS:
+            return True
+        return not self.is_full_in_all and self._in_all > most
+
+    def _count_all(self) -> int:
+        """Counts the messages of all queues that wait; what is pulled later is added."""
+        self._counted_ms = self._client.clock.monotonic_ms()
+        # What is paused waits for as long as the application likes, and must not keep the others from it.
+        counts = (one.cache.waiting for one in tuple(self._queues.values()) if not one.is_paused)
+        self._in_all = sum(counts)
+        return self._in_all
 
     def _note_full(self, held: ProcessQueue, why: str) -> float:
         """Warns of a queue that is full for long, as often as Java's client; returns the time to the next."""
@@ -168,8 +182,12 @@ class Pulling:
         return held.full_ms + (held.full_warnings + 1) * WARN_LOOKS * FULL_MS - now_ms
 
     def make_room(self) -> None:
-        """Has queues pulled again that waited because all together were full; any thread may call it."""
-        if self.is_full_in_all:
+        """Has queues pulled again that waited because all together were full; any thread may call it.
+
+        None is woken where they are full still: there may be many, and this is called for each message.
+        """
+        most = self._settings.max_cached_all
+        if self.is_full_in_all and most is not None and self._count_all() <= most:
             self.is_full_in_all = False
             for held in tuple(self._queues.values()):
                 held.pulls.ring()
@@ -338,6 +356,7 @@ class Pulling:
         if answer.code is ResponseCode.SUCCESS:
             wanted = self._wanted(held, answer, found)
             cache.put(wanted)
+            self._in_all += len(wanted)
             held.note_pull(len(wanted), self._client.clock.monotonic_ms() - asked_ms)
             held.work.ring()
             wait_ms = settings.pull_interval_ms if wanted else 0

@@ -11,6 +11,7 @@ import pytest
 
 from seglog import LitePullConsumer, MessageQueue, Subscription
 from seglog.broker.settings import BrokerConfig
+from seglog.broker.tables import TopicConfig
 from seglog.errors import (
     CommitError,
     ConsumerError,
@@ -24,6 +25,7 @@ from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.heartbeat import ConsumeType, HeartbeatBody
 from seglog.testing import VirtualBroker
 from tests.support.consumers import cached_counts
+from tests.support.counted_calls import counted_calls
 from tests.support.recording import RecordingLink
 
 
@@ -304,6 +306,27 @@ def test_pulls_wait_while_a_queue_or_all_of_them_are_full(broker):
         while got := consumer.poll():
             polled += len(got)
         assert polled == 200
+
+
+def test_a_poll_of_four_times_as_many_queues_costs_four_times_as_much(broker):
+    """Whether all queues together are full was found out for each by a look at all."""
+
+    def calls_of(topic: str, queues: int) -> int:
+        broker.topics.put(TopicConfig(topic, queues, queues))
+        for queue_id in range(0, queues, 2):
+            fill(broker, 1, queue_id=queue_id, topic=topic)
+        with (
+            LitePullConsumer(broker.link(), topic, topic) as consumer,
+            counted_calls() as calls,
+        ):
+            polled = consumer.poll()
+            while got := consumer.poll():
+                polled += got
+        assert len(polled) == queues // 2
+        return calls[0]
+
+    calls_of("warm", 4)
+    assert calls_of("many", 200) < 6 * calls_of("few", 50)
 
 
 def test_what_a_broker_does_not_take_of_a_commit_is_raised_and_committed_later(broker):
