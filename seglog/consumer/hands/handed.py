@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.failures import Failures
 from seglog.consumer.listener import Consume
 from seglog.consumer.message_bodies import body_of
@@ -26,7 +25,8 @@ class Handed:
 
     Attributes:
         waiting: What was handed over and is not given yet, in order.
-        cache: What they are of; after a reset their queue has another one. None before they are handed over.
+        cache: Which cache they are of; after a reset their queue has another one. None before they are handed
+            over.
         current: What was given last: a message, or a batch of them.
         began_ms: On the monotonic clock: when it was given, or when the first of those was that are quick.
         is_begun: Whether the listener has been called, or is about to be.
@@ -46,7 +46,7 @@ class Handed:
     """
 
     waiting: deque[Message]
-    cache: CachedQueue | None = None
+    cache: object = None
     current: Message | Sequence[Message] | None = None
     began_ms: float = 0.0
     is_begun: bool = False
