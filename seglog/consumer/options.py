@@ -14,6 +14,8 @@ from typing import Final, ForwardRef, NamedTuple
 
 from seglog.consumer.settings import BOUNDS, MOST_IN_ALL, ConsumerOptions, ConsumerSettings, LiteOptions
 
+_ELSEWHERE: Final = {"value_deserializer": "decode", "auto_offset_reset": "consume_from"}
+"""What settings of kafka-python are called here."""
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
@@ -49,8 +51,8 @@ def check_options(consumer: str, options: Collection[str], of: OptionsOf = OF_LI
         if name not in known:
             import difflib
 
-            near = difflib.get_close_matches(name, known, 1)
-            advice = f"; did you mean {near[0]!r}?" if near else "."
+            near = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
+            advice = f"; did you mean {near!r}?" if near else "."
             raise TypeError(f"{consumer}() has no setting {name!r}{advice} Settings: {', '.join(known)}")
 
 

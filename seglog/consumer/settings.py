@@ -158,7 +158,8 @@ class ConsumerSettings:
             expected = " or ".join(f"ConsumeFrom.{member.name}" for member in ConsumeFrom)
             advice = f"what Kafka calls {self.consume_from} is ConsumeFrom.{near.name}"
             raise refusal("consume_from", self.consume_from, expected, advice)
-        object.__setattr__(self, "consume_from", as_enum("consume_from", ConsumeFrom, self.consume_from))
+        named = ConsumeFrom.__members__.get(str(self.consume_from), self.consume_from)
+        object.__setattr__(self, "consume_from", as_enum("consume_from", ConsumeFrom, named))
         timestamp_ms_of(self.consume_timestamp)
         object.__setattr__(self, "message_model", as_enum("message_model", MessageModel, self.message_model))
         if not isinstance(self.offset_folder, str | PathLike | None):

@@ -129,6 +129,33 @@ def test_finding_15_where_kafka_begins_is_translated(broker: Broker, value: Any,
     assert PushConsumer(broker, "g", "T", ignore, consume_from=ConsumeFrom.FIRST).group == "g"
 
 
+def test_where_to_begin_may_be_named_as_its_member(broker: Broker):
+    named: Any = "FIRST"
+    Producer(broker).send("T", b"x")
+    with PushConsumer(broker, "g", "T", ignore, consume_from=named) as consumer:
+        assert consumer.run_until_idle() == 1
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "here"), [("value_deserializer", "decode"), ("auto_offset_reset", "consume_from")]
+)
+def test_settings_of_kafka_python_are_translated(broker: Broker, elsewhere: str, here: str):
+    options: Any = {elsewhere: "earliest"}
+    with pytest.raises(TypeError, match=f"did you mean '{here}'"):
+        PushConsumer(broker, "g", "T", ignore, **options)
+
+
+def test_a_failure_that_came_once_before_is_said_so(broker: Broker, caplog: pytest.LogCaptureFixture):
+    def fail(_message: object) -> None:
+        raise ValueError("no such customer")
+
+    Producer(broker).send("T", b"x")
+    with PushConsumer(broker, "g", "T", fail) as consumer:
+        consumer.start()
+        broker.advance("15s")
+    assert ", as once before: ValueError" in caplog.text
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_finding_15_an_argument_that_is_missing_is_named_with_the_class_that_was_called(
     broker: Broker, kind: Any

@@ -50,9 +50,10 @@ def note_failure(
         _log.log(level, "not given to the listener: %s: %s", attempt, error)
         return
     if times > 1:
-        text = "the listener failed at %s, as %d times before: %s: %s"
+        text = "the listener failed at %s, as %s before: %s: %s"
         trace = None if is_said else error
-        _log.log(level, text, attempt, times - 1, type(error).__name__, error, exc_info=trace)
+        before = "once" if times == 2 else f"{times - 1} times"
+        _log.log(level, text, attempt, before, type(error).__name__, error, exc_info=trace)
         return
     # Where there is no loop asyncio says no more than that, and the listener may not know why.
     hint = _STEPPED_HINT if isinstance(error, RuntimeError) and STEPPED.timers is not None else ""
