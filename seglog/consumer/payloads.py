@@ -14,7 +14,6 @@ from seglog.errors import BodyError, PayloadError
 from seglog.storage.format.record import Message
 
 P = TypeVar("P")
-Decode = Callable[[bytes], P]
 
 
 class DecodedMessage(Message, Generic[P]):
