@@ -243,8 +243,16 @@ class Client(Closing):
 
     def on_event(self, event: LinkEvent) -> None:
         """Hears of a connection that was made or lost: a broker that is back has to hear who is here."""
-        if isinstance(event, Connected):
+        is_back = isinstance(event, Connected)
+        self._home.post(partial(self._doubt, event.address, is_back=is_back))
+        if is_back:
             self._home.post(self.beat_soon)
+
+    def _doubt(self, address: str, *, is_back: bool) -> None:
+        """Has consumers not rely on what the broker behind a connection had of them."""
+        names = {name for name, known in self.routes.brokers().items() if address in known.values()}
+        for member in list(self._members.values()) if names else ():
+            member.doubt(names, are_back=is_back)
 
     def on_request(self, request: Request) -> Response | Deferred[Response]:
         """Answers what a broker asks."""

@@ -35,6 +35,9 @@ class Member(Protocol):
     def look_again(self) -> None:
         """Has it share the queues anew: its group, or a route, has changed."""
 
+    def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
+        """Has it not rely on what brokers had of it: a connection to them was lost, or made once more."""
+
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         """Returns how far it is in the queues of a topic that it has."""
 

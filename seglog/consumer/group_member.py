@@ -10,7 +10,7 @@ Source: ``DefaultMQPushConsumerImpl.java``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from seglog.client.client import Client
@@ -158,6 +158,14 @@ class GroupMember:
         """Has it share the queues anew."""
         self._sharing.soon()
 
+    def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
+        """Has it bring to brokers what these have taken already, if they do not have it any more."""
+        for held in self._queues.values():
+            if held.queue.broker_name in broker_names:
+                held.doubts += 1
+                if are_back:
+                    held.progress.ring()
+
     async def look(self) -> None:
         """Has it not be idle before all that is stored now is done, in what is its share by now.
 
@@ -224,7 +232,7 @@ class GroupMember:
                 continue
             done = held.done_offset()
             if done is None:
-                done = await self._offsets.start_of(queue)
+                done, _begin = await self._offsets.start_of(queue)
             found[queue] = max(0, await max_offset(brokers, queue) - done)
         return found
 

@@ -17,6 +17,7 @@ from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.counts import Counts, Rates
 from seglog.consumer.hands.handed import Handed
 from seglog.consumer.lease import Lease
+from seglog.consumer.offsets.begin import Begin
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
@@ -51,6 +52,9 @@ class ProcessQueue:
         work: Rung where there may be something for the listener.
         ending: Done once it is dropped.
         progress: Rung where there may be more to commit.
+        committed_offset: What its broker has taken; ``NOT_KNOWN`` before it has taken or said one.
+        doubts: How often the connection to its broker was lost or made, which may have lost offsets by then.
+        settled: How many of these there were when its broker last took an offset, or was asked for it.
         counts: What was done of it.
         flows: What runs for it.
         in_hand: What the listener was given and has not come back yet.
@@ -87,6 +91,8 @@ class ProcessQueue:
         self.pull_offset = NOT_KNOWN
         self.committed_offset = NOT_KNOWN
         self._first_offset = NOT_KNOWN
+        self._begin = Begin.KEPT
+        self.doubts = self.settled = 0
         self.suggested_broker_id = 0
         self.is_dropped = False
         self.is_lost = False
@@ -145,8 +151,8 @@ class ProcessQueue:
         self.looks += 1
         self.is_at_end = None
 
-    def begin_at(self, queue_offset: int) -> None:
-        """Goes on from what the group has committed, or where it begins, which is committed in any case.
+    def begin_at(self, queue_offset: int, begin: Begin) -> None:
+        """Goes on from what the group has committed, or where it begins or is moved, which is committed too.
 
         Else a group that begins at the end of a queue would begin there again in its next life, behind what
         came meanwhile.
@@ -154,7 +160,9 @@ class ProcessQueue:
         self.cache = CachedQueue()
         self.cache.pulled_to(queue_offset)
         self.pull_offset = self._first_offset = queue_offset
-        self.committed_offset = NOT_KNOWN
+        self._begin = begin
+        # Brokers say 0 of a young queue without an offset too.
+        self.committed_offset = queue_offset if begin is Begin.KEPT and queue_offset else NOT_KNOWN
         self._begin_anew()
 
     def start_over(self) -> None:
@@ -177,7 +185,44 @@ class ProcessQueue:
         if self.is_lost or now_ms > self.lease.ours_until_ms:
             return None
         offset = self.approved if self.is_by_hand else self.done_offset()
-        return offset if offset != self.committed_offset else None
+        return offset if offset != self.committed_offset or self.settled != self.doubts else None
+
+    def to_commit_in_pull(self, now_ms: float) -> int | None:
+        """Returns the offset that a pull is to commit, None where its broker is to be asked before."""
+        offset = self.to_commit(now_ms)
+        if offset is None or offset == self.committed_offset:
+            return None
+        # That a new group has no offset was answered just now, but not to an application that commits later.
+        is_new = self._begin is Begin.ANEW and not self.is_by_hand
+        return offset if is_new or not self._is_begin(offset) else None
+
+    def must_ask(self, queue_offset: int) -> bool:
+        """Returns whether its broker is to be asked what it has before an offset is committed.
+
+        That is where nothing was done since it has, or since the queue was taken: another member may have
+        gone on from there.
+        """
+        return queue_offset == self.committed_offset or self._is_begin(queue_offset)
+
+    def is_wanted(self, queue_offset: int, kept: int | None) -> bool:
+        """Returns whether an offset is to be committed over the one that the broker has."""
+        if kept is None:
+            return True
+        if self._begin is Begin.MOVED:
+            return kept != queue_offset
+        return kept < queue_offset and not self._is_begin(queue_offset)
+
+    def note_committed(self, queue_offset: int, doubts: int) -> None:
+        """Notes that its broker has an offset, or one of another member behind it.
+
+        Args:
+            queue_offset: Which.
+            doubts: How many there were when it was sent.
+        """
+        self.committed_offset, self.settled = queue_offset, doubts
+
+    def _is_begin(self, queue_offset: int) -> bool:
+        return queue_offset == self._first_offset and self._begin is not Begin.MOVED
 
     def is_fenced(self, now_ms: float) -> bool:
         """Returns whether something of it was done that cannot be committed: another client may have it."""

@@ -16,6 +16,7 @@ from seglog.client.client import Client
 from seglog.client.home import VirtualHome, start
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.message_bodies import add_offsets, of_its_topic, unwrap_all
+from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
@@ -202,7 +203,7 @@ class Pulling:
     def move(self, held: ProcessQueue, queue_offset: int) -> None:
         """Goes on elsewhere, and does not wait for the pull that is on its way."""
         self.restart(held)
-        held.begin_at(queue_offset)
+        held.begin_at(queue_offset, Begin.MOVED)
         held.work.ring()
 
     async def look(self, held: ProcessQueue) -> None:
@@ -286,7 +287,7 @@ class Pulling:
         try:
             wait_ms = 0.0
             if held.pull_offset == NOT_KNOWN:  # whether there is room to pull is asked after that
-                held.begin_at(await self._offsets.start_of(held.queue))
+                held.begin_at(*await self._offsets.start_of(held.queue))
             else:
                 wait_ms = await self._pull(held)
         except SeglogError as error:
@@ -316,7 +317,8 @@ class Pulling:
         queue, settings = held.queue, self._settings
         is_held = held.is_at_end is not None
         flags = PullFlag.SUSPEND if is_held else PullFlag(0)
-        to_commit = held.to_commit(self._client.clock.monotonic_ms())
+        doubts = held.doubts
+        to_commit = held.to_commit_in_pull(self._client.clock.monotonic_ms())
         if not to_commit or settings.is_broadcasting:  # 0 is committed by itself, as in Java
             to_commit = None
         else:
@@ -343,7 +345,7 @@ class Pulling:
             raise RemoteProtocolError(answer.code, answer.remark or answer.code.name)
         found = expect_header(answer, PullMessageResponseHeader)
         if to_commit is not None:
-            held.committed_offset = to_commit
+            held.note_committed(to_commit, doubts)
         held.suggested_broker_id = found.suggest_which_broker_id
         if held.looks == looks:
             held.is_at_end = found.next_begin_offset >= found.max_offset

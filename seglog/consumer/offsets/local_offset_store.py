@@ -16,6 +16,7 @@ from pathlib import Path
 
 from seglog.arguments import refusal
 from seglog.clock import Clock
+from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, encode_local_offsets
 from seglog.remoting.message_queue import MessageQueue
@@ -63,8 +64,8 @@ class LocalOffsetStore:
         self._mine: dict[MessageQueue, int] = {}
         self._is_new = False
 
-    async def start_of(self, queue: MessageQueue) -> int:
-        """Returns the queue offset to go on from.
+    async def start_of(self, queue: MessageQueue) -> tuple[int, Begin]:
+        """Returns the queue offset to go on from, and whether that is the one that is kept.
 
         Raises:
             ConfigError: Neither the file nor the one before it can be read.
@@ -72,9 +73,10 @@ class LocalOffsetStore:
         """
         kept = await self.kept(queue)
         if kept is not None:
-            return kept
+            return kept, Begin.KEPT
         seen_ms, there = self._seen.get(queue.topic, (0, frozenset((queue,))))
-        return await (self._first.of(queue) if queue in there else self._first.of_new(queue, seen_ms))
+        first = self._first.of(queue) if queue in there else self._first.of_new(queue, seen_ms)
+        return await first, Begin.ANEW
 
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
         """Takes note of the queues that a topic has at first: those that it gets later are new.

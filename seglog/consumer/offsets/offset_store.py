@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from seglog.consumer.brokers import Brokers
+from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_header
@@ -23,8 +24,8 @@ from seglog.remoting.message_queue import MessageQueue
 class OffsetStore(Protocol):
     """Where the offsets of a group are kept. Its flows run on the client's home."""
 
-    async def start_of(self, queue: MessageQueue) -> int:
-        """Returns the queue offset to go on from."""
+    async def start_of(self, queue: MessageQueue) -> tuple[int, Begin]:
+        """Returns the queue offset to go on from, and whether that is the one that is kept."""
 
     async def kept(self, queue: MessageQueue) -> int | None:
         """Returns the offset that is kept; None where there is none."""
@@ -53,14 +54,14 @@ class BrokerOffsetStore:
         self._group = group
         self._first = first
 
-    async def start_of(self, queue: MessageQueue) -> int:
-        """Returns the queue offset to go on from.
+    async def start_of(self, queue: MessageQueue) -> tuple[int, Begin]:
+        """Returns the queue offset to go on from, and whether that is the one that is kept.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
         kept = await self._ask(queue, is_young_at_zero=True)
-        return await self._first.of(queue) if kept is None else kept
+        return (await self._first.of(queue), Begin.ANEW) if kept is None else (kept, Begin.KEPT)
 
     async def kept(self, queue: MessageQueue) -> int | None:
         """Returns the offset that the broker has; None where it has none.

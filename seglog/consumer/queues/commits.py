@@ -95,13 +95,11 @@ class Commits:
             if queue_offset is None:
                 continue
             try:
-                await self._offsets.commit(queue, queue_offset)
+                await self._bring(held, queue_offset)
             except SeglogError as error:
                 failures.append(
                     Uncommitted(queue.topic, queue.broker_name, queue.queue_id, queue_offset, error)
                 )
-            else:
-                held.committed_offset = queue_offset
         await self._offsets.persist()
         if failures:
             raise CommitError(self._group, tuple(failures))
@@ -114,18 +112,32 @@ class Commits:
     async def commit(self, held: ProcessQueue) -> None:
         """Brings what is done of a queue to its broker, unless that has it already."""
         queue_offset = held.to_commit(self._client.clock.monotonic_ms())
-        if queue_offset is not None and await self.commit_at(held.queue, queue_offset):
-            held.committed_offset = queue_offset
+        if queue_offset is not None:
+            try:
+                await self._bring(held, queue_offset)
+            except SeglogError as error:
+                self._say(held.queue, queue_offset, error)
 
-    async def commit_at(self, queue: MessageQueue, queue_offset: int) -> bool:
-        """Commits an offset; returns whether it was taken. One that was not is logged."""
+    async def _bring(self, held: ProcessQueue, queue_offset: int) -> None:
+        """Brings an offset to the broker, unless that has it, or one of another member, already."""
+        doubts, cache = held.doubts, held.cache
+        if not held.must_ask(queue_offset) or held.is_wanted(
+            queue_offset, await self._offsets.kept(held.queue)
+        ):
+            await self._offsets.commit(held.queue, queue_offset)
+        if held.cache is cache:  # else it goes on elsewhere since, which is not committed by that
+            held.note_committed(queue_offset, doubts)
+
+    async def commit_at(self, queue: MessageQueue, queue_offset: int) -> None:
+        """Commits an offset; one that is not taken is logged."""
         try:
             await self._offsets.commit(queue, queue_offset)
         except SeglogError as error:
-            level = self._client.troubles.level(f"commit of {queue} for {self._group}", error)
-            _log.log(level, "%s is not committed at %d: %s", queue, queue_offset, error)
-            return False
-        return True
+            self._say(queue, queue_offset, error)
+
+    def _say(self, queue: MessageQueue, queue_offset: int, error: SeglogError) -> None:
+        level = self._client.troubles.level(f"commit of {queue} for {self._group}", error)
+        _log.log(level, "%s is not committed at %d: %s", queue, queue_offset, error)
 
     async def persist(self) -> None:
         """Has what was committed outlast the client."""

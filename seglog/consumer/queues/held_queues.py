@@ -16,6 +16,7 @@ from seglog.client.client import Client
 from seglog.client.home import Flow, rest, sleep, start, until
 from seglog.consumer.counts import Counts, Rates
 from seglog.consumer.lease import BROKER_LIVE_MS, Lease
+from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.pulling import Pulling
@@ -144,7 +145,7 @@ class HeldQueues:
         """Goes on where the broker says: the offset is out of the queue. What is at work is not counted."""
         held.cache.freeze()
         if self._settings.offset_illegal == "freeze":
-            held.begin_at(queue_offset)
+            held.begin_at(queue_offset, Begin.MOVED)
             held.work.ring()
             await self.commits.commit(held)
         else:
