@@ -383,12 +383,13 @@ class Client(Closing):
         self.check_end(timeout_s, is_awaited=True)
         await self.end(timeout_s, await_for, is_awaited=True)
 
-    def check_end(self, timeout_s: float | None, *, is_awaited: bool) -> None:
+    def check_end(self, timeout_s: float | None, *, is_awaited: bool, face: str | None = None) -> None:
         """Refuses an end that the caller would wait for in vain, before anything of it has begun.
 
         Args:
             timeout_s: As for :meth:`close`.
             is_awaited: Whether the caller awaits it.
+            face: The class of what is closed, for the error; Async before it names the one for event loops.
 
         Raises:
             ConsumerError: As :meth:`close`.
@@ -400,7 +401,7 @@ class Client(Closing):
             return
         for member in list(self._members.values()):
             member.refuse_from_inside("close() of its client", is_bounded=timeout_s is not None)
-        check_may_wait(self._home, is_awaited=is_awaited)
+        check_may_wait(self._home, is_awaited=is_awaited, face=face)
 
     async def end(self, timeout_s: float | None, wait: Wait, *, is_awaited: bool) -> None:
         """Does as :meth:`close`, for either face, after :meth:`check_end`.

@@ -154,8 +154,13 @@ def _error(message: Message, reason: str) -> BodyError:
 
 
 def place_of(message: Message) -> str:
-    """Returns what errors call a message: its queue, its offset, and its id."""
-    return (
-        f"{message.topic}/{message.queue_id} @{message.queue_offset},"
-        f" message {message.unique_key or message.message_id}"
-    )
+    """Returns what errors call a message: its queue, its offset, and its id.
+
+    What is tried again has the name of its own topic, and queue and offset of the record in its group's retry
+    topic.
+    """
+    name = f"message {message.unique_key or message.message_id}"
+    if message.properties.get(props.RETRY_TOPIC) == message.topic:
+        at = f"{message.queue_id} @{message.queue_offset}"
+        return f"the group's retry topic/{at}, {name} of topic {message.topic}"
+    return f"{message.topic}/{message.queue_id} @{message.queue_offset}, {name}"

@@ -239,8 +239,19 @@ class ProcessQueue:
         return None if self.pull_offset == NOT_KNOWN else self.cache.floor()
 
     def position(self) -> int | None:
-        """Returns the first offset that was not given, None before the group's offset was read."""
-        return None if self.pull_offset == NOT_KNOWN else self.cache.position()
+        """Returns the first offset that was not given, None before the group's offset was read.
+
+        Any thread may ask.
+        """
+        cache = self.cache
+        position = None if self.pull_offset == NOT_KNOWN else cache.position()
+        if position is None:
+            return None
+        for handed in tuple(self.in_hand):  # handed to a pool whose threads have not come to them yet
+            first = handed.first_waiting()
+            if first is not None and first.queue_offset < position and cache.holds(first):
+                position = first.queue_offset
+        return position
 
     def at_work(self) -> list[int]:
         """Returns the offsets of the messages that listeners have now; any thread may ask."""

@@ -122,7 +122,7 @@ class ProducerParts(ABC, Generic[B]):
             ConsumerError: Likewise.
         """
         if self._is_own:
-            self._client.check_end(None, is_awaited=self._is_awaited)
+            self._client.check_end(None, is_awaited=self._is_awaited, face=type(self).__name__)
         if self._end_if_dropped is not None:
             self._end_if_dropped.detach()
         is_first = self._sender.close()
@@ -209,8 +209,7 @@ class Producer(ProducerParts[B], Closing):
             CannotConnectError: There is no connection, and none can be made; the message was not sent.
             BrokerNotFoundError: No route says where the broker is; likewise.
             AskLimitError: Too many sends wait for their answers; likewise.
-            ClientClosedError: The client was closed, or its process forked; likewise.
-            LocalProtocolError: The producer was closed; likewise.
+            ClientClosedError: The producer or its client was closed, or its process forked; likewise.
             RemoteProtocolError: The broker refuses; the message is not stored.
             ProtocolError: The answer cannot be read; whether the message is stored is not known.
             InvalidNameError: No topic can be called so.

@@ -28,8 +28,8 @@ from seglog.client.links import Ask, within
 from seglog.clock import Clock
 from seglog.errors import (
     BrokerNotFoundError,
+    ClientClosedError,
     InvalidArgumentError,
-    LocalProtocolError,
     RemoteProtocolError,
     SeglogError,
 )
@@ -259,7 +259,7 @@ class Sender:
             broker_name, queues = None, ()
             try:
                 if self.is_closed:
-                    raise LocalProtocolError("the producer was closed", help="make a new one")
+                    raise ClientClosedError("the producer was closed", help="make a new one")
                 queues = routes.fresh_to_publish(as_text("topic", topic))
                 if not queues:
                     check_client_topic(topic)

@@ -23,6 +23,7 @@ from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.errors import ConsumerError, InvalidArgumentError
 from seglog.producer.producer import Producer
+from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
 from tests.support.consumers import Send
 from tests.support.listening import BrokerServer
@@ -336,10 +337,10 @@ class Stuck:
     """A listener that hangs at one message until it is let go.
 
     Args:
-        at: Queue offset of that message.
+        at: Queue offsets of such messages.
     """
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, *at: int) -> None:
         self._at = at
         self._before = threads_of("g")
         self._leave = threading.Event()
@@ -348,13 +349,43 @@ class Stuck:
     def __call__(self, message: Message) -> None:
         """Notes the message, and hangs where it is to."""
         self.begun.append(message.queue_offset)
-        if message.queue_offset == self._at:
+        if message.queue_offset in self._at:
             assert self._leave.wait(patience_s(60))
+
+    def let_go_on(self) -> None:
+        """Lets it end."""
+        self._leave.set()
 
     def let_go(self) -> None:
         """Lets it end, and waits for its thread."""
-        self._leave.set()
+        self.let_go_on()
         wait_until(lambda: threads_of("g") <= self._before)
+
+
+def test_messages_at_work_with_others_done_between_them_are_said_with_their_number(real_broker: Broker):
+    send_to(real_broker, 40)
+    listener = Stuck(0, 37)
+    consumer = PushConsumer(real_broker, "g", "T", listener, threads=2)
+    consumer.start()
+    wait_until(lambda: {0, 37} <= set(listener.begun))
+    with pytest.raises(TimeoutError, match=r"broker-a, 2 messages between offsets 0 and 37$"):
+        consumer.close(0.05)
+    listener.let_go()
+
+
+@BOTH
+def test_the_position_is_the_first_message_that_the_listener_was_not_given(real_broker: Broker, kind: Any):
+    send_to(real_broker, 20)
+    listener = Stuck(4)
+    consumer = kind(real_broker, "g", "T", listener, threads=1)
+    consumer.start()
+    queue = MessageQueue("T", "broker-a", 0)
+    wait_until(lambda: 4 in listener.begun)
+    assert consumer.position(queue) == 5
+    listener.let_go_on()
+    consumer.run_until_idle(patience_s(30))
+    assert consumer.position(queue) == 20
+    consumer.close()
 
 
 @BOTH
@@ -363,7 +394,7 @@ def test_a_close_that_took_too_long_commits_what_was_done_and_begins_nothing_mor
     real_broker: Broker, kind: Any, timeout_s: float
 ):
     send_to(real_broker, 20)
-    listener = Stuck(at=4)
+    listener = Stuck(4)
     consumer = kind(real_broker, "g", "T", listener, threads=1)
     consumer.start()
     wait_until(lambda: 4 in listener.begun)
@@ -380,7 +411,7 @@ def test_an_ordered_listener_that_ends_after_the_close_is_committed_and_its_lock
     real_broker: Broker, owner: str
 ):
     send_to(real_broker, 3)
-    listener = Stuck(at=1)
+    listener = Stuck(1)
     with ExitStack() as stack:
         shared = owner == "a shared client"
         target: Any = stack.enter_context(make_client(real_broker)) if shared else real_broker
@@ -404,7 +435,7 @@ def test_an_ordered_listener_that_ends_after_the_close_is_committed_and_its_lock
 
 def test_what_comes_back_side_by_side_after_the_close_commits_nothing(real_broker: Broker):
     send_to(real_broker, 2)
-    listener = Stuck(at=1)
+    listener = Stuck(1)
     with make_client(real_broker) as client:
         consumer = PushConsumer(client, "g", "T", listener)
         consumer.start()

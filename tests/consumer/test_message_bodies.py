@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.consumer.message_bodies import MAX_BODY_BYTES, body_of, is_inner_batch, unwrap, unwrap_all
+from seglog.consumer.message_bodies import (
+    MAX_BODY_BYTES,
+    body_of,
+    is_inner_batch,
+    of_its_topic,
+    place_of,
+    unwrap,
+    unwrap_all,
+)
 from seglog.errors import BodyError, CodecMissingError
 from seglog.storage.format.record import (
     COMPRESSED,
@@ -230,3 +238,13 @@ def test_a_bomb_costs_no_more_memory_than_the_bound(codec):
         assert tracemalloc.get_traced_memory()[1] < (4 << 20) + 3 * len(bomb.body) + (1 << 20)
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_tried_again_is_called_by_its_place_in_the_retry_topic():
+    sent = message(b"x", properties=b"UNIQ_KEY\1A7\2")
+    assert place_of(sent) == "T/3 @5, message A7"
+    retried = dataclasses.replace(
+        sent, topic="%RETRY%g", queue_id=0, queue_offset=9, properties_raw=b"UNIQ_KEY\1A7\2RETRY_TOPIC\1T\2"
+    )
+    assert place_of(retried) == "%RETRY%g/0 @9, message A7"
+    assert place_of(of_its_topic(retried)) == "the group's retry topic/0 @9, message A7 of topic T"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from array import array
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 from seglog.broker.broker import Broker
 from seglog.clock import VirtualClock
-from seglog.errors import AskTimeoutError, InvalidArgumentError, LocalProtocolError, RemoteProtocolError
+from seglog.errors import AskTimeoutError, ClientClosedError, InvalidArgumentError, RemoteProtocolError
 from seglog.producer.producer import AsyncProducer, Producer
 from seglog.producer.retries import RETRIED, RETRIES
 from seglog.producer.send_result import SendStatus
@@ -183,5 +184,18 @@ def test_s1_07_a_closed_producer_refuses_and_says_so(link: RecordingLink, kind: 
         producer.close()
         assert "closed" in repr(producer.made)
         for call, what in ((producer.send, b"x"), (producer.send_batch, [b"x"])):
-            with pytest.raises(LocalProtocolError, match="closed"):
+            with pytest.raises(ClientClosedError, match="closed"):
                 call("T", what)
+
+
+def test_a_producer_that_is_closed_in_an_event_loop_names_the_one_for_loops(tmp_path: Path):
+    with BrokerServer(tmp_path / "s") as server:
+        producer = Producer(server.address)
+
+        async def close() -> None:
+            with pytest.raises(InvalidArgumentError, match="a Producer was called in an event loop") as error:
+                producer.close()
+            assert "AsyncProducer" in error.value.help
+
+        asyncio.run(close())
+        producer.close()

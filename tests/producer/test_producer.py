@@ -11,9 +11,9 @@ from seglog.broker.tables.topics import TopicConfig
 from seglog.client.links.local_link import LocalLink
 from seglog.clock import VirtualClock
 from seglog.errors import (
+    ClientClosedError,
     InvalidArgumentError,
     InvalidNameError,
-    LocalProtocolError,
     MessageIllegalError,
     RemoteProtocolError,
 )
@@ -175,8 +175,8 @@ def test_threads_share_a_producer(broker, producer):
 def test_s1_07_a_closed_producer_refuses(broker, clock):
     with Producer(LocalLink(broker), clock=clock) as producer:
         producer.send("T", b"x")
-    with pytest.raises(LocalProtocolError, match="closed"):
+    with pytest.raises(ClientClosedError, match="closed"):
         producer.send("T", b"x")
-    with pytest.raises(LocalProtocolError, match="closed"):
+    with pytest.raises(ClientClosedError, match="closed"):
         producer.send_batch("T", [b"x"])
     assert Producer(LocalLink(broker), clock=clock).send("T", b"x").status is SendStatus.SEND_OK

@@ -18,7 +18,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.errors import (
     AskTimeoutError,
     CannotConnectError,
-    LocalProtocolError,
+    ClientClosedError,
     RemoteProtocolError,
     SeglogError,
 )
@@ -133,7 +133,7 @@ def test_a_thread_that_waits_is_woken_by_the_close_of_its_producer(tmp_path: Pat
         def send() -> None:
             try:
                 producer.send("T", b"x", timeout_ms=LONG_MS)
-            except LocalProtocolError as error:
+            except ClientClosedError as error:
                 ends.append(error)
 
         thread = threading.Thread(target=send)

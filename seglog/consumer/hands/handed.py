@@ -102,6 +102,12 @@ class Handed:
             self.current = batch
         return batch
 
+    def first_waiting(self) -> Message | None:
+        """Returns the message that is to be given next, and leaves it; any thread may ask."""
+        with suppress(IndexError):
+            return self.waiting[0]
+        return None
+
     def take_waiting(self) -> list[Message]:
         """Takes all that is not given yet, for others; any thread may."""
         taken: list[Message] = []

@@ -104,7 +104,10 @@ class HeldQueues:
             at_work = held.at_work()
             if at_work:
                 place = f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"
-                found.append(f"{place}, offsets {at_work[0]} to {at_work[-1]}")
+                first, last = at_work[0], at_work[-1]
+                has_gaps = last - first >= len(at_work)
+                many = f"{len(at_work)} messages between offsets" if has_gaps else "offsets"
+                found.append(f"{place}, {many} {first} {'and' if has_gaps else 'to'} {last}")
         return found
 
     def rates_now(self) -> Mapping[str, TopicRates]:
