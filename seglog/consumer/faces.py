@@ -35,19 +35,20 @@ class Face(MemberParts, Closing):
         """
         run_at_once(self._start())
 
-    def position(self, queue: MessageQueue) -> int | None:
+    def position(self, queue: MessageQueue) -> int:
         """Returns the offset of the first message of a queue that was not polled, or given to a listener.
 
         Args:
             queue: One of :attr:`queues`.
 
-        Returns:
-            None before the offset is known that the group goes on from: until the first pull of the queue.
+        Of a queue that was not pulled yet it is the offset that the group goes on from, for which the broker
+        is asked.
 
         Raises:
             ConsumerError: It does not have the queue, or was closed.
+            SeglogError: The broker refuses, or there is no answer.
         """
-        return self._position(queue)
+        return run_at_once(self._position(queue))
 
     def committed(self, queue: MessageQueue) -> int | None:
         """Returns the offset that the group has committed in a queue, None where there is none.
@@ -93,9 +94,9 @@ class AsyncFace(MemberParts, AsyncClosing):
         """Joins the group and starts to consume; see :meth:`Face.start`."""
         await self._start()
 
-    async def position(self, queue: MessageQueue) -> int | None:
+    async def position(self, queue: MessageQueue) -> int:
         """Returns the first offset that was not given yet; see :meth:`Face.position`."""
-        return self._position(queue)
+        return await self._position(queue)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Returns the committed offset of a queue; see :meth:`Face.committed`."""

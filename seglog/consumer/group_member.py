@@ -23,7 +23,7 @@ from seglog.consumer.message_bodies import of_its_topic
 from seglog.consumer.offsets.first_offsets import max_offset
 from seglog.consumer.offsets.local_offset_store import LocalOffsetStore
 from seglog.consumer.offsets.offset_store import OffsetStore
-from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
 from seglog.consumer.queues.held_queues import HeldQueues
 from seglog.consumer.queues.renewal import keep_renewing
 from seglog.consumer.reports.running_info import properties_of, reports_of
@@ -194,6 +194,21 @@ class GroupMember:
             ConsumerError: It does not have the queue.
         """
         return self.held(queue).position()
+
+    async def begin_of(self, queue: MessageQueue) -> int:
+        """Returns the same of a queue that was not pulled yet, which goes on from there.
+
+        Raises:
+            ConsumerError: It does not have the queue.
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        held = self.held(queue)
+        start_offset, begin = await self._offsets.start_of(queue)
+        if held.pull_offset == NOT_KNOWN:  # else its pulls have asked meanwhile, or it was moved
+            held.begin_at(start_offset, begin)
+            held.pulls.ring()
+        position = self.position(queue)
+        return start_offset if position is None else position
 
     def held(self, queue: MessageQueue) -> ProcessQueue:
         """Returns a queue that it has; any thread may ask.

@@ -144,9 +144,13 @@ class MemberParts(ABC):
         """What it has done since it was made."""
         return self._member.counts
 
-    def _position(self, queue: MessageQueue) -> int | None:
+    async def _position(self, queue: MessageQueue) -> int:
         self._check_open()
-        return self._member.position(as_kind("queue", MessageQueue, queue))
+        position = self._member.position(as_kind("queue", MessageQueue, queue))
+        if position is not None:
+            return position
+        self._check_may_wait()
+        return await self._ask(self._member.begin_of(queue), "a question of a position")
 
     async def _committed(self, queue: MessageQueue) -> int | None:
         self._check_open()

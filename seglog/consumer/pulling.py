@@ -287,7 +287,9 @@ class Pulling:
         try:
             wait_ms = 0.0
             if held.pull_offset == NOT_KNOWN:  # whether there is room to pull is asked after that
-                held.begin_at(*await self._offsets.start_of(held.queue))
+                found = await self._offsets.start_of(held.queue)
+                if held.pull_offset == NOT_KNOWN:  # else the application has asked for its position meanwhile
+                    held.begin_at(*found)
             else:
                 wait_ms = await self._pull(held)
         except SeglogError as error:

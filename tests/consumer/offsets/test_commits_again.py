@@ -156,3 +156,16 @@ def test_a_broker_behind_a_port_that_comes_back_without_offsets_gets_them_again(
         assert consumer.committed(FIRST) is None
         consumer.commit()
         assert consumer.committed(FIRST) == 3
+
+
+def test_the_position_of_a_queue_that_was_just_assigned_is_where_the_group_goes_on(broker):
+    broker.offsets.commit("g", "T", 0, 3)
+    link = RecordingLink(broker, "c1")
+    with LitePullConsumer(link, "g", auto_commit=False) as consumer:
+        link.cut = {RequestCode.QUERY_CONSUMER_OFFSET}
+        consumer.assign([FIRST])
+        link.cut = set()
+        assert consumer.position(FIRST) == 3
+        broker.offsets.commit("g", "T", 0, 4)
+        broker.advance("2s")  # its pulls rest after what failed
+        assert [message.queue_offset for message in consumer.poll()] == [3, 4]
