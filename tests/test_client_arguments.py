@@ -90,6 +90,7 @@ PRODUCER = {
     "clock": NO_CLOCKS,
     "ids": (5, "id", VirtualClock()),
     "trace": (*NO_FLAGS, None),
+    "encode": (5, "json", b"json", Durability.SYNC),
 }
 SEND = {
     "topic": NO_TEXTS,
@@ -117,7 +118,8 @@ CONSUMER = {
         *({"T": "\x02"}, {"T": Subscription.by_sql("a = '\udfff'")}, {"\ud800": "*"}),
     ),
     "listener": (5, None, "seen"),
-    "consume_from": ("FIRST", "", 5, None, Durability.SYNC),
+    "decode": (5, "json", b"json", asyncio.sleep),
+    "consume_from": ("first", "", 5, None, Durability.SYNC),
     "consume_timestamp": (5, "", "2017", "20171301000000", b"20170101000000", Durability.SYNC),
     "message_model": ("broadcast", "", 5, None, Durability.SYNC),
     "offset_folder": (5, b"folder", ["folder"], Durability.SYNC),
@@ -296,10 +298,11 @@ def test_the_tables_have_every_argument_of_clients_and_brokers():
     for name, (call, expected) in taken.items():
         assert set(inspect.signature(call).parameters) == expected, name
     options = ConsumerOptions.__annotations__.keys()
-    assert options | {"group", "subscription", "listener"} == CONSUMER.keys()
+    assert options | {"group", "subscription", "listener", "decode"} == CONSUMER.keys()
     lite = LiteOptions.__annotations__.keys()
     assert lite | {"group", "subscription"} == LITE.keys()
-    assert options | lite == {field.name for field in fields(ConsumerSettings)} - {"group", "subscriptions"}
+    settings = {field.name for field in fields(ConsumerSettings)}
+    assert options | lite | {"group", "subscriptions", "decode"} == settings
 
 
 def test_a_broker_takes_the_texts_of_enumerations_as_the_store_does(tmp_path):

@@ -199,16 +199,16 @@ class ProcessQueue:
     def must_ask(self, queue_offset: int) -> bool:
         """Returns whether its broker is to be asked what it has before an offset is committed.
 
-        That is where nothing was done since it has, or since the queue was taken: another member may have
-        gone on from there.
+        That is where nothing was done since it has, or since the queue was taken, and where the queue was
+        given up, while a listener was at it still: another member may have gone on from there.
         """
-        return queue_offset == self.committed_offset or self._is_begin(queue_offset)
+        return self.is_dropped or queue_offset == self.committed_offset or self._is_begin(queue_offset)
 
     def is_wanted(self, queue_offset: int, kept: int | None) -> bool:
         """Returns whether an offset is to be committed over the one that the broker has."""
         if kept is None:
             return True
-        if self._begin is Begin.MOVED:
+        if self._begin is Begin.MOVED and not self.is_dropped:
             return kept != queue_offset
         return kept < queue_offset and not self._is_begin(queue_offset)
 

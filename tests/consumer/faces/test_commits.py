@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from seglog import (
     AsyncLitePullConsumer,
     AsyncOrderlyConsumer,
     AsyncPushConsumer,
+    ConsumeFrom,
     LitePullConsumer,
+    Message,
     OrderlyConsumer,
     PushConsumer,
+    sleep_ms,
 )
 from seglog.errors import (
     AskTimeoutError,
@@ -120,3 +124,25 @@ def test_errors_are_retryable_fenced_or_fatal():
         "CannotConnectError",
         "ConnectionEndedError",
     }
+
+
+def test_who_gave_a_queue_up_while_its_listener_was_at_work_moves_no_other_back(broker: VirtualBroker):
+    async def slow(_: Message) -> None:
+        await sleep_ms(600_000)
+
+    seen: list[bytes] = []
+    second = PushConsumer(
+        broker.link(), "g", "T", lambda message: seen.append(message.body), consume_from=ConsumeFrom.FIRST
+    )
+    first = PushConsumer(broker.link(), "g", "T", slow, threads=2, consume_from=ConsumeFrom.FIRST)
+    with second:
+        first.start()
+        broker.advance("10s")
+        second.start()
+        broker.advance("2m")  # the first one is still at a message of each queue that the second one has
+        assert len(seen) == 6
+        for by in ("1s", "11m", "20m"):
+            broker.advance(by)
+            assert [broker.offsets.query("g", "T", queue_id) for queue_id in range(2)] == [3, 3]
+    with suppress(TimeoutError):
+        first.close(0)
