@@ -136,7 +136,7 @@ def _with_body(frame: Frame, pieces: _Pieces, limits: Limits) -> _Pieces:
 
 
 def _shortened(remark: str | None) -> str | None:
-    """Returns a remark, cut where it repeats what somebody has sent at any length."""
+    """Returns a remark, cut where it is too long: it may repeat what a client has sent."""
     if remark is None or len(remark) <= MOST_REMARK:
         return remark
     return f"{remark[:MOST_REMARK]}... ({len(remark)} characters)"

@@ -81,7 +81,7 @@ def test_s4_11_name_servers_that_are_looked_up_are_asked_for_after_ten_seconds_a
         link.list_of_servers = None
         broker.advance(120_000)
         assert link.looked[-1] == 250
-        assert "the name servers stay as they were: nobody is there" in caplog.text
+        assert "the name servers stay as they were: no answer" in caplog.text
         lookup = not_none(link.lookup)
         assert lookup.addresses == ("10.0.0.1:9876",)
         link.list_of_servers = "10.0.0.2:9876"

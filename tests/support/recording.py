@@ -59,7 +59,7 @@ class RecordingLink(LocalLink):
         self.events.append(LOOKUP)
         fetched: Deferred[str] = Deferred()
         if self.list_of_servers is None:
-            fetched.fail(CannotConnectError("nobody is there"))
+            fetched.fail(CannotConnectError("no answer"))
         else:
             fetched.resolve(self.list_of_servers)
         return fetched

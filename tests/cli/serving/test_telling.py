@@ -1,4 +1,4 @@
-"""What a process says of itself keeps nobody waiting, not even the end of a thread that has failed."""
+"""A process waits for no reader of what it logs, not even where a thread has failed."""
 
 from __future__ import annotations
 
