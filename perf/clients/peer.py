@@ -72,7 +72,8 @@ class Peer:
         if broker is None:
             return Sample(work.messages, found["wall_s"], taken[0])
         wanted = work.messages if work.kind.is_send else 0
-        check(wanted, broker.stored(work.topic) - before, f"messages that {self.title} stored")
+        stored = broker.stored(work.topic) - before
+        check(wanted, stored, f"messages that {self.title} stored at {work.target}")
         figures = {"broker_cpu_us": 1e6 * taken[1] / work.messages}
         figures |= {key: found[key] for key in LATENCIES if found.get(key)}
         return Sample(work.messages, found["wall_s"], taken[0], figures)

@@ -35,7 +35,17 @@ class RunningBroker:
     pid: int
 
     def stored(self, topic: str) -> int:
-        """Returns how many messages a topic has."""
+        """Returns how many messages a topic has, once the number stays what it is.
+
+        RocketMQ acknowledges a message before it is in its queue.
+        """
+        count = -1
+        while count != (found := self._stored_now(topic)):
+            count = found
+            time.sleep(_LOOK_EVERY_S)
+        return count
+
+    def _stored_now(self, topic: str) -> int:
         with make_client(self.name_server) as client:
             count = 0
             for queue_id in range(QUEUES):
