@@ -9,25 +9,20 @@ are counted at the broker, and what consumers are given is compared with what wa
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from perf.clients.call import Call
 from perf.clients.peer import Peer, java_peer, python_peer, why_missing
 from perf.clients.real_broker import real_broker
 from perf.clients.running import RunningBroker
 from perf.clients.seglog_client import fill
 from perf.clients.work import BODY_BYTES, TITLES, Kind, Work
-from perf.contestants import rocketmq
-from perf.figures import machine
 from perf.figures.sample import Sample, SanityError
 from perf.figures.spread import spread_text
 from tests.interop.judging import toolchain
@@ -44,7 +39,6 @@ _TITLES: Final = {
 }
 _FULL: Final = "Full"
 _KINDS: Final = (Kind.SEND, Kind.TOGETHER, Kind.FLIGHT, Kind.CONSUME, Kind.ORDERLY)
-_MIN_MESSAGES: Final = 64
 Round = Mapping[tuple[Kind, str], Sample]
 """Samples of a round, by what was done and by whom."""
 
@@ -142,25 +136,13 @@ def table(rounds: Sequence[Round]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(prog="python -m perf.bench_client", description=__doc__)
-    parser.add_argument("--messages", type=int, default=20_000, help="of each sample")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--in-process", action="store_true", help="without RocketMQ, and all that needs it")
-    parser.add_argument("--dir", type=Path, help="where stores are made")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there too")
-    options = parser.parse_args(arguments)
-    if options.messages < _MIN_MESSAGES or options.rounds < 1:
-        parser.error(f"--messages must be {_MIN_MESSAGES} or more, and --rounds 1 or more")
-    load = os.getloadavg()[0]
+    call = Call.of("perf.bench_client", __doc__, 20_000, arguments)
     peers = {_HERE: python_peer(_TITLES[_HERE], _HERE)}
     left_out: dict[str, str] = {}
-    why = "it was not asked for" if options.in_process else rocketmq.why_missing()
     with ExitStack() as stack:
-        folder = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir))
-        )
+        folder = stack.enter_context(call.folder())
         broker = None
-        if why is None:
+        if call.why_alone is None:
             broker = stack.enter_context(real_broker(folder))
             peers[_OURS] = python_peer(_TITLES[_OURS], _OURS)
             peers[_JAVA] = java_peer(_TITLES[_JAVA])
@@ -170,32 +152,21 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 left_out[_TITLES[_PYPI]] = why_no_pypi
         else:
-            left_out["RocketMQ, and what is measured at it"] = why
-        bench = Bench(options.messages, folder, broker, peers, left_out)
+            left_out["RocketMQ, and what is measured at it"] = call.why_alone
+        bench = Bench(call.messages, folder, broker, peers, left_out)
         stack.callback(bench.close)
         bench.prepare()
-        rounds = []
-        for number in range(options.rounds):
-            rounds.append(bench.round())
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-    ran = f"`python -m perf.bench_client {' '.join(arguments)}".rstrip() + "`"
-    java = "" if broker is None else rocketmq.java_version()
-    measured = f"{machine.describe(java)}, load {load:.1f} to {os.getloadavg()[0]:.1f}"
+        rounds = call.take(bench.round)
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}",
-        "",
-        f"{options.messages:,} messages of {BODY_BYTES:,} bytes a sample, after as many in the same process;",
-        f"{options.rounds} rounds; medians (lowest–highest). Broker: RocketMQ {toolchain.DEFAULT_VERSION}.",
+        f"{call.messages:,} messages of {BODY_BYTES:,} bytes a sample, after as many in the same process;",
+        f"{call.rounds} rounds; medians (lowest–highest). Broker: RocketMQ {toolchain.DEFAULT_VERSION}.",
         "",
         "| work | client | its CPU, µs a message | × Java's | messages/s | broker's CPU, µs a message |",
         "| --- | --- | --- | --- | --- | --- |",
         *table(rounds),
         *[f"\nLeft out: {who}: {why}." for who, why in left_out.items()],
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        text = "\n".join(["# What a client takes for a message", *lines, ""])
-        options.write.write_text(text, encoding="utf-8")
+    call.say("What a client takes for a message", lines)
 
 
 if __name__ == "__main__":

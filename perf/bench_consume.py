@@ -10,26 +10,21 @@ given is compared with what was sent.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from perf.clients.call import Call
 from perf.clients.our_server import our_server
 from perf.clients.peer import Peer, java_peer, python_peer
 from perf.clients.real_broker import real_broker
 from perf.clients.running import RunningBroker
 from perf.clients.seglog_client import fill
 from perf.clients.work import Kind, Work
-from perf.contestants import rocketmq
-from perf.figures import machine
 from perf.figures.sample import Sample
 from perf.figures.spread import spread_text
 from tests.interop.judging import toolchain
@@ -37,7 +32,6 @@ from tests.interop.judging import toolchain
 _BODY_BYTES: Final = 128
 _BATCHES: Final = (1, 32)
 _TOPIC: Final = "Full"
-_MIN_MESSAGES: Final = 64
 _SEGLOG: Final = "seglog"
 _JAVA: Final = f"Java {toolchain.DEFAULT_VERSION}"
 _OURS: Final = "seglog serve"
@@ -165,24 +159,12 @@ def table(rounds: Sequence[Round]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints."""
-    parser = argparse.ArgumentParser(prog="python -m perf.bench_consume", description=__doc__)
-    parser.add_argument("--messages", type=int, default=100_000, help="of each sample")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--in-process", action="store_true", help="without RocketMQ, and all that needs it")
-    parser.add_argument("--dir", type=Path, help="where stores are made")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there too")
-    options = parser.parse_args(arguments)
-    if options.messages < _MIN_MESSAGES or options.rounds < 1:
-        parser.error(f"--messages must be {_MIN_MESSAGES} or more, and --rounds 1 or more")
-    load = os.getloadavg()[0]
-    why = "it was not asked for" if options.in_process else rocketmq.why_missing()
+    call = Call.of("perf.bench_consume", __doc__, 100_000, arguments)
     peers = {(_SEGLOG, _IN_PROCESS): python_peer(_SEGLOG, "in-process")}
     with ExitStack() as stack:
-        folder = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir))
-        )
+        folder = stack.enter_context(call.folder())
         brokers: dict[str, RunningBroker] = {}
-        if why is None:
+        if call.why_alone is None:
             for title, make in ((_OURS, our_server), (_THEIRS, real_broker)):
                 root = folder / title.partition(" ")[0]
                 root.mkdir()
@@ -191,32 +173,21 @@ def main(arguments: Sequence[str]) -> None:
                 peers[_JAVA, title] = java_peer(_JAVA)
         for peer in peers.values():
             stack.callback(peer.close)
-        bench = Bench(options.messages, folder, brokers, peers)
+        bench = Bench(call.messages, folder, brokers, peers)
         bench.prepare()
-        rounds = []
-        for number in range(options.rounds):
-            rounds.append(bench.round())
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-    ran = f"`python -m perf.bench_consume {' '.join(arguments)}".rstrip() + "`"
-    java = rocketmq.java_version() if why is None else ""
-    measured = f"{machine.describe(java)}, load {load:.1f} to {os.getloadavg()[0]:.1f}"
+        rounds = call.take(bench.round)
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}",
-        "",
-        f"{options.messages:,} messages of {_BODY_BYTES} bytes a sample, after as many in the same process;",
-        f"{options.rounds} rounds; medians (lowest–highest). A core is a second of CPU time of the client;",
+        f"{call.messages:,} messages of {_BODY_BYTES} bytes a sample, after as many in the same process;",
+        f"{call.rounds} rounds; medians (lowest–highest). A core is a second of CPU time of the client;",
         "Java's is that of its client at RocketMQ.",
         "",
         "| consumed | client | broker | a second and core | × Java's | a second | broker's CPU, µs |",
         "| --- | --- | --- | --- | --- | --- | --- |",
         *table(rounds),
     ]
-    if why is not None:
-        lines.append(f"\nLeft out: RocketMQ, its client, and servers: {why}.")
-    print("\n".join(lines))
-    if options.write is not None:
-        text = "\n".join(["# What a consumer takes for a message", *lines, ""])
-        options.write.write_text(text, encoding="utf-8")
+    if call.why_alone is not None:
+        lines.append(f"\nLeft out: RocketMQ, its client, and servers: {call.why_alone}.")
+    call.say("What a consumer takes for a message", lines)
 
 
 if __name__ == "__main__":

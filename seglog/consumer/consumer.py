@@ -31,7 +31,8 @@ class Consumer(ConsumerParts[M], Face):
 
     Raises:
         InvalidNameError: No group can be called so.
-        InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
+        InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
+            annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.
     """
 
@@ -127,7 +128,8 @@ class AsyncConsumer(ConsumerParts[M], AsyncFace):
 
     Raises:
         InvalidNameError: No group can be called so.
-        InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
+        InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
+            annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, Generic, Unpack
+from typing import Any, Final, Generic, Unpack
 
 from typing_extensions import override
 
@@ -15,7 +15,7 @@ from seglog.client.connect import Target, client_for
 from seglog.client.home import VirtualHome, sleep, start
 from seglog.consumer.group_member import GroupMember
 from seglog.consumer.hands.by_topic import On, called_as_one
-from seglog.consumer.listener import Listener, M
+from seglog.consumer.listener import Listener, M, check_context
 from seglog.consumer.member_parts import MemberParts, offsets_of
 from seglog.consumer.pools.choice import pool_for
 from seglog.consumer.services.service import Service
@@ -47,7 +47,8 @@ class ConsumerParts(MemberParts, Generic[M]):
 
     Raises:
         InvalidNameError: No group can be called so.
-        InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
+        InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
+            annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.
         InvalidArgumentError: Or no event loop runs where one is made whose calls are awaited.
     """
@@ -75,6 +76,8 @@ class ConsumerParts(MemberParts, Generic[M]):
             raise refusal(
                 "subscription", subscription, "a topic, or topics and what is wanted of each", _OR_BOTH
             )
+        if listener is not None:
+            check_context(listener, is_in_order=self._service.IS_IN_ORDER)
         wanted = {} if subscription is None else subscriptions_of(subscription)
         settings = ConsumerSettings(group, wanted, decode=decode, **options)
         client, is_own = client_for(target, in_loop=self._is_awaited, keeps_its_name=settings.is_broadcasting)
@@ -91,7 +94,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         service = self._service(client, settings, listener, pool)
         return GroupMember(client, settings, offsets_of(client, settings), service)
 
-    def on(self, topic: str, tags: str | Subscription = ALL_TAGS) -> On[M]:
+    def on(self, topic: str, tags: str | Subscription = ALL_TAGS) -> On[Any, M]:
         """Subscribes to a topic, and returns the decorator that registers the listener for it.
 
         Plain functions and such that are ``async def`` may be of one consumer; each is called as a listener
@@ -120,6 +123,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         self._check_may_listen(topic)
 
         def register(listener: Listener[M]) -> None:
+            check_context(listener, is_in_order=self._service.IS_IN_ORDER)
             self._check_may_listen(topic)
             listeners = {**self._listeners, topic: listener}
             self._settings = replace(self._settings, subscriptions={**self._member.subscriptions, **wanted})

@@ -19,15 +19,17 @@ Source: ``MessageListenerOrderly.java``, ``ConsumeOrderlyStatus.java``, ``Consum
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Coroutine
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
 from inspect import iscoroutinefunction, signature
-from typing import Final, TypeAlias
+from types import NoneType, UnionType
+from typing import Annotated, Final, ForwardRef, TypeAlias, Union, get_args, get_origin
 
 from typing_extensions import TypeVar
 
 from seglog.arguments import refusal, shown
-from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext
+from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext, Context
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.record import Message
 
@@ -59,13 +61,24 @@ Said: TypeAlias = Consume | Awaitable[Consume | None] | None
 PlainListener: TypeAlias = Callable[[M], Consume | None]
 AsyncListener: TypeAlias = Callable[[M], Awaitable[Consume | None]]
 BatchListener: TypeAlias = Callable[[tuple[M, ...]], Said]
-ContextListener: TypeAlias = (
-    Callable[[M, ConsumeConcurrentlyContext], Said]
-    | Callable[[M, ConsumeOrderlyContext], Said]
+_AnyKind: TypeAlias = PlainListener[M] | AsyncListener[M] | BatchListener[M]
+ConcurrentListener: TypeAlias = (
+    _AnyKind[M]
+    | Callable[[M, ConsumeConcurrentlyContext], Said]
     | Callable[[tuple[M, ...], ConsumeConcurrentlyContext], Said]
+)
+"""That of a consumer whose messages are consumed side by side."""
+OrderlyListener: TypeAlias = (
+    _AnyKind[M]
+    | Callable[[M, ConsumeOrderlyContext], Said]
     | Callable[[tuple[M, ...], ConsumeOrderlyContext], Said]
 )
-Listener: TypeAlias = PlainListener[M] | AsyncListener[M] | BatchListener[M] | ContextListener[M]
+"""That of a consumer whose messages come in order."""
+EitherListener: TypeAlias = (
+    _AnyKind[M] | Callable[[M, Context], Said] | Callable[[tuple[M, ...], Context], Said]
+)
+"""That of a consumer of which it is not known which of both it is."""
+Listener: TypeAlias = ConcurrentListener[M] | OrderlyListener[M]
 """A function, called in a thread of its consumer; or one that is ``async def``, a task in an event loop."""
 SAID: Final = (Consume, type(None))
 """What a listener returns that is not to be awaited."""
@@ -74,6 +87,9 @@ ENDS: Final = (Consume.COMMIT, Consume.ROLLBACK)
 """What only a listener can say whose messages come in order."""
 _FORMS: Final = "a function that takes a message, or a message and a context"
 _NAMES: Final = {member.value: member for member in Consume}
+_UNIONS: Final = (Union, UnionType)
+_WORDS: Final = re.compile(r"[\w.]+")
+_WORDS_OF_UNIONS: Final = frozenset({"None", "Optional", "Union"})
 
 
 class ConsumeFrom(enum.Enum):
@@ -113,6 +129,59 @@ def takes_context(listener: Callable[..., object]) -> bool:
             form.bind(*(None,) * count)
             return count == 2
     raise refusal("listener", listener, _FORMS, f"this one is called as {form}")
+
+
+def check_context(listener: Callable[..., object], *, is_in_order: bool) -> None:
+    """Refuses a listener that is annotated to take the context of the other kind of consumer.
+
+    That it takes either, as a union of both says, is right, and so is a parameter without an annotation.
+
+    Args:
+        listener: The application's.
+        is_in_order: Of which kind its consumer is.
+
+    Raises:
+        InvalidArgumentError: It takes the other one, so what it sets would fail, for every message; or it can
+            be called neither with messages alone nor with a context behind them.
+    """
+    if not takes_context(listener):
+        return
+    orderly, concurrent = ConsumeOrderlyContext.__name__, ConsumeConcurrentlyContext.__name__
+    own, other, giver = (
+        (orderly, concurrent, "a PushConsumer")
+        if is_in_order
+        else (concurrent, orderly, "an OrderlyConsumer")
+    )
+    if set(_names_in(_second_annotation(listener))) == {other}:
+        advice = f"this one takes a {other}, which listeners of {giver} are given"
+        raise refusal("listener", listener, f"a function that takes a message and a {own}", advice)
+
+
+def _second_annotation(listener: Callable[..., object]) -> object:
+    """Returns what is written at the second parameter, as text where that names what is not loaded."""
+    try:
+        form = signature(listener, eval_str=True)
+    except Exception:  # noqa: BLE001 - the application's code, which may name what only its checker loads
+        form = signature(listener)
+    return [*form.parameters.values()][1].annotation
+
+
+def _names_in(annotation: object) -> Iterator[str]:
+    """Yields the names of the classes that an annotation is a union of, without that of None."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        names = {word.rpartition(".")[2] for word in _WORDS.findall(annotation)}
+        yield from names - _WORDS_OF_UNIONS
+    elif get_origin(annotation) is Annotated:
+        yield from _names_in(get_args(annotation)[0])
+    elif get_origin(annotation) in _UNIONS:
+        for one in get_args(annotation):
+            yield from _names_in(one)
+    elif annotation is ConsumeConcurrentlyContext or annotation is ConsumeOrderlyContext:
+        yield annotation.__name__
+    elif annotation is not NoneType:
+        yield str(annotation)
 
 
 def end_of(result: object, *, is_in_order: bool) -> Consume:

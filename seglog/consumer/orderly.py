@@ -15,13 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack, overload
 
+from typing_extensions import override
+
 from seglog.client.connect import Target
 from seglog.consumer.consumer import AsyncConsumer, Consumer
-from seglog.consumer.listener import Listener, M
+from seglog.consumer.contexts import ConsumeOrderlyContext
+from seglog.consumer.hands.by_topic import On
+from seglog.consumer.listener import M, OrderlyListener
 from seglog.consumer.payloads import DecodedMessage, P
 from seglog.consumer.services.orderly_service import OrderlyService
 from seglog.consumer.settings import ConsumerOptions, Wanted
 from seglog.consumer.subscribing import AsyncSubscribing, Subscribing
+from seglog.remoting.subscription import ALL_TAGS, Subscription
 from seglog.storage.format.record import Message
 
 
@@ -41,7 +46,7 @@ class OrderlyConsumer(Subscribing[M], Consumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener | None = None,
+            listener: OrderlyListener | None = None,
             *,
             decode: None = None,
             **options: Unpack[ConsumerOptions],
@@ -52,12 +57,14 @@ class OrderlyConsumer(Subscribing[M], Consumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener[DecodedMessage[P]] | None = None,
+            listener: OrderlyListener[DecodedMessage[P]] | None = None,
             *,
             decode: Callable[[bytes], P],
             **options: Unpack[ConsumerOptions],
         ) -> None: ...
         def __init__(self, *given: object, **options: object) -> None: ...
+        @override
+        def on(self, topic: str, tags: str | Subscription = ALL_TAGS) -> On[ConsumeOrderlyContext, M]: ...
 
 
 class AsyncOrderlyConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
@@ -73,7 +80,7 @@ class AsyncOrderlyConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener | None = None,
+            listener: OrderlyListener | None = None,
             *,
             decode: None = None,
             **options: Unpack[ConsumerOptions],
@@ -84,9 +91,11 @@ class AsyncOrderlyConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener[DecodedMessage[P]] | None = None,
+            listener: OrderlyListener[DecodedMessage[P]] | None = None,
             *,
             decode: Callable[[bytes], P],
             **options: Unpack[ConsumerOptions],
         ) -> None: ...
         def __init__(self, *given: object, **options: object) -> None: ...
+        @override
+        def on(self, topic: str, tags: str | Subscription = ALL_TAGS) -> On[ConsumeOrderlyContext, M]: ...

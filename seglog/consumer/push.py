@@ -14,13 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack, overload
 
+from typing_extensions import override
+
 from seglog.client.connect import Target
 from seglog.consumer.consumer import AsyncConsumer, Consumer
-from seglog.consumer.listener import Listener, M
+from seglog.consumer.contexts import ConsumeConcurrentlyContext
+from seglog.consumer.hands.by_topic import On
+from seglog.consumer.listener import ConcurrentListener, M
 from seglog.consumer.payloads import DecodedMessage, P
 from seglog.consumer.services.concurrent_service import ConcurrentService
 from seglog.consumer.settings import ConsumerOptions, Wanted
 from seglog.consumer.subscribing import AsyncSubscribing, Subscribing
+from seglog.remoting.subscription import ALL_TAGS, Subscription
 from seglog.storage.format.record import Message
 
 
@@ -37,7 +42,7 @@ class PushConsumer(Subscribing[M], Consumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener | None = None,
+            listener: ConcurrentListener | None = None,
             *,
             decode: None = None,
             **options: Unpack[ConsumerOptions],
@@ -48,12 +53,16 @@ class PushConsumer(Subscribing[M], Consumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener[DecodedMessage[P]] | None = None,
+            listener: ConcurrentListener[DecodedMessage[P]] | None = None,
             *,
             decode: Callable[[bytes], P],
             **options: Unpack[ConsumerOptions],
         ) -> None: ...
         def __init__(self, *given: object, **options: object) -> None: ...
+        @override
+        def on(
+            self, topic: str, tags: str | Subscription = ALL_TAGS
+        ) -> On[ConsumeConcurrentlyContext, M]: ...
 
 
 class AsyncPushConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
@@ -72,7 +81,7 @@ class AsyncPushConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener | None = None,
+            listener: ConcurrentListener | None = None,
             *,
             decode: None = None,
             **options: Unpack[ConsumerOptions],
@@ -83,9 +92,13 @@ class AsyncPushConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
             target: Target,
             group: str,
             subscription: Wanted | None = None,
-            listener: Listener[DecodedMessage[P]] | None = None,
+            listener: ConcurrentListener[DecodedMessage[P]] | None = None,
             *,
             decode: Callable[[bytes], P],
             **options: Unpack[ConsumerOptions],
         ) -> None: ...
         def __init__(self, *given: object, **options: object) -> None: ...
+        @override
+        def on(
+            self, topic: str, tags: str | Subscription = ALL_TAGS
+        ) -> On[ConsumeConcurrentlyContext, M]: ...

@@ -382,7 +382,6 @@ class WireField(typing.NamedTuple):
         is_required: Whether a header without it is refused.
         usual: Its value where it is missing.
         kind: As :data:`~seglog.storage.kernels.wire_headers.FieldPlan` has it.
-        bits: Of a whole number; None for other values.
     """
 
     name: str
@@ -390,9 +389,13 @@ class WireField(typing.NamedTuple):
     is_required: bool
     usual: object
     kind: int
-    bits: int | None
     encode: Callable[[typing.Any], str]
     decode: Callable[[str], object]
+
+    @property
+    def bits(self) -> int | None:
+        """How many a whole number of its kind has; None for other values."""
+        return _BITS.get(self.kind)
 
 
 def fields_of(kind: type[Header], names: WireNames | None = None) -> tuple[WireField, ...]:
@@ -428,15 +431,18 @@ def _plan_of(field: WireField) -> tuple[str, str, int, object]:
 
 
 class _Codec(typing.NamedTuple):
-    """How values of one type travel: the last four fields of :class:`WireField`."""
+    """How values of one type travel: the last three fields of :class:`WireField`."""
 
     kind: int
-    bits: int | None
     encode: Callable[[typing.Any], str]
     decode: Callable[[str], object]
 
 
-def _whole(bits: int) -> _Codec:
+_BITS: typing.Final[Mapping[int, int]] = {I32: 32, I64: 64}
+
+
+def _whole(kind: int) -> _Codec:
+    bits = _BITS[kind]
     end = 1 << (bits - 1)
 
     def decode(text: str) -> int:
@@ -447,20 +453,19 @@ def _whole(bits: int) -> _Codec:
             raise ValueError(f"{bits} bits are too few for it")
         return number
 
-    return _Codec(I64 if bits == 64 else I32, bits, str, decode)
+    return _Codec(kind, str, decode)
 
 
 # As Java's Long.parseLong, but for digits of other scripts.
 _WHOLE: typing.Final = re.compile(r"[+-]?[0-9]{1,20}")
 _CODECS: typing.Final[Mapping[object, _Codec]] = {
-    str: _Codec(TEXT, None, str, str),
-    int: _whole(64),
-    Int32: _whole(32),
+    str: _Codec(TEXT, str, str),
+    int: _whole(I64),
+    Int32: _whole(I32),
     # As Java's Boolean.parseBoolean: everything but "true" is false.
-    bool: _Codec(BOOL, None, lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
+    bool: _Codec(BOOL, lambda value: "true" if value else "false", lambda text: text.lower() == "true"),
     bytes: _Codec(
         BYTES,
-        None,
         lambda value: value.decode("utf-8", "replace"),
         lambda text: text.encode("utf-8", "replace"),
     ),

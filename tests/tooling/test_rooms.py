@@ -17,7 +17,7 @@ from tests.support.machine.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = tomllib.loads((ROOT / "rooms.toml").read_text())
-FOR_APPLICATIONS = {"seglog", "seglog.errors"}
+FOR_APPLICATIONS = {"seglog", "seglog.errors", "seglog.testing"}
 """What these export is for users, whichever of it rooms use."""
 LONG = {
     f"seglog/storage/{name}.py"

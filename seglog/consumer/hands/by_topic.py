@@ -11,14 +11,14 @@ from typing import Any, Final, Generic, TypeVar, overload
 from typing_extensions import override
 
 from seglog.arguments import refusal
-from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext
+from seglog.consumer.contexts import Context
 from seglog.consumer.listener import Listener, M, Said, is_awaited, takes_context
 from seglog.errors import ConsumerError
 from seglog.storage.format.record import Message
 
 Given = Message | tuple[Message, ...]
 R = TypeVar("R", bound=Said)
-C = TypeVar("C", ConsumeConcurrentlyContext, ConsumeOrderlyContext)
+C = TypeVar("C", bound=Context)
 Plain = Callable[[Callable[[], object]], Awaitable[object]]
 """Has a plain listener called, where an event loop must not wait for it."""
 _EXPECTED: Final = "a function that takes a message"
@@ -94,11 +94,11 @@ def called_as_one(listeners: Mapping[str, Listener[Any]]) -> ByTopic:
     return kind(listeners)
 
 
-class On(Generic[M]):
+class On(Generic[C, M]):
     """What registers a listener for a topic, as a decorator.
 
     Args:
-        register: Called with the listener.
+        register: Called with the listener; refuses one that no message can be given to.
     """
 
     def __init__(self, register: Callable[[Listener[M]], None]) -> None:
@@ -116,10 +116,9 @@ class On(Generic[M]):
         """Registers a listener, and returns it as it is.
 
         Raises:
-            InvalidArgumentError: No message can be given to it.
+            InvalidArgumentError: No message can be given to it, or no context of its consumer.
         """
         if not callable(listener):
             raise refusal("listener", listener, _EXPECTED)
-        takes_context(listener)
         self._register(listener)
         return listener

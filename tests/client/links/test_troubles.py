@@ -26,6 +26,7 @@ from seglog.producer.producer import Producer
 from seglog.remoting.codes import ResponseCode
 from tests.support.asks import wait_until
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import patience_s
 from tests.support.peers import kept_port
 
 REFUSED = RemoteProtocolError(ResponseCode.NO_PERMISSION, "no")
@@ -143,9 +144,7 @@ def test_finding_7_a_broker_that_goes_and_comes_back_is_two_lines_of_a_consumer(
                 server = BrokerServer(tmp_path / "s", port)
                 back = f"connected again to {server.address}, after "
                 wait_until(lambda: any(each.startswith(back) for each in said(log, "seglog.client")), 60)
-                wait_until(
-                    lambda: all(held.trouble is None for held in consumer._member._queues.values()), 60
-                )
+                consumer.run_until_idle(patience_s(60))  # all of its queues are pulled again
                 unknown = [one for one in log.records if "the broker answered 24" in one.getMessage()]
                 assert [one.levelno for one in unknown[:1]] in ([], [logging.DEBUG])
         finally:

@@ -88,7 +88,7 @@ def test_s2_11_a_pull_that_waits_for_the_lock_looks_every_second(
     broker.advance(WORK_MS - 500 + 1)
     send(1)  # which ends the pull that is held; the next one waits, from 30.001 s on
     broker.advance("2s")
-    held = consumer._member._queues[QUEUE]
+    held = consumer._member.held(QUEUE)
     link.asked.clear()
     broker.advance("500ms")
     held.lease.renew(broker.clock.monotonic_ms())
@@ -295,8 +295,9 @@ def test_s2_19_what_a_listener_has_is_waited_for_and_what_it_has_not_is_the_next
     heir = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", listener_of("z"))
     link.asked.clear()
     began_ms = broker.clock.now_ms()
-    (held,) = [held for one, held in first._member._queues.items() if one == queue]
-    first._member._held.begin_to_let_go(held)  # as a round does that finds it to be another's share
+    first._member._held.begin_to_let_go(
+        first._member.held(queue)
+    )  # as a round does that finds it to be another's share
     heir.start()
     broker.advance(takes_ms - 1)
     assert (moments, broker.locks.owner("g", queue)) == ([], link.client_id), "it is waited for"

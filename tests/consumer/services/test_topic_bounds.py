@@ -9,7 +9,7 @@ from seglog.client.links.local_link import LocalLink
 from seglog.consumer.listener import Consume
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.settings import ConsumerSettings
-from tests.support.consumers import Send
+from tests.support.consumers import Send, cached_counts
 
 MIB = 1 << 20
 
@@ -46,5 +46,6 @@ def test_s4_17_a_queue_is_not_pulled_while_it_has_its_part_of_the_bound_of_a_top
         consumer.start()
         broker.advance(10_000)
         assert len(consumer.queues) == 5, "one of them is of the retry topic"
-        cached = [held.cache.counts().messages for held in consumer._member._queues.values()]
-        assert sum(cached) == 6, "pulls go on until there are more than 4"
+        assert sum(cached_counts(broker, consumer.client_id).values()) == 6, (
+            "pulls go on until there are more than 4"
+        )

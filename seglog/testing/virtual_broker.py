@@ -1,0 +1,133 @@
+"""VirtualBroker: a broker without sockets, on virtual time, over a store of small files."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final, Self
+
+from typing_extensions import override
+
+from seglog.broker.access import Before
+from seglog.broker.broker import Broker
+from seglog.broker.settings import BrokerConfig
+from seglog.client.links import LocalLink
+from seglog.clock import Clock, VirtualClock
+from seglog.consumer.consumer import Consumer
+from seglog.consumer.lite import LitePullConsumer
+from seglog.producer.producer import Producer
+from seglog.remoting.unique_id import UniqueIds
+from seglog.storage.files import DiskUsage, StoreRoot
+from seglog.storage.format.record import Host
+from seglog.storage.store import MessageStore
+from seglog.testing.for_tests import C, ForTests
+from seglog.text import moment
+
+SEGMENT_SIZE_BYTES: Final = 64 << 20
+QUEUE_FILE_SIZE_BYTES: Final = 200_000
+"""Smaller files than a broker's: a test opens and drops many."""
+USUAL_CONFIG: Final = BrokerConfig(enable_property_filter=True)
+"""A broker's, with subscriptions by SQL92, which a broker of RocketMQ has to be set to."""
+
+
+class RoomyFiles(StoreRoot):
+    """The machine's files on a disk that is never full.
+
+    How full the real one is differs from machine to machine and from run to run; a broker deletes and refuses
+    by it.
+    """
+
+    @override
+    def usage(self, path: Path) -> DiskUsage:
+        """Says that nothing is in use."""
+        return DiskUsage(0, 1 << 40)
+
+
+class VirtualBroker(Broker, ForTests):
+    """A broker on virtual time, made by :meth:`at`; close it, or use it in a ``with`` statement."""
+
+    _clients = 0
+    _made: ExitStack | None = None
+
+    @override
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {moment(self._clock.now_ms())}>"
+
+    @classmethod
+    def at(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: VirtualClock | None = None,
+        config: BrokerConfig | None = None,
+        before: Before | None = None,
+        liveness_clock: Clock | None = None,
+    ) -> Self:
+        """Opens the store at ``path``, which is created if it is not there, and a broker over it.
+
+        How full the disk really is does not count.
+
+        Args:
+            path: The store directory.
+            clock: Its time; from 2023-11-14 on by default.
+            config: Names and settings; by default those of a broker that filters by SQL92 too.
+            before: As for ``Broker.open``.
+            liveness_clock: Likewise.
+
+        Raises:
+            StoreError: As ``MessageStore.open`` raises it.
+        """
+        clock, config = clock or VirtualClock(), config or USUAL_CONFIG
+        store = MessageStore.open(
+            path,
+            segment_size_bytes=SEGMENT_SIZE_BYTES,
+            queue_file_size_bytes=QUEUE_FILE_SIZE_BYTES,
+            max_message_size_bytes=config.max_message_size_bytes,
+            store_host=Host.parse(config.address),
+            clock=clock,
+            files=RoomyFiles(path),
+        )
+        return cls(store, clock=clock, liveness_clock=liveness_clock, config=config, before=before)
+
+    def link(self) -> LocalLink:
+        """Returns a link for one more client."""
+        self._clients += 1
+        return LocalLink(self, f"127.0.0.1@0#{self._clients}")
+
+    @override
+    def _served(self) -> Broker:
+        return self
+
+    @override
+    def _address(self) -> LocalLink:
+        return self.link()
+
+    @override
+    def _usual_of_producers(self) -> tuple[UniqueIds, int]:
+        return UniqueIds(self._clock, process_id=self._clients, life=0), 0
+
+    @override
+    def _own(self, client: C) -> C:
+        if self._made is None:
+            self._made = ExitStack()
+        self._made.callback(_end, client)
+        return client
+
+    @override
+    def close(self) -> None:
+        """Ends the clients that it has made, which commit what is done, then the broker.
+
+        A second call does nothing.
+        """
+        made, self._made = self._made, None
+        try:
+            if made is not None and not self.is_closed:
+                made.close()
+        finally:
+            super().close()
+
+
+def _end(client: Producer[Any] | Consumer[Any] | LitePullConsumer[Any]) -> None:
+    with suppress(TimeoutError):  # its listener waits for time that does not pass any more
+        client.close()
