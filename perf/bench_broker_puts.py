@@ -17,12 +17,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf.figures import machine
+from perf.figures.page import Page
 from seglog.broker.broker import Broker
 from seglog.client.links.local_link import LocalLink
 from seglog.remoting.bodies import BatchMessage, MessageBatch
@@ -131,7 +130,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--dir", type=Path, help="where stores are made")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there too")
     options = parser.parse_args(arguments)
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_broker_puts", arguments, options.write)
     rows: list[str] = []
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         for size, (batch, ways) in itertools.product(_SIZES, _WAYS.items()):
@@ -143,20 +142,14 @@ def main(arguments: Sequence[str]) -> None:
             shares = [100 * sent / put for (_, put), (_, sent) in rounds]
             columns = [_spread([batch * wall for wall, _ in column]) for column in zip(*rounds, strict=True)]
             rows.append(f"| {size:,} B | {batch} | {' | '.join(columns)} | {_spread(shares)} % |")
-    ran = f"`python -m perf.bench_broker_puts {' '.join(arguments)}".rstrip() + "`"
-    measured = f"{machine.describe()}, load {load:.1f} to {os.getloadavg()[0]:.1f}"
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}",
-        "",
         f"{options.count:,} messages, {options.rounds} rounds; medians (lowest–highest). Wanted are 70 %.",
         "",
         "| body | messages a call | bare store, messages/s | broker, messages/s | share |",
         "| --- | --- | --- | --- | --- |",
         *rows,
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        options.write.write_text("\n".join(["# Sends through the broker", *lines, ""]), encoding="utf-8")
+    page.say("Sends through the broker", lines)
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -23,14 +23,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from perf.figures import machine
+from perf.figures.page import Page
 from perf.figures.spread import Spread
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.kernels import _native
@@ -207,27 +206,20 @@ def main(arguments: Sequence[str]) -> None:
         return
     if options.size < _MIN_GIB or options.rounds < 1:
         parser.error(f"--size must be {_MIN_GIB} or more, and --rounds 1 or more")
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_check", arguments, options.write)
     size_bytes = int(options.size * (1 << 30))
     with tempfile.TemporaryDirectory(prefix="seglog-check-", dir=options.directory) as name:
         rows = [
             measure(Path(name), size_bytes, options.rounds, has_keys=has_keys) for has_keys in (True, False)
         ]
-    ran = f"`python -m perf.bench_check {' '.join(arguments)}".rstrip() + "`"
-    loads = f"load {load:.1f} to {os.getloadavg()[0]:.1f}"
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {machine.describe()}, {loads}",
-        "",
         f"Logs of {options.size:g} GiB in the page cache, {options.rounds} rounds; medians (span).",
         "",
         "| store | kernel, GB/s | check, GB/s | ratio | kernel, CPU s | check, CPU s | ratio | check, MiB |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         *rows,
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        text = "\n".join(["# A check beside the bare verify kernel", *lines, ""])
-        options.write.write_text(text, encoding="utf-8")
+    page.say("A check beside the bare verify kernel", lines)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf.figures import machine
+from perf.figures.page import Page
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels import NATIVE, PYTHON, _native, walk
 from seglog.storage.kernels.pending_record import PythonPendingRecord
@@ -162,7 +161,7 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     if options.size < _MIN_SIZE or options.rounds < 1:
         parser.error(f"--size must be {_MIN_SIZE} or more, and --rounds 1 or more")
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_kernels", arguments, options.write)
     size_bytes = int(options.size * _LOG_BYTES_AT_SIZE_1)
     rows = [
         row(make_log(body_bytes, usual=usual, size_bytes=size_bytes), options.rounds, 10)
@@ -174,12 +173,7 @@ def main(arguments: Sequence[str]) -> None:
         for body_bytes in _BODY_SIZES
         for usual in (False, True)
     ]
-    ran = f"`python -m perf.bench_kernels {' '.join(arguments)}".rstrip() + "`"
-    loads = f"load {load:.1f} to {os.getloadavg()[0]:.1f}"
-    measured = f"{machine.describe()}, {loads}"
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}; CRC-32 by {_native.CRC32_WAY}",
-        "",
         f"Logs of {size_bytes:,} bytes in memory, {options.rounds} rounds, CPU time; medians (span).",
         "",
         "| body, records | Python, M records/s | GB/s | native, M records/s | GB/s | ratio |",
@@ -192,10 +186,7 @@ def main(arguments: Sequence[str]) -> None:
         "| --- | --- | --- | --- |",
         *draft_rows,
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        text = "\n".join(["# Native kernels beside Python", *lines, ""])
-        options.write.write_text(text, encoding="utf-8")
+    page.say("Native kernels beside Python", lines, more=f"; CRC-32 by {_native.CRC32_WAY}")
 
 
 if __name__ == "__main__":

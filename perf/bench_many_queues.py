@@ -10,19 +10,17 @@ import argparse
 import ctypes
 import gc
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perf.figures import machine
+from perf.figures.page import Page
 from seglog.broker.broker import Broker
 from seglog.broker.tables.topics import TopicConfig
 from seglog.remoting.codes import RequestCode
@@ -148,18 +146,12 @@ def main(arguments: Sequence[str]) -> None:
     if options.child:
         _child(options.child, options.dir, options.queues, options.groups)
         return
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_many_queues", arguments, options.write)
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         root = Path(directory) / "store"
         in_child("make", root, options.queues, options.groups)
         rounds = [in_child("measure", root, options.queues, options.groups) for _ in range(options.rounds)]
-    ran = f"`python -m perf.bench_many_queues {' '.join(arguments)}".rstrip() + "`"
     lines = [
-        (
-            f"{ran}, {datetime.now(UTC).date().isoformat()}; {machine.describe()},"
-            f" load {load:.1f} to {os.getloadavg()[0]:.1f}"
-        ),
-        "",
         (
             f"{options.queues:,} queues, {options.groups:,} groups, {int(rounds[0]['offsets']):,} offsets;"
             f" {options.rounds} rounds, medians (lowest–highest). At most {OPEN_FILES:,} files are open."
@@ -170,9 +162,7 @@ def main(arguments: Sequence[str]) -> None:
         "| --- | --- | --- |",
         *[_row(name, [figures[name] for figures in rounds]) for name in _ROWS],
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        options.write.write_text("\n".join(["# Very many queues and groups", *lines, ""]), encoding="utf-8")
+    page.say("Very many queues and groups", lines)
 
 
 def _row(name: str, values: Sequence[float]) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import re
 import sys
 import tempfile
@@ -20,10 +19,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from perf.clients.call import take_rounds
 from perf.clients.our_server import our_server
 from perf.clients.peer import Peer, java_peer
 from perf.clients.real_broker import BROKER_OPTIONS, real_broker
@@ -31,7 +30,7 @@ from perf.clients.running import RunningBroker
 from perf.clients.seglog_client import fill
 from perf.clients.work import BATCH, BODY_BYTES, PACE_PER_S, TITLES, Kind, Work
 from perf.contestants import rocketmq
-from perf.figures import machine
+from perf.figures.page import Page
 from perf.figures.sample import Sample
 from perf.figures.spread import spread_text
 from tests.interop.judging import toolchain
@@ -182,7 +181,7 @@ def main(arguments: Sequence[str]) -> None:
     why = rocketmq.why_missing()
     if why is not None:
         parser.error(f"RocketMQ is not here: {why}")
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_server", arguments, options.write)
     with ExitStack() as stack:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir))
@@ -199,16 +198,9 @@ def main(arguments: Sequence[str]) -> None:
         stack.callback(peer.close)
         bench = Bench(options.messages, cases, brokers, peer)
         bench.prepare()
-        rounds = []
-        for number in range(options.rounds):
-            rounds.append(bench.round(number))
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+        rounds = take_rounds(options.rounds, bench.round)
         memory = {title: memory_mib(broker.pid) for title, broker in brokers.items()}
-    ran = f"`python -m perf.bench_server {' '.join(arguments)}".rstrip() + "`"
-    measured = f"{machine.describe(rocketmq.java_version())}, load {load:.1f} to {os.getloadavg()[0]:.1f}"
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}",
-        "",
         f"{options.messages:,} messages of {BODY_BYTES:,} bytes a sample, after as many in the same process;",
         f"{options.rounds} rounds; medians (lowest–highest), × those of RocketMQ in the same round.",
         f"RocketMQ's broker: {BROKER_OPTIONS}, asynchronous flush; ours: the defaults.",
@@ -226,10 +218,7 @@ def main(arguments: Sequence[str]) -> None:
     lines.append(
         "\nA call of *send and consume* ends in the listener. RocketMQ starts a name server and a broker."
     )
-    print("\n".join(lines))
-    if options.write is not None:
-        text = "\n".join(["# The server beside RocketMQ's broker", *lines, ""])
-        options.write.write_text(text, encoding="utf-8")
+    page.say("The server beside RocketMQ's broker", lines, java=rocketmq.java_version())
 
 
 if __name__ == "__main__":

@@ -22,13 +22,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from perf.figures import machine
+from perf.figures.page import Page
 from perf.figures.sample import check
 from perf.figures.spread import Spread
 from perf.sampling.spark_memory import MemoryWatch, processes
@@ -304,18 +303,13 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     if options.size < _MIN_SIZE or options.rounds < 1:
         parser.error(f"--size must be {_MIN_SIZE} or more, and --rounds 1 or more")
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_spark", arguments, options.write)
     folder = Path(tempfile.mkdtemp(prefix="seglog-bench-", dir=options.folder))
     try:
         lines = measure(folder, options.size, options.rounds, options.jobs, options.body)
     finally:
         shutil.rmtree(folder)
-    ran = f"`python -m perf.bench_spark {' '.join(arguments)}".rstrip() + "`"
-    measured = f"{machine.describe()}, load {load:.1f} to {os.getloadavg()[0]:.1f}"
-    text = "\n".join([f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}", "", *lines])
-    print(text)
-    if options.write is not None:
-        options.write.write_text(f"# Spark jobs beside the kernel\n\n{text}\n", encoding="utf-8")
+    page.say("Spark jobs beside the kernel", lines)
 
 
 if __name__ == "__main__":

@@ -8,21 +8,20 @@ client. None waits for the disk before it acknowledges. They take turns; a sampl
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from perf.clients.call import take_rounds
 from perf.clients.cpu_clock import cpu_s
 from perf.clients.other_servers import Send, nats_sends, redis_sends, seglog_sends
 from perf.clients.peer import why_missing
 from perf.clients.work import BODY_BYTES, body_of
-from perf.figures import machine
+from perf.figures.page import Page
 from perf.figures.sample import Sample
 from perf.figures.spread import spread_text
 
@@ -85,7 +84,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.messages < 1 or options.rounds < 1:
         parser.error("--messages and --rounds must be 1 or more")
     missing = {title: why for title, modules in _MODULES.items() if (why := why_missing(modules))}
-    load, rounds = os.getloadavg()[0], list[Samples]()
+    page = Page("perf.bench_sync_sends", arguments, options.write)
     with ExitStack() as stack:
         sends = {}
         for title, make in _PEERS.items():
@@ -94,14 +93,11 @@ def main(arguments: Sequence[str]) -> None:
                 sends[title] = stack.enter_context(make(Path(folder)))
         for send, server in sends.values():
             sample(send, server, options.messages)
-        for number in range(options.rounds):
-            rounds.append({title: sample(*each, options.messages) for title, each in sends.items()})
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-    ran = f"`python -m perf.bench_sync_sends {' '.join(arguments)}".rstrip() + "`"
-    measured = f"{machine.describe()}, load {load:.1f} to {os.getloadavg()[0]:.1f}"
+        rounds = take_rounds(
+            options.rounds,
+            lambda _number: {title: sample(*each, options.messages) for title, each in sends.items()},
+        )
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}",
-        "",
         f"{options.messages:,} messages of {BODY_BYTES:,} bytes a sample; {options.rounds} rounds; medians.",
         "",
         "| server and client | messages/s | p50, µs | p99, µs | its CPU, µs | server's, µs | ours × its |",
@@ -109,9 +105,7 @@ def main(arguments: Sequence[str]) -> None:
         *table(rounds),
         *[f"\nLeft out: {title}: {why}." for title, why in missing.items()],
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        options.write.write_text("\n".join(["# Sends one by one from Python", *lines, ""]), encoding="utf-8")
+    page.say("Sends one by one from Python", lines)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,18 @@ units of 10 million messages lie in 34 files. Everything is in the page cache wh
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import numpy as np
 
-from perf.figures import machine
+from perf.figures.page import Page
 from perf.stores.made_store import FIRST_MS, MESSAGES_A_MS, TOPIC, make_store, record_dtype
 from seglog.doctor.check.verify import verify_store
 from seglog.storage.format.queue.consume_queue import Units
@@ -153,27 +151,19 @@ def main(arguments: Sequence[str]) -> None:
     if options.size < _MIN_SIZE or options.rounds < 1:
         parser.error(f"--size must be {_MIN_SIZE} or more, and --rounds 1 or more")
     count = int(options.size * _MESSAGES_AT_SIZE_1)
-    load = os.getloadavg()[0]
+    page = Page("perf.bench_views", arguments, options.write)
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         figures = bench_views(Path(directory) / "views", count, options.rounds)
     with tempfile.TemporaryDirectory(prefix="seglog-perf-", dir=options.dir) as directory:
         figures += bench_verify(Path(directory) / "verify", int(options.size * (20 << 20)), options.rounds)
-    ran = f"`python -m perf.bench_views {' '.join(arguments)}".rstrip() + "`"
-    loads = f"load {load:.1f} to {os.getloadavg()[0]:.1f}"
-    measured = f"{machine.describe()}, {loads}"
     lines = [
-        f"{ran}, {datetime.now(UTC).date().isoformat()}; {measured}, numpy {np.__version__}",
-        "",
         f"{count:,} messages, {options.rounds} rounds. {_NOTES}",
         "",
         "| | ms | CPU ms | for one, or rate |",
         "| --- | --- | --- | --- |",
         *[figure.row() for figure in figures],
     ]
-    print("\n".join(lines))
-    if options.write is not None:
-        text = "\n".join(["# A queue as numpy, and verifying by seals", *lines, ""])
-        options.write.write_text(text, encoding="utf-8")
+    page.say("A queue as numpy, and verifying by seals", lines, more=f", numpy {np.__version__}")
 
 
 if __name__ == "__main__":

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
 from perf.contestants import rocketmq
-from perf.figures import machine
+from perf.figures.page import Page
 
 _MIN_MESSAGES: Final = 64
 R = TypeVar("R")
@@ -25,20 +23,16 @@ class Call:
     """What a bench was called with, made by :meth:`of`.
 
     Attributes:
-        text: The command.
         messages: Of each sample.
         rounds: How many are taken.
         why_alone: Why RocketMQ, and all that needs it, takes no part; None where it does.
-        load: Of the machine in the last minute, before anything was measured.
     """
 
-    text: str
     messages: int
     rounds: int
     why_alone: str | None
-    load: float
     _parent: Path | None
-    _page: Path | None
+    _page: Page
 
     @classmethod
     def of(cls, module: str, description: str | None, messages: int, arguments: Sequence[str]) -> Call:
@@ -61,15 +55,13 @@ class Call:
         options = parser.parse_args(arguments)
         if options.messages < _MIN_MESSAGES or options.rounds < 1:
             parser.error(f"--messages must be {_MIN_MESSAGES} or more, and --rounds 1 or more")
-        load = os.getloadavg()[0]
+        page = Page(module, arguments, options.write)
         return cls(
-            f"python -m {module} {' '.join(arguments)}".rstrip(),
             options.messages,
             options.rounds,
             "it was not asked for" if options.in_process else rocketmq.why_missing(),
-            load,
             options.dir,
-            options.write,
+            page,
         )
 
     @contextmanager
@@ -79,12 +71,8 @@ class Call:
             yield Path(path)
 
     def take(self, take_round: Callable[[], R]) -> list[R]:
-        """Takes the rounds, and says on stderr how far it is."""
-        taken = []
-        for number in range(self.rounds):
-            taken.append(take_round())
-            print(f"round {number + 1} of {self.rounds}", file=sys.stderr, flush=True)
-        return taken
+        """Takes the rounds."""
+        return take_rounds(self.rounds, lambda _number: take_round())
 
     def say(self, title: str, lines: Sequence[str]) -> None:
         """Prints what was found, below how it was measured; and writes it to a page if one was asked for.
@@ -93,9 +81,13 @@ class Call:
             title: Of the page.
             lines: What was found.
         """
-        java = rocketmq.java_version() if self.why_alone is None else ""
-        measured = f"{machine.describe(java)}, load {self.load:.1f} to {os.getloadavg()[0]:.1f}"
-        text = "\n".join([f"`{self.text}`, {datetime.now(UTC).date().isoformat()}; {measured}", "", *lines])
-        print(text)
-        if self._page is not None:
-            self._page.write_text(f"# {title}\n{text}\n", encoding="utf-8")
+        self._page.say(title, lines, java=rocketmq.java_version() if self.why_alone is None else "")
+
+
+def take_rounds(count: int, take_round: Callable[[int], R]) -> list[R]:
+    """Takes rounds, each given its number from 0 on, and says on stderr how far it is."""
+    taken = []
+    for number in range(count):
+        taken.append(take_round(number))
+        print(f"round {number + 1} of {count}", file=sys.stderr, flush=True)
+    return taken

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from perf.figures.sample import SanityError
+from seglog.client.client import Client
 from seglog.client.connect import make_client
 from seglog.errors import SeglogError
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -39,20 +40,18 @@ class RunningBroker:
 
         RocketMQ acknowledges a message before it is in its queue.
         """
-        count = -1
-        while count != (found := self._stored_now(topic)):
-            count = found
-            time.sleep(_LOOK_EVERY_S)
+        with make_client(self.name_server) as client:
+            count = -1
+            while count != (found := sum(self._max_offsets(client, topic))):
+                count = found
+                time.sleep(_LOOK_EVERY_S)
         return count
 
-    def _stored_now(self, topic: str) -> int:
-        with make_client(self.name_server) as client:
-            count = 0
-            for queue_id in range(QUEUES):
-                asked = Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
-                answer = client.link.invoke(asked, to=self.address)
-                count += expect_header(answer, OffsetResponseHeader).offset
-        return count
+    def _max_offsets(self, client: Client, topic: str) -> Iterator[int]:
+        for queue_id in range(QUEUES):
+            asked = Request(RequestCode.GET_MAX_OFFSET, GetMaxOffsetHeader(topic, queue_id))
+            answer = client.link.invoke(asked, to=self.address)
+            yield expect_header(answer, OffsetResponseHeader).offset
 
     def wait_for_topic(self, topic: str) -> None:
         """Waits until the name server knows where a topic is."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, Unpack, overload
 
 from seglog.arguments import as_flag
@@ -195,8 +194,8 @@ class ForTests(ABC):
         kind: Callable[..., Consumer[Any]] = (
             OrderlyConsumer if as_flag("in_order", in_order) else PushConsumer
         )
-        usual: ConsumerOptions = {"consume_from": ConsumeFrom.FIRST, "offset_folder": self._offset_folder()}
         target = self._target(is_broadcasting=options.get("message_model") in _BROADCASTING)
+        usual = self._usual_of_consumers()
         return self._own(kind(target, group, subscription, listener, decode=decode, **{**usual, **options}))
 
     @overload
@@ -236,8 +235,8 @@ class ForTests(ABC):
             options: As for :meth:`consumer`.
         """
         kind: Callable[..., LitePullConsumer[Any]] = LitePullConsumer
-        usual: LiteOptions = {"consume_from": ConsumeFrom.FIRST, "offset_folder": self._offset_folder()}
         target = self._target(is_broadcasting=options.get("message_model") in _BROADCASTING)
+        usual = self._usual_of_consumers()
         return self._own(kind(target, group, subscription, decode=decode, **{**usual, **options}))
 
     def messages(self, topic: str) -> list[Message]:
@@ -269,10 +268,11 @@ class ForTests(ABC):
             sending = SendBack(client, group).retry_later(message, broker_name, delay_level)
             wait_for(client.home, start(client.home, sending, "a message that is sent back"))
 
-    def _offset_folder(self) -> Path:
-        """Returns where clients that broadcast have their offsets: beside the store, not in the home."""
+    def _usual_of_consumers(self) -> dict[str, Any]:
+        """Returns settings of consumers that are not told: those that broadcast leave nothing in the home."""
         path = self._served().store.path
-        return path.with_name(f"{path.name}.offsets")
+        folder = path.with_name(f"{path.name}.offsets")
+        return {"consume_from": ConsumeFrom.FIRST, "offset_folder": folder}
 
     @abstractmethod
     def _served(self) -> Broker:

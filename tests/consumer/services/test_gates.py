@@ -295,9 +295,8 @@ def test_s2_19_what_a_listener_has_is_waited_for_and_what_it_has_not_is_the_next
     heir = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", listener_of("z"))
     link.asked.clear()
     began_ms = broker.clock.now_ms()
-    first._member._held.begin_to_let_go(
-        first._member.held(queue)
-    )  # as a round does that finds it to be another's share
+    # As a round does that finds it to be another's share.
+    first._member._held.begin_to_let_go(first._member.held(queue))
     heir.start()
     broker.advance(takes_ms - 1)
     assert (moments, broker.locks.owner("g", queue)) == ([], link.client_id), "it is waited for"
