@@ -171,8 +171,7 @@ class MemberParts(ABC):
         return outcome
 
     async def _start(self) -> None:
-        if self._beginning is not None or self._is_closed:
-            raise ConsumerError("a consumer can be started once")
+        self._check_not_begun()
         home, member = self._home, self._member
         self._refuse_in_loop()
         if member.is_filtered:
@@ -186,12 +185,22 @@ class MemberParts(ABC):
             if member.is_seeing_first and not (isinstance(home, VirtualHome) and home.is_here()):
                 await self._wait(home, start(home, member.see_topics(), "a look at topics"))
             self._warn_if_shared()
-            self._beginning = start(home, late(member.begin), f"start of group {self.group}")
+            self._begin_once()
             if self._goes_on_alone:
                 self._keep()
         finally:
             if self._beginning is None:
                 self._client.release(member)
+
+    def _check_not_begun(self) -> None:
+        if self._beginning is not None or self._is_closed:
+            raise ConsumerError("a consumer can be started once")
+
+    def _begin_once(self) -> None:
+        """Has the member begin, unless another call did, or closed it, while this one waited."""
+        with self._close_lock:  # a listener may close it before start() has returned, and finds it begun
+            self._check_not_begun()
+            self._beginning = start(self._home, late(self._member.begin), f"start of group {self.group}")
 
     def _warn_if_shared(self) -> None:
         """Says that another member of this process goes on by the same file of offsets."""
@@ -267,8 +276,12 @@ class MemberParts(ABC):
         if home.why_over is not None:
             self._end_without_home()
             return
-        is_first = not self._is_closed
-        if is_first and self._beginning is None and self._is_in_loop():
+        is_in_loop = self._is_in_loop()
+        with self._close_lock:
+            is_first = not self._is_closed
+            is_unused = is_first and self._beginning is None and is_in_loop
+            self._is_closed = self._is_closed or is_unused  # before another thread begins it
+        if is_unused:
             self._end_unused()
             return
         if not (is_first or self._has_to_be_waited_for()):
@@ -289,7 +302,6 @@ class MemberParts(ABC):
     def _end_unused(self) -> None:
         """Ends one that was never started, of which no broker knows: nothing has to be waited for."""
         self._keep()
-        self._is_closed = True
         self._member.end_listeners()
         if self._is_own:
             self._home.post(self._client.hang_up)

@@ -182,7 +182,11 @@ class LiteParts(MemberParts, Generic[M]):
         self._refuse_in_loop()
         self._check_may_wait()
         if self._beginning is None:
-            await self._start()
+            try:
+                await self._start()
+            except ConsumerError:
+                if self._beginning is None:  # else another thread's call has begun it meanwhile
+                    raise
         if self._beginning is not None and not self._beginning.is_done:
             await self._wait(self._home, self._beginning)
 
