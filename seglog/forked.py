@@ -8,7 +8,10 @@ parent's, and a lock that another thread had then is never given back.
 from __future__ import annotations
 
 import os
+import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -51,6 +54,28 @@ def abandon_in_children(owner: Owner, abandon: Callable[[Owner], None]) -> None:
         abandon: Gives it up; it takes no lock and waits for nothing.
     """
     _open[owner] = abandon
+
+
+def end_child(error: BaseException | None = None) -> NoReturn:
+    """Ends a forked child whose one thread is its parent's worker, as the end of a program does.
+
+    What ``atexit`` has is the parent's, and is left to it.
+
+    Args:
+        error: What ends it; the status is that of ``SystemExit``, and 1 after another error.
+    """
+    status = 0
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if not isinstance(error.code, int | None):
+            print(error.code, file=sys.stderr)
+    elif error is not None:
+        status = 1
+        traceback.print_exception(error)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # there may be none, or nobody who reads it
+            stream.flush()
+    os._exit(status & 0xFF)
 
 
 _open: Final[WeakKeyDictionary[Any, Callable[[Any], None]]] = WeakKeyDictionary()

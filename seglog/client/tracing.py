@@ -20,6 +20,7 @@ from seglog.client.client import Client
 from seglog.client.home import Bell, Flow, start, until
 from seglog.client.traces import Trace, TraceText, encode_trace, split_texts
 from seglog.errors import BrokerNotFoundError, RemoteProtocolError, SeglogError
+from seglog.forked import abandon_in_children
 from seglog.logs import logger
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
@@ -70,11 +71,15 @@ class Tracer:
         self._turn = 0
         self._sending: Flow[None] | None = None
         self._closing: Flow[None] | None = None
+        self._is_forked = False
         self.dropped = 0
         client.at_end(self._wait_for_end)
+        abandon_in_children(self, Tracer._abandon)
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Has traces sent later; any thread may call it, and none waits."""
+        """Has traces sent later; any thread may call it, and none waits. A forked child sends none."""
+        if self._is_forked:
+            return
         with self._lock:
             room = 0 if self._closing is not None else MOST_WAITING - len(self._waiting)
             for trace in traces:
@@ -89,6 +94,10 @@ class Tracer:
         if count >= BATCH:
             self._many.ring()
         self._some.ring()
+
+    def _abandon(self) -> None:
+        self._is_forked = True
+        self._lock = threading.Lock()  # another thread of the parent may have had it
 
     def close(self) -> Flow[None]:
         """Sends what waits, and takes nothing after it; returns what says that this is done.

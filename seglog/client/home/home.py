@@ -6,13 +6,17 @@ Only the home changes the client's state, so nothing of that state has a lock. O
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from seglog.clock import Clock
 from seglog.schedule import AnyTimers
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+
+
+FORKED: Final = "the process was forked, and connections are not shared with the child"
+"""Why a home is over in a child of the process that has it."""
 
 
 class Home(Protocol):

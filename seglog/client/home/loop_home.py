@@ -12,16 +12,15 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import ClassVar
 from weakref import WeakSet
 
 from typing_extensions import override
 
+from seglog.client.home.home import FORKED
 from seglog.clock import Clock, SystemClock
 from seglog.remoting.later import inbox_of, is_running_here
 from seglog.schedule import AnyTimers, Timers
-
-_FORKED: Final = "the process was forked, and connections are not shared with the child"
 
 
 class LoopHome:
@@ -53,7 +52,7 @@ class LoopHome:
     def why_over(self) -> str | None:
         """Why it runs nothing any more; None while it does."""
         if self.is_forked:
-            return _FORKED
+            return FORKED
         return "its event loop was closed" if self.loop.is_closed() else None
 
     def post(self, task: Callable[[], object]) -> None:

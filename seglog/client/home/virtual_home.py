@@ -11,7 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seglog.client.home.home import FORKED
 from seglog.clock import Clock
+from seglog.forked import abandon_in_children
 from seglog.schedule import AnyTimers, Timer, Timers
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class VirtualHome:
     Attributes:
         clock: The time of its timers.
         timers: Those of the home; what they call is run by it.
-        why_over: None: it can always be moved on.
+        why_over: None, for it can always be moved on, but by a forked child.
         loop: None: it is none.
     """
 
@@ -40,6 +42,12 @@ class VirtualHome:
         self.loop: AbstractEventLoop | None = None
         self._runner: int | None = None
         self._turn = threading.RLock()  # two threads may move time, or wait for what is due: one is the home
+        abandon_in_children(self, VirtualHome._abandon)
+
+    def _abandon(self) -> None:
+        """Runs nothing more, in a forked child, where another thread of the parent may have the lock."""
+        self.why_over = FORKED
+        self._turn = threading.RLock()
 
     def post(self, task: Callable[[], object]) -> None:
         """Has a task done as soon as time is moved, be it by 0 ms."""
@@ -55,6 +63,8 @@ class VirtualHome:
         return self._runner == threading.get_ident()
 
     def _run(self, call: Callable[[], object]) -> None:
+        if self.why_over is not None:
+            return
         with self._turn:
             before, self._runner = self._runner, threading.get_ident()
             try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Final
 
+from seglog.forked import abandon_in_children
+
 MOST_KEPT: Final = 1_024
 """Messages that are remembered; of more the oldest are forgotten, and are new when they fail again."""
 
@@ -15,6 +17,10 @@ class Failures:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: dict[str, tuple[object, int]] = {}
+        abandon_in_children(self, Failures._abandon)
+
+    def _abandon(self) -> None:
+        self._lock = threading.Lock()  # in a forked child, where another thread of the parent may have had it
 
     def count(self, message: str, error: Exception) -> int:
         """Notes a failure; returns how often the message has failed in a row with such an error, from 1 on.

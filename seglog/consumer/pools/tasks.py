@@ -17,6 +17,7 @@ from typing_extensions import override
 from seglog.client.home import Flow, Home, start, stepped
 from seglog.consumer.pools.inline_pool import surface_on
 from seglog.consumer.pools.pool import R, Work
+from seglog.forked import abandon_in_children
 from seglog.logs import logger
 from seglog.remoting.later import Deferred, inbox_of, is_running_here
 
@@ -97,6 +98,15 @@ class TaskPool(Turns):
         self._loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
         self._cancelled = 0
+        abandon_in_children(self, TaskPool._abandon)
+
+    def _abandon(self) -> None:
+        """Begins nothing more, in a forked child; there a loop may go on, if one of its tasks has forked."""
+        self._is_closed = True
+        here = asyncio.current_task(self._loop)
+        for task in () if self._loop.is_closed() else self._tasks:
+            if task is not here:
+                task.cancel()
 
     def is_here(self) -> bool:
         """Returns whether one of its tasks is what calls; one that a listener has made is none of them."""

@@ -5,13 +5,15 @@ Source: ``ConsumeMessageConcurrentlyService.java consumeExecutor``.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from seglog.client.home import run_at_once
 from seglog.consumer.pools.pool import R, Work
+from seglog.forked import abandon_in_children, end_child
 from seglog.logs import logger
 from seglog.remoting.later import Deferred
 
@@ -20,6 +22,9 @@ _log = logger(__name__)
 
 class ThreadPool:
     """Daemon threads, so that a listener that hangs does not keep a program from its end.
+
+    A child that a listener forks has its thread alone: it ends where the listener does, with the status of
+    ``sys.exit()`` if that is how.
 
     Args:
         most_threads: How many, at most.
@@ -35,8 +40,9 @@ class ThreadPool:
         self._bell = threading.Condition()
         self._threads = 0
         self._free = 0
-        self._is_closed = False
+        self._is_closed = self._is_forked = False
         self._mine = threading.local()
+        abandon_in_children(self, ThreadPool._abandon)
 
     def run(self, work: Work[R]) -> Deferred[R]:
         """Has a thread run it; once the pool is closed it is cancelled instead."""
@@ -46,8 +52,12 @@ class ThreadPool:
             try:
                 value = run_at_once(work())
             except BaseException as error:  # noqa: BLE001 - it is the result; Java catches Throwable
+                if self._is_forked:
+                    self._end_child(error)
                 result.fail(error)
             else:
+                if self._is_forked:
+                    self._end_child(None)
                 result.resolve(value)
 
         with self._bell:
@@ -81,6 +91,21 @@ class ThreadPool:
         for _work, result in waiting:
             result.cancel()
         return False
+
+    def _abandon(self) -> None:
+        """Calls nothing more, in a forked child, where another thread of the parent may have had the lock."""
+        self._is_closed = self._is_forked = True
+        self._bell, self._work = threading.Condition(), deque()
+
+    def _end_child(self, error: BaseException | None) -> NoReturn:
+        if error is None:
+            _log.warning(
+                "a listener of %s has come to its end in process %d, which was forked in it: that process"
+                " ends, and its parent goes on with the messages",
+                self._name,
+                os.getpid(),
+            )
+        end_child(error)
 
     def _serve(self) -> None:
         self._mine.is_here = True

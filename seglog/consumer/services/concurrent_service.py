@@ -119,9 +119,8 @@ class ConcurrentService(Service):
                 held.progress.ring()
 
     @override
-    async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
-        """Calls the listener with messages, whichever fail."""
-        await self._hand(self._form, handed, held.queue, lambda: not held.is_dropped and held.cache is cache)
+    def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
+        return lambda: not held.is_dropped and held.cache is cache
 
     @override
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:

@@ -12,6 +12,7 @@ Source: ``ConsumeMessageOrderlyService.java ConsumeRequest, tryLockLaterAndRecon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -95,8 +96,7 @@ class OrderlyService(Service):
                 held.is_resting = False
 
     @override
-    async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
-        """Calls the listener with messages until one fails."""
+    def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
         clock = self._client.clock
         end_ms = min(clock.monotonic_ms() + SLICE_MS, held.continuous_ms + MOST_CONTINUOUS_MS)
 
@@ -105,7 +105,7 @@ class OrderlyService(Service):
                 return False
             return clock.monotonic_ms() <= min(end_ms, held.lease.work_until_ms)
 
-        await self._hand(self._form, handed, held.queue, may_go_on)
+        return may_go_on
 
     async def _ask_for_lock(self, held: ProcessQueue, delay_ms: float) -> None:
         """Waits until a lock that is over is there again, where there is something to consume."""

@@ -25,6 +25,7 @@ from seglog.consumer.reports.direct import consume_directly
 from seglog.consumer.send_back import ENDLESS, SendBack
 from seglog.consumer.settings import FOR_EVER, ConsumerSettings
 from seglog.errors import ConsumerError
+from seglog.forked import abandon_in_children
 from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody
 from seglog.remoting.message_queue import MessageQueue
@@ -79,7 +80,8 @@ class Service(ABC):
         )
         self._hand = hand if self._form.is_plain else hand_batches
         self._pool = pool
-        self._has_warned = False
+        self._has_warned = self._is_forked = False
+        abandon_in_children(self, Service._abandon)
         self._failures = Failures()
         is_endless = settings.max_reconsume_times == FOR_EVER
         self._most = ENDLESS if is_endless else settings.max_reconsume_times
@@ -114,9 +116,23 @@ class Service(ABC):
             _log.log(level, text, self._settings.group, handed.acks, _AUTO)
         return handed
 
-    @abstractmethod
     async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
-        """Calls the listener with messages, see :mod:`seglog.consumer.hands`."""
+        """Calls the listener with messages, see :mod:`seglog.consumer.hands`.
+
+        A child that the listener forks has what it has, and gets nothing more; it ends as the listener does.
+        """
+        may_go_on = self._may_go_on(held, cache)
+        await self._hand(self._form, handed, held.queue, lambda: not self._is_forked and may_go_on())
+        if self._is_forked and handed.failed:
+            raise handed.error or SystemExit(1)  # the log has said what was raised
+
+    @abstractmethod
+    def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
+        """Returns what says before each call whether the listener may be called with the next message."""
+
+    def _abandon(self) -> None:
+        """Calls the listener no more, in a forked child."""
+        self._is_forked = True
 
     async def keep_expiring(  # noqa: B027 - in order nothing is to be done
         self, queues: Callable[[], Iterable[ProcessQueue]]
