@@ -142,14 +142,20 @@ class Client(Closing):
         """Refuses to wait for what cannot come any more; any thread may call it.
 
         Raises:
-            ClientClosedError: It was closed, or the broker in this process was.
+            ClientClosedError: It was closed, or the broker in this process was, or its home is over.
         """
         self.check_open()
+        self._check_home()
         if self.is_over:
             raise ClientClosedError(
                 f"client {self.client_id}: the broker in this process was closed",
                 help="open the broker again, and make new clients",
             )
+
+    def _check_home(self) -> None:
+        why_over = self._home.why_over
+        if why_over is not None:
+            raise ClientClosedError(f"client {self.client_id} runs nothing any more: {why_over}")
 
     def begin(self) -> None:
         """Starts what is done by time, once something needs it; called on its home."""
@@ -187,9 +193,7 @@ class Client(Closing):
             ClientClosedError: The client was closed, or its home is over.
         """
         self.check_open()
-        why_over = self._home.why_over
-        if why_over is not None:
-            raise ClientClosedError(f"client {self.client_id} runs nothing any more: {why_over}")
+        self._check_home()
         if self._claims.setdefault(member.group, member) is not member:
             raise self._taken(member.group)
 

@@ -165,7 +165,12 @@ class MemberParts(ABC):
 
     async def _ask(self, steps: Steps[R], name: str) -> R:
         """Returns what a coroutine of the home does, and raises what it refuses, which is not logged."""
-        outcome = await self._wait(self._home, start(self._home, _outcome(steps), name))
+        try:
+            self._client.check_live()
+        except SeglogError:
+            steps.close()  # it was not begun, and is not missed
+            raise
+        outcome = await self._wait(self._home, start(self._home, outcome_of(steps), name))
         if isinstance(outcome, SeglogError):
             raise outcome
         return outcome
@@ -337,7 +342,8 @@ class MemberParts(ABC):
             await until(self._client.leave())
 
 
-async def _outcome(steps: Steps[R]) -> R | SeglogError:
+async def outcome_of(steps: Steps[R]) -> R | SeglogError:
+    """Returns what a coroutine of the home returns, or what it refuses: as a result, which is not logged."""
     try:
         return await steps
     except SeglogError as error:
