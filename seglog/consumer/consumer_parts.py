@@ -16,11 +16,11 @@ from seglog.client.home import VirtualHome, sleep, start
 from seglog.consumer.group_member import GroupMember
 from seglog.consumer.hands.by_topic import On, called_as_one
 from seglog.consumer.listener import Listener, M, check_context
-from seglog.consumer.member_parts import MemberParts, offsets_of
+from seglog.consumer.member_parts import MemberParts, offsets_of, outcome_of
 from seglog.consumer.pools.choice import pool_for
 from seglog.consumer.services.service import Service
 from seglog.consumer.settings import ConsumerOptions, ConsumerSettings, Wanted, subscriptions_of
-from seglog.errors import ConsumerError
+from seglog.errors import ConsumerError, SeglogError
 from seglog.remoting.subscription import ALL_TAGS, Subscription
 
 FIRST_IDLE_LOOK_MS: Final = 0.5
@@ -153,13 +153,13 @@ class ConsumerParts(MemberParts, Generic[M]):
             )
 
     @override
-    async def _start(self) -> None:
+    async def _start(self, until_ms: float | None = None) -> None:
         if not (self._has_one or self._listeners or self._is_closed):
             raise ConsumerError(
                 f"the consumer of group {self.group} has no listener",
                 help='register one for each topic: @consumer.on("orders"), or make it with one',
             )
-        await super()._start()
+        await super()._start(until_ms)
 
     @property
     def is_idle(self) -> bool:
@@ -178,18 +178,22 @@ class ConsumerParts(MemberParts, Generic[M]):
             await self._start()
         home = self._home
         if isinstance(home, VirtualHome):
-            start(home, self._member.look(), "a look at what is stored")
+            look = start(home, outcome_of(self._member.look()), "a look at what is stored")
             home.run_due()
+            outcome: bool | SeglogError | None = look.result() if look.is_done else None
         else:
-            idle = start(home, self._wait_until_idle(), "a wait until idle")
+            idle = start(home, outcome_of(self._wait_until_idle()), "a wait until idle")
             try:
-                if not await self._wait(home, idle, timeout_s):
+                outcome = await self._wait(home, idle, timeout_s)
+                if outcome is False:
                     self._check_open()
             except TimeoutError as error:
                 why = "; ".join(self._member.why_busy()) or _NOT_SAID
                 raise TimeoutError(f"{error}: it waits for {why}") from error
             finally:
                 home.post(idle.stop)
+        if isinstance(outcome, SeglogError):
+            raise outcome
         await self._commit()
         return self.counts.delivered - before
 

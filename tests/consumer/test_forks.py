@@ -12,9 +12,13 @@ import pytest
 
 from tests.support.machine.patience import patience_s
 
+ROOT = Path(__file__).parents[2]
+
 LISTENER_FORKS = """
 import asyncio, json, multiprocessing, os, signal, subprocess, sys
-from seglog import Broker, ConsumeFrom, OrderlyConsumer, Producer, PushConsumer, Server, SeglogError
+from pathlib import Path
+from seglog import Broker, ConsumeFrom, OrderlyConsumer, Producer, PushConsumer, SeglogError
+from tests.support.listening import BrokerServer
 
 path, kind, how, where, limit_s = sys.argv[1:]
 calls = os.open(path + ".calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -26,7 +30,7 @@ def use():
     signal.alarm(int(limit_s))
     status = 9
     try:
-        for call in (consumer.commit, consumer.lag, lambda: consumer.run_until_idle(5)):
+        for call in (consumer.commit, consumer.lag):
             try:
                 call()
             except SeglogError as error:
@@ -70,19 +74,17 @@ async def awaited(message):
     listener(message)
 
 
-with Broker.open(path) as broker:
+with BrokerServer(Path(path)) if where == "remote" else Broker.open(path) as opened:
+    broker = opened.broker if where == "remote" else opened
     with Producer(broker) as producer:
         for number in range(40):
             producer.send("T", b"x", queue_id=0)
-    server = Server(broker) if where == "remote" else None
-    target = broker if server is None else server.address
+    target = opened.address if where == "remote" else broker
     made = {"PushConsumer": PushConsumer, "OrderlyConsumer": OrderlyConsumer}[kind.split()[0]]
     given = awaited if kind.endswith("awaited") else (lambda message: listener(message))
     with made(target, "g", "T", given, consume_from=ConsumeFrom.FIRST, trace=kind.endswith("traced")) as consumer:
         done = consumer.run_until_idle()
         committed = broker.offsets.query("g", "T", 0)
-    if server is not None:
-        server.close()
 print(json.dumps([done, committed, ends]))
 """
 
@@ -91,7 +93,7 @@ def run(path: Path, *args: object) -> tuple[Any, str]:
     limit_s = int(patience_s(30))
     command = [sys.executable, "-W", "ignore", "-c", LISTENER_FORKS, path, *args, limit_s]
     done = subprocess.run(
-        [str(one) for one in command], capture_output=True, text=True, check=False, timeout=3 * limit_s
+        [str(one) for one in command], capture_output=True, text=True, check=False, timeout=3 * limit_s, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
@@ -117,3 +119,89 @@ def test_it_is_so_of_listeners_of_other_kinds_and_over_a_connection(
     (done, committed, ends), _said = run(tmp_path / "s", kind, how, "remote")
     assert (done, committed, ends) == (40, 40, [status])
     assert len((tmp_path / "s.calls").read_text().splitlines()) == 40
+
+
+CHILD_ASKS = """
+import os, signal, sys
+from seglog import AsyncPushConsumer, Broker, ConsumeFrom, LitePullConsumer, Producer, PushConsumer
+from pathlib import Path
+from seglog.client.home import run_at_once
+from seglog.errors import ClientClosedError
+from seglog.testing import VirtualBroker
+from tests.support.listening import BrokerServer
+import asyncio, gc
+
+path, where, limit_s = sys.argv[1:]
+
+
+def refused(call):
+    try:
+        made = call()
+        if hasattr(made, "send"):
+            run_at_once(made)
+    except ClientClosedError as error:
+        return "runs nothing any more: the process was forked" in str(error)
+    return False
+
+
+def listener(message):
+    pass
+
+
+def ask(consumer, queue):
+    child = os.fork()
+    if not child:
+        signal.alarm(int(limit_s))
+        status = 9
+        try:
+            calls = {"lag": consumer.lag, "committed": lambda: consumer.committed(queue), "commit": consumer.commit}
+            wrong = [name for name, call in calls.items() if not refused(call)]
+            gc.collect()
+            print(wrong, file=sys.stderr) if wrong else None
+            status = len(wrong)
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+async def awaited(target):
+    async with AsyncPushConsumer(target, "a", "T", listener) as consumer:
+        await consumer.run_until_idle()
+        ask(consumer, consumer.queues[0])
+        await consumer.commit()
+
+
+signal.alarm(int(limit_s))
+def target():
+    return opened.address if where == "remote" else opened.link() if where == "virtual" else opened
+
+
+made = {"virtual": VirtualBroker.at, "local": Broker.open, "remote": BrokerServer}[where]
+with made(Path(path)) as opened:
+    with Producer(target()) as producer:
+        producer.send("T", b"x")
+    with PushConsumer(target(), "g", "T", listener) as consumer:
+        consumer.run_until_idle()
+        ask(consumer, consumer.queues[0])
+        consumer.commit()
+    with LitePullConsumer(target(), "l", "T") as consumer:
+        consumer.poll(1)
+        ask(consumer, consumer.queues[0])
+        consumer.commit()
+    asyncio.run(awaited(target()))
+"""
+
+
+@pytest.mark.parametrize("where", ["local", "remote", "virtual"])
+def test_questions_and_commits_of_a_forked_child_are_refused_at_once(tmp_path: Path, where: str):
+    limit_s = int(patience_s(30))
+    command = [sys.executable, "-W", "always", "-W", "ignore::DeprecationWarning", "-c", CHILD_ASKS]
+    done = subprocess.run(
+        [*command, str(tmp_path / "s"), where, str(limit_s)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3 * limit_s,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

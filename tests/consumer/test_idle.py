@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from seglog.client.links.local_link import LocalLink
 from seglog.consumer.lease import BROKER_LIVE_MS
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
+from seglog.errors import ClientClosedError
 from seglog.producer.producer import Producer
 from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codes import PullFlag, RequestCode
@@ -195,3 +197,56 @@ def test_a_queue_that_begins_anew_is_soon_known_to_be_at_its_end(
         assert isinstance(first, PullMessageHeader)
         assert not first.sys_flag & PullFlag.SUSPEND
         consumer.close()
+
+
+# Where the broker in the process is closed meanwhile
+
+
+@ALL
+def test_a_broker_that_a_listener_closes_ends_the_wait_with_one_plain_error(
+    tmp_path: Path, kind: Callable[..., Any], caplog: pytest.LogCaptureFixture
+):
+    broker = Broker.open(tmp_path / "closed")
+    with Producer(broker) as producer:
+        producer.send("T", b"x", queue_id=0)
+        with driven(kind, broker, "g", "T", lambda _message: broker.close()) as consumer:
+            with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
+                consumer.run_until_idle(patience_s(30))
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+@ALL
+def test_it_is_so_where_another_thread_closes_it(
+    tmp_path: Path, kind: Callable[..., Any], caplog: pytest.LogCaptureFixture
+):
+    broker, entered, over = Broker.open(tmp_path / "closed"), threading.Event(), threading.Event()
+
+    def waits(_message: Message) -> None:
+        entered.set()
+        assert over.wait(patience_s(30))
+
+    def close() -> None:
+        assert entered.wait(patience_s(30))
+        broker.close()
+
+    closing = threading.Thread(target=close)
+    closing.start()
+    with Producer(broker) as producer:
+        producer.send("T", b"x", queue_id=0)
+        with driven(kind, broker, "g", "T", waits) as consumer:
+            with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
+                consumer.run_until_idle(patience_s(30))
+            over.set()
+    closing.join()
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+@BOTH
+def test_it_is_so_on_virtual_time(
+    broker: Broker, send: Send, kind: Callable[..., Any], caplog: pytest.LogCaptureFixture
+):
+    send(1)
+    with kind(broker, "g", "T", lambda _message: broker.close()) as consumer:
+        with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
+            consumer.run_until_idle()
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []

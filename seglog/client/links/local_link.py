@@ -10,7 +10,7 @@ from seglog.client.links.client_ids import as_name, new_client_id
 from seglog.client.links.local_channel import LocalChannel
 from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
-from seglog.errors import AskTimeoutError, ClientClosedError
+from seglog.errors import AskTimeoutError, ClientClosedError, ClosedError
 from seglog.remoting.command import Request, Response
 from seglog.remoting.dispatcher import Dispatcher
 from seglog.remoting.later import Deferred
@@ -131,7 +131,11 @@ class LocalLink:
     def close(self) -> None:
         """Notifies the broker that the client is gone; its groups share its queues without it."""
         broker = self._broker
-        self._broker = _Gone(broker.liveness_clock, broker.timers)
+        try:
+            self._broker = _Gone(broker.liveness_clock, broker.timers)
+        except ClosedError:  # this is a forked child, and the broker is its parent's
+            self._closed.resolve(None)
+            return
         self._channel.end()
         for asked in tuple(self._waiting):
             self._end(asked)
