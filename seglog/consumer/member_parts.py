@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from inspect import Signature, cleandoc, signature
 from pathlib import Path
-from typing import ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
 from typing_extensions import override
@@ -116,6 +116,7 @@ class MemberParts(ABC):
         self._close_lock = threading.Lock()  # a forked child does not take it
         self._leaving: Flow[None] | None = None
         self._has_left = False
+        self._asked: dict[str, Flow[Any]] = {}
         is_watched = isinstance(target, str) or (is_own and not self._goes_on_alone)
         self._end_if_dropped = watch(self, client) if is_watched else None
 
@@ -175,7 +176,16 @@ class MemberParts(ABC):
             raise outcome
         return outcome
 
-    async def _start(self) -> None:
+    async def _start(self, until_ms: float | None = None) -> None:
+        """Joins the group.
+
+        Args:
+            until_ms: On the monotonic clock: how long what has to be known first may take; None for as long
+                as it takes.
+
+        Raises:
+            TimeoutError: It takes longer. It goes on, and the next call waits for the same.
+        """
         self._check_not_begun()
         home, member = self._home, self._member
         self._refuse_in_loop()
@@ -184,11 +194,12 @@ class MemberParts(ABC):
         self._client.claim(member)
         try:
             if member.is_filtered:
-                refusal = await self._wait(home, start(home, member.refusal(), "a check of subscriptions"))
+                refusal = await self._known(member.refusal, "a check of subscriptions", until_ms)
                 if refusal is not None:
                     raise refusal
             if member.is_seeing_first and not (isinstance(home, VirtualHome) and home.is_here()):
-                await self._wait(home, start(home, member.see_topics(), "a look at topics"))
+                await self._known(member.see_topics, "a look at topics", until_ms)
+            self._asked.clear()
             self._warn_if_shared()
             self._begin_once()
             if self._goes_on_alone:
@@ -206,6 +217,23 @@ class MemberParts(ABC):
         with self._close_lock:  # a listener may close it before start() has returned, and finds it begun
             self._check_not_begun()
             self._beginning = start(self._home, late(self._member.begin), f"start of group {self.group}")
+
+    async def _known(self, ask: Callable[[], Steps[R]], name: str, until_ms: float | None) -> R:
+        """Returns what has to be known before a start, which is asked once."""
+        asked: Flow[Any] | None = self._asked.get(name)
+        if asked is None:
+            asked = self._asked[name] = start(self._home, ask(), name)
+        try:
+            found: R = await self._wait(self._home, asked, self._left_s(until_ms))
+        finally:
+            if asked.is_done and (asked.error is not None or asked.result() is not None):
+                self._asked.pop(name, None)  # another thread's call may have waited for it too
+        return found
+
+    def _left_s(self, until_ms: float | None) -> float | None:
+        if until_ms is None or isinstance(self._home, VirtualHome):
+            return None
+        return max(0.0, until_ms - self._home.clock.monotonic_ms()) / 1_000
 
     def _warn_if_shared(self) -> None:
         """Says that another member of this process goes on by the same file of offsets."""

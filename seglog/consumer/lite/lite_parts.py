@@ -110,12 +110,18 @@ class LiteParts(MemberParts, Generic[M]):
     async def _poll(self, timeout_s: float, count: int | None) -> list[M]:
         as_number("timeout_s", timeout_s)
         most = self._settings.pull_count if count is None else as_int("count", count, 1, 1_024)
+        until_ms = self._home.clock.monotonic_ms() + 1_000 * timeout_s
         self._check_open()
         with self._alone("poll()"):
-            await self._begin()
+            try:
+                await self._begin(until_ms)
+            except TimeoutError:
+                if isinstance(self._home, VirtualHome):
+                    raise
+                return []
             self._handing.end_loop()
             self._member.done_with_given()
-            polled = await self._until(timeout_s, lambda: self._handing.take(most)) or []
+            polled = await self._until(until_ms, lambda: self._handing.take(most)) or []
             return cast("list[M]", polled)  # M is what decode, or that there is none, has them be
 
     def _open_loop(self) -> None:
@@ -134,10 +140,9 @@ class LiteParts(MemberParts, Generic[M]):
             found = await self._until(None, lambda: self._handing.next_of_loop(count))
             return cast("M | None", found)  # as for polls
 
-    async def _until(self, timeout_s: float | None, take: Callable[[], R | None]) -> R | None:
+    async def _until(self, until_ms: float | None, take: Callable[[], R | None]) -> R | None:
         """Returns what can be taken once something can; None where the time is over, or it was closed."""
         home = self._home
-        until_ms: float | None = None
         while not self._is_closed:
             self._client.check_live()
             if isinstance(home, VirtualHome):
@@ -145,11 +150,8 @@ class LiteParts(MemberParts, Generic[M]):
             found = take()
             if found or isinstance(home, VirtualHome):
                 return found
-            if timeout_s is not None:
-                now_ms = home.clock.monotonic_ms()
-                until_ms = now_ms + 1_000 * timeout_s if until_ms is None else until_ms
-                if until_ms <= now_ms:
-                    return None
+            if until_ms is not None and until_ms <= home.clock.monotonic_ms():
+                return None
             left_ms = math.inf if until_ms is None else until_ms - home.clock.monotonic_ms()
             left_ms = min(left_ms, LOOK_MS)
             waiting = start(home, self._member.wait_for_messages(left_ms), "a poll")
@@ -177,18 +179,22 @@ class LiteParts(MemberParts, Generic[M]):
         with self._alone("commit()"):
             await self._ask(self._member.commit_given(), "commit")
 
-    async def _begin(self) -> None:
-        """Joins the group if that was not done, and waits until it has."""
+    async def _begin(self, until_ms: float | None = None) -> None:
+        """Joins the group if that was not done, and waits until it has, or to that moment.
+
+        Raises:
+            TimeoutError: It takes longer, and goes on.
+        """
         self._refuse_in_loop()
         self._check_may_wait()
         if self._beginning is None:
             try:
-                await self._start()
+                await self._start(until_ms)
             except ConsumerError:
                 if self._beginning is None:  # else another thread's call has begun it meanwhile
                     raise
         if self._beginning is not None and not self._beginning.is_done:
-            await self._wait(self._home, self._beginning)
+            await self._wait(self._home, self._beginning, self._left_s(until_ms))
 
     def _refuse_both(self, call: Literal["subscribe()", "assign()"]) -> None:
         if self._how not in (None, call):
