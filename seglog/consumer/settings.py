@@ -29,7 +29,8 @@ from seglog.arguments import (
 from seglog.consumer.listener import ConsumeFrom
 from seglog.remoting.allocation import AllocateAveragely, AllocationStrategy
 from seglog.remoting.heartbeat import MessageModel
-from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
+from seglog.logs import logger
+from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription, probably_meant
 from seglog.storage.format.names import check_client_topic, check_group
 
 DEFAULT_CONSUMER_GROUP: Final = "DEFAULT_CONSUMER"
@@ -37,6 +38,7 @@ FOR_EVER: Final = -1
 MOST_IN_ALL: Final = 10_000
 """``pullThresholdForAll`` of Java's ``DefaultLitePullConsumer``."""
 _MIB: Final = 1 << 20
+_log = logger(__name__)
 _OFFSET_RESET: Final = {"earliest": ConsumeFrom.FIRST, "latest": ConsumeFrom.LAST}
 """``auto.offset.reset``."""
 OffsetIllegal: TypeAlias = Literal["drop", "freeze"]
@@ -305,5 +307,13 @@ def subscriptions_of(subscription: Wanted) -> dict[str, Subscription]:
         as_unicode(name, one.expression)
         if one.tags is not None and _SEPARATORS.intersection(one.expression):
             raise refusal(name, one.expression, "tags, none of which can hold 0x01 or 0x02")
+        if one.tags is not None and (meant := probably_meant(one.expression)) is not None:
+            _log.warning(
+                "the subscription of %s names the tag %r; a message has one tag, and || is between those of"
+                " which any will do: was %r meant?",
+                topic,
+                one.expression,
+                meant,
+            )
         found[topic] = one
     return found

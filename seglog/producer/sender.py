@@ -33,6 +33,7 @@ from seglog.errors import (
     RemoteProtocolError,
     SeglogError,
 )
+from seglog.logs import logger
 from seglog.producer.batch_rules import (
     as_delay_level,
     check_batch_topic,
@@ -50,12 +51,15 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Body, Request, Response, expect_header
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.remoting.message_queue import MessageQueue
+from seglog.remoting.subscription import BETWEEN_TAGS
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.names import RETRY_PREFIX, check_client_topic
 from seglog.storage.format.record import SYSTEM_NAMES, all_properties
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 from seglog.storage.writes import Durability, NewMessage
+
+_log = logger(__name__)
 
 # To look a member up costs more than it seems, and is done for every message.
 _SUCCESS: Final = ResponseCode.SUCCESS
@@ -308,11 +312,22 @@ class Sender:
         if sharding_key is not None:
             as_text("sharding_key", sharding_key)
         found = all_properties(tags, keys, properties)
+        if tags is not None and BETWEEN_TAGS in tags:
+            self._warn_of_tags(tags)
         if sharding_key is not None:
             found[props.SHARDING_KEY] = sharding_key
         if not found.get(props.UNIQ_KEY):
             found[props.UNIQ_KEY] = self._ids.next()
         return found
+
+
+    def _warn_of_tags(self, tags: str) -> None:
+        _log.log(
+            self._troubles.seldom(f"tag {tags}"),
+            "a message is sent with the tag %r, by which no consumer can subscribe to it: a message has one tag,"
+            " and || in a subscription is between those of which any will do",
+            tags,
+        )
 
 
 def _check_names(properties: Mapping[str, str], refused: frozenset[str]) -> None:

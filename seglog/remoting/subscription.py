@@ -8,6 +8,7 @@ Source: ``FilterAPI.java buildSubscriptionData, build``, ``SubscriptionData.java
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -21,6 +22,9 @@ ALL_TAGS: Final = "*"
 TAG_TYPE: Final = "TAG"
 SQL_TYPE: Final = "SQL92"
 _TAGS: Final = props.TAGS.encode()
+BETWEEN_TAGS: Final = "||"
+_MEANT: Final = re.compile(r"\|+|,|&&")
+"""What people write in place of ``||``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,21 @@ class Subscription:
         return PullForm(expression, self.expression_type, version, flags)
 
 
+def probably_meant(expression: str) -> str | None:
+    """Returns what ``paid | refunded``, ``a,b`` and ``a && b`` were probably to say, which each are one tag.
+
+    Args:
+        expression: Of tags.
+
+    Returns:
+        None where nothing in it looks so.
+    """
+    if not any(_MEANT.search(tag) for tag in expression.split(BETWEEN_TAGS)):
+        return None
+    tags = dict.fromkeys(tag for piece in _MEANT.split(expression) if (tag := piece.strip()))
+    return f" {BETWEEN_TAGS} ".join(tags) or None
+
+
 def parse_subscription(expression: str | None) -> Subscription:
     """Returns what ``*`` or ``TagA || TagB`` means.
 
@@ -145,7 +164,7 @@ def parse_subscription(expression: str | None) -> Subscription:
         as_text("expression", expression)
     if not expression or expression == ALL_TAGS:
         return Subscription(ALL_TAGS, None)
-    tags = frozenset(tag for piece in expression.split("||") if (tag := piece.strip()))
+    tags = frozenset(tag for piece in expression.split(BETWEEN_TAGS) if (tag := piece.strip()))
     if not tags:
         raise InvalidArgumentError(
             f"{shown(expression)} names no tag", help="subscribe to * or to tags such as 'TagA || TagB'"
