@@ -115,8 +115,8 @@ class ConsumerSettings:
         auto_commit: Whether what is done is committed from time to time and at the end; else ``commit()``
             alone commits.
         commit_interval_ms: Between two of these commits.
-        trace: Whether RocketMQ's trace topic is to hear of each call of the listener: ``mqadmin
-            queryMsgTraceById`` shows them. They are sent in the background.
+        trace: Whether RocketMQ's trace topic is to hear of each call of the listener, or of what was polled:
+            ``mqadmin queryMsgTraceById`` shows that. It is sent in the background.
         decode: Makes the ``value`` of a message of its body; None for messages without one.
     """
 
@@ -265,6 +265,7 @@ class LiteOptions(TypedDict, total=False):
     pull_bytes: int
     auto_commit: bool
     commit_interval_ms: int
+    trace: bool
 
 
 _SEPARATORS: Final = frozenset("\x01\x02")

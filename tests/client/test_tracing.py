@@ -16,6 +16,7 @@ from seglog.client.connect import make_client
 from seglog.client.tracing import BATCH, MOST_WAITING
 from seglog.clock import VirtualClock
 from seglog.consumer.listener import Consume
+from seglog.consumer.lite import LitePullConsumer
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.errors import InvalidArgumentError
@@ -215,3 +216,31 @@ def test_whether_to_trace_is_yes_or_no(broker: Broker, wrong: Any):
         Producer(broker, trace=wrong)
     with pytest.raises(InvalidArgumentError, match="trace="):
         PushConsumer(broker, "g", "T", print, trace=wrong)
+
+
+@pytest.mark.parametrize("is_looped", [False, True])
+def test_what_is_polled_is_traced_as_java_does_it_with_its_success_at_once(broker: Broker, *, is_looped: bool):
+    with Producer(broker, "shop") as producer:
+        ids = [producer.send("orders", b"x", keys="k", queue_id=0).message_id for _ in range(2)]
+    with LitePullConsumer(broker, "billing", "orders", trace=True) as consumer:
+        polled = [next(consumer), next(consumer)] if is_looped else consumer.poll()
+        assert [message.unique_key for message in polled] == ids
+        broker.advance("5s")
+        found = traces(broker)
+        before = [one for one in found if one[0] == "SubBefore"]
+        after = [one for one in found if one[0] == "SubAfter"]
+        assert [(one[3], one[5], one[6]) for one in before] == [("billing", id, "0") for id in ids]
+        assert [(one[2], one[3], one[4], one[6]) for one in after] == [(id, "0", "true", "0") for id in ids]
+        assert [one[1] for one in after] == [one[4] for one in before]
+        consumer.commit()
+
+
+def test_a_consumer_that_is_polled_sends_its_last_traces_at_its_end_and_none_unasked(broker: Broker):
+    with Producer(broker, "shop") as producer:
+        producer.send("orders", b"x", queue_id=0)
+    with LitePullConsumer(broker, "quiet", "orders") as quiet:
+        assert len(quiet.poll()) == 1
+    with LitePullConsumer(broker, "billing", "orders", trace=True) as consumer:
+        assert len(consumer.poll()) == 1
+    broker.run_due()
+    assert [(one[0]) for one in traces(broker)] == ["SubBefore", "SubAfter"]

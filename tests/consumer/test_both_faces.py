@@ -28,7 +28,7 @@ ASKED = {"start", "commit", "resume", "close", "position", "committed", "lag"}
 CALLS: dict[type, set[str]] = {
     OrderlyConsumer: ASKED | {"run_until_idle", "suspend", "subscribe", "unsubscribe", "on"},
     PushConsumer: ASKED | {"run_until_idle", "suspend", "subscribe", "unsubscribe", "on"},
-    LitePullConsumer: ASKED | {"subscribe", "unsubscribe", "assign", "poll", "seek", "pause"},
+    LitePullConsumer: ASKED | {"subscribe", "unsubscribe", "queues_of", "assign", "poll", "seek", "pause"},
 }
 ALL = pytest.mark.parametrize("kind", [kind for pair in PAIRS for kind in pair])
 

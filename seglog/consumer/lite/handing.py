@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 from seglog.client.client import Client
 from seglog.client.home import Bell
+from seglog.client.tracing import Tracer
 from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.handed import as_given
 from seglog.consumer.hands.one_by_one import is_gone
+from seglog.consumer.hands.traces import ListenerTraces
+from seglog.consumer.listener import Consume
 from seglog.consumer.payloads import decoded_or_not
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.settings import ConsumerSettings
@@ -68,6 +71,12 @@ class Handing:
         self._ahead: deque[Given] = deque()
         self._lost: set[MessageQueue] = set()
         self._decode = settings.decode
+        self._tracer = Tracer(client, settings.group, "CONSUME") if settings.trace else None
+        self._traces: ListenerTraces | None = None
+        if self._tracer is not None:
+            self._traces = ListenerTraces(
+                self._tracer, settings.group, client.clock, settings.consume_timeout_ms
+            )
         self.ready = Bell(client.home)
 
     async def keep_serving(self, held: ProcessQueue) -> None:
@@ -101,6 +110,8 @@ class Handing:
     def end(self) -> bool:
         """Wakes who waits for messages; nothing is at work that could be cancelled."""
         self.ready.ring()
+        if self._tracer is not None:
+            self._tracer.close()
         return False
 
     def take(self, count: int) -> list[Message]:
@@ -125,6 +136,7 @@ class Handing:
             raise
         with self._lock:
             self._given.append(given)
+        self._trace(messages)
         return messages
 
     def next_of_loop(self, count: int) -> Message | None:
@@ -145,6 +157,7 @@ class Handing:
                 self._ahead.appendleft(at)
             raise
         self._at = at
+        self._trace([message])
         return message
 
     def _next_ahead(self, count: int) -> Given | None:
@@ -238,6 +251,12 @@ class Handing:
         held.counts.expired += len(gone)
         held.progress.ring()
         return tuple(message for message in messages if message not in gone)
+
+    def _trace(self, messages: Sequence[Message]) -> None:
+        """Has it said of messages that they are polled, and that this was a success, both at once as in Java."""
+        if self._traces is not None:
+            before = self._traces.before(messages)
+            self._traces.after(before, len(messages), 0, Consume.SUCCESS, has_raised=False)
 
     def _readable(self, message: Message) -> Message:
         if self._decode is not None:

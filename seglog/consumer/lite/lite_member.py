@@ -23,8 +23,9 @@ from seglog.consumer.offsets.first_offsets import max_offset, min_offset, offset
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.settings import ConsumerSettings
 from seglog.consumer.shares.words import in_words
-from seglog.errors import ConsumerError, SeglogError
+from seglog.errors import ConsumerError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
+from seglog.remoting.codes import ResponseCode
 from seglog.remoting.heartbeat import ConsumerData
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import ALL_TAGS, parse_subscription
@@ -110,6 +111,24 @@ class LiteMember(GroupMember):
                     f"{in_words(missing)} cannot be assigned: topic {topic} {there}",
                     help="assign queues that there are, or make the topic first",
                 )
+
+    async def queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues of a topic that can be read, in order.
+
+        Raises:
+            RemoteProtocolError: There is none.
+            SeglogError: There is no answer.
+        """
+        routes = self._client.routes
+        queues = routes.known_to_read(topic) if await routes.refresh(topic) else ()
+        if not queues:
+            raise RemoteProtocolError(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic {topic} has no queue to read from",
+                help="check the topic's name; a broker with autoCreateTopicEnable=true makes it with the first"
+                " message",
+            )
+        return queues
 
     async def assign(self, queues: Collection[MessageQueue]) -> None:
         """Has these queues and no others, also those that members share; what it has already goes on."""

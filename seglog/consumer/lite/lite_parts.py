@@ -90,6 +90,12 @@ class LiteParts(MemberParts, Generic[M]):
         self._how = "subscribe()"
         await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
 
+    async def _queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
+        self._check_open()
+        known = check_client_topic(topic)
+        self._check_may_wait()
+        return await self._ask(self._member.queues_of(known), f"a question of the queues of {topic}")
+
     async def _unsubscribe(self, topic: str) -> None:
         self._check_open()
         self._check_may_wait()

@@ -92,6 +92,22 @@ class LitePullConsumer(LiteParts[M], Face):
         """
         run_at_once(self._unsubscribe(topic))
 
+    def queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues of a topic that can be read, for :meth:`assign`: Java's ``fetchMessageQueues``.
+
+        The name server is asked each time. The consumer need not have been started, or subscribe to the topic.
+
+        Returns:
+            In order; at least one.
+
+        Raises:
+            RemoteProtocolError: There is none: no such topic, or none that can be read.
+            InvalidNameError: No topic can be called so.
+            ConsumerError: It was closed.
+            SeglogError: There is no answer.
+        """
+        return run_at_once(self._queues_of(topic))
+
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Has these queues, and no others, whichever members have them too; again for others.
 
@@ -246,6 +262,10 @@ class AsyncLitePullConsumer(LiteParts[M], AsyncFace):
     async def unsubscribe(self, topic: str) -> None:
         """Gives up the queues of a topic; see :meth:`LitePullConsumer.unsubscribe`."""
         await self._unsubscribe(topic)
+
+    async def queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns the queues of a topic that can be read; see :meth:`LitePullConsumer.queues_of`."""
+        return await self._queues_of(topic)
 
     async def assign(self, queues: Collection[MessageQueue]) -> None:
         """Has these queues, and no others; see :meth:`LitePullConsumer.assign`."""
