@@ -27,6 +27,16 @@ _MAY_PASS = frozenset({_SYSTEM_BUSY, _SERVICE_NOT_AVAILABLE, _FLOW_CONTROL, _GO_
 """With these a broker says that it has no time now, or ends: it has carried nothing out."""
 
 
+_HELP_OF = {
+    24: (  # SUBSCRIPTION_NOT_EXIST
+        "the broker does not know what the group subscribes to: no heartbeat of its members has come since the"
+        " broker began, or another member of the group has said that it subscribes to other topics. Have all"
+        " members of a group subscribe alike, or give them groups of their own; then try again in a second"
+    ),
+}
+"""What to do after an answer, where who asked does not say it."""
+
+
 class SeglogError(Exception):
     """Anything seglog refuses or cannot do."""
 
@@ -360,7 +370,7 @@ class RemoteProtocolError(ProtocolError):
     exit_code = 32
 
     def __init__(self, code: int, remark: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
-        super().__init__(f"the broker answered {code}: {remark or 'no remark'}", help=help)
+        super().__init__(f"the broker answered {code}: {remark or 'no remark'}", help=help or _HELP_OF.get(code))
         self.code = code
         self.remark = remark
         self.is_retryable = code in _MAY_PASS

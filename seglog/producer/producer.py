@@ -17,7 +17,8 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, Generic
+from inspect import Signature, signature
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self
 
 from typing_extensions import TypeVar, override
 
@@ -70,6 +71,27 @@ class ProducerParts(ABC, Generic[B]):
     """
 
     _is_awaited: ClassVar[bool]
+
+    __signature__: ClassVar[Signature]
+
+    @override
+    def __init_subclass__(cls) -> None:
+        """Shows in the signature of a class how it is made."""
+        super().__init_subclass__()
+        made = signature(cls.__init__)
+        cls.__signature__ = made.replace(parameters=[*made.parameters.values()][1:])
+
+    def __new__(cls, *args: object, **settings: object) -> Self:
+        """Makes one; what is wrong with the call names the class that was called.
+
+        Raises:
+            TypeError: An argument is missing, there is one too many, or none is called so.
+        """
+        try:
+            cls.__signature__.bind(*args, **settings)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}(): {error}") from None
+        return super().__new__(cls)
 
     def __init__(
         self,

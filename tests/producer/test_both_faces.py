@@ -199,3 +199,22 @@ def test_a_producer_that_is_closed_in_an_event_loop_names_the_one_for_loops(tmp_
 
         asyncio.run(close())
         producer.close()
+
+
+@pytest.mark.parametrize("kind", [Producer, AsyncProducer])
+@pytest.mark.parametrize(
+    ("args", "settings", "text"),
+    [
+        ((), {}, "missing a required argument: 'target'"),
+        (("127.0.0.1:1", "g", "T"), {}, "too many positional arguments"),
+        (("127.0.0.1:1",), {"topic": "T"}, "got an unexpected keyword argument 'topic'"),
+    ],
+)
+def test_a_wrong_call_is_said_of_the_class_that_was_called(kind: Any, args: Any, settings: Any, text: str):
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\): {text}$"):
+        kind(*args, **settings)
+
+
+@pytest.mark.parametrize("kind", [Producer, AsyncProducer])
+def test_the_signature_of_a_class_names_its_settings(kind: Any):
+    assert list(inspect.signature(kind).parameters)[:3] == ["target", "group", "clock"]
