@@ -35,12 +35,6 @@ def slow_at(waits_ms: Mapping[int, int]) -> Any:
     return slow
 
 
-@pytest.fixture
-def link(broker: Broker) -> Iterator[RecordingLink]:
-    with recording(broker, "127.0.0.1@1#one") as made:
-        yield made
-
-
 def pulls(link: RecordingLink) -> list[tuple[float, int]]:
     """Returns when queue 0 of T was pulled, in seconds, and from where."""
     asked = [

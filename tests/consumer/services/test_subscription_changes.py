@@ -30,12 +30,6 @@ from tests.support.recording import RecordingLink, recording
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
 
-@pytest.fixture
-def link(broker: Broker) -> Iterator[RecordingLink]:
-    with recording(broker, "127.0.0.1@1#one") as made:
-        yield made
-
-
 def said(link: RecordingLink) -> dict[str, str]:
     """Returns what the last heartbeat said of topics."""
     bodies = [request.body for _moment, request in link.asked if request.code == RequestCode.HEART_BEAT]
