@@ -48,7 +48,7 @@ from seglog.consumer.settings import ConsumerSettings, timestamp_ms_of
 from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.files import RealFiles
+from seglog.storage.files import FolderUse, RealFiles
 
 DEFAULT_AGO_MS: Final = 30 * 60_000
 """``consumeTimestamp`` before the consumer is made."""
@@ -117,6 +117,7 @@ class MemberParts(ABC):
         self._leaving: Flow[None] | None = None
         self._has_left = False
         self._asked: dict[str, Flow[Any]] = {}
+        self._folder_use: FolderUse | None = None
         is_watched = isinstance(target, str) or (is_own and not self._goes_on_alone)
         self._end_if_dropped = watch(self, client) if is_watched else None
 
@@ -236,10 +237,16 @@ class MemberParts(ABC):
         return max(0.0, until_ms - self._home.clock.monotonic_ms()) / 1_000
 
     def _warn_if_shared(self) -> None:
-        """Says that another member of this process goes on by the same file of offsets."""
+        """Says that another member of this machine goes on by the same file of offsets."""
         path = self._member.offset_path
         if path is None:
             return
+        self._folder_use = FolderUse(path.parent)
+        if self._folder_use.is_shared:
+            self._say_shared(path)
+        _BROADCASTING.add(self)
+
+    def _say_shared(self, path: Path) -> None:
         for other in list(_BROADCASTING):
             if other._member.offset_path == path and not (other._is_closed or other._client.is_closed):
                 _log.warning(
@@ -250,7 +257,15 @@ class MemberParts(ABC):
                     self.client_id,
                     path,
                 )
-        _BROADCASTING.add(self)
+                return
+        _log.warning(
+            "another process has a member of group %s that broadcasts and is client %s too, with its offsets in"
+            " the same file, %s: each begins where the other has committed; give each an instance_name, as in"
+            ' make_client(address, instance_name="till-2")',
+            self.group,
+            self.client_id,
+            path,
+        )
 
     def _warn_if_unused(self, error: BaseException | None) -> None:
         """Says at the end of a block that nothing was consumed there, unless an error ends it."""
@@ -343,6 +358,7 @@ class MemberParts(ABC):
         self._keep()
         if not self._is_closed:
             self._is_closed = True
+            self._end_folder_use()
             self._member.end_listeners()
             if self._is_own:
                 self._client.link.close()
@@ -366,8 +382,13 @@ class MemberParts(ABC):
     async def _leave(self) -> None:
         if self._beginning is not None:
             await self._member.leave()
+        self._end_folder_use()
         if self._is_own:
             await until(self._client.leave())
+
+    def _end_folder_use(self) -> None:
+        if self._folder_use is not None:
+            self._folder_use.end()
 
 
 async def outcome_of(steps: Steps[R]) -> R | SeglogError:

@@ -37,6 +37,7 @@ from seglog.storage.files.files import read_all as read_all
 from seglog.storage.files.files import read_part as read_part
 from seglog.storage.files.files import read_start as read_start
 from seglog.storage.files.files import read_whole as read_whole
+from seglog.storage.files.folder_use import FolderUse as FolderUse
 from seglog.storage.files.os_errors import explain_os_error as explain_os_error
 from seglog.storage.files.os_errors import explained as explained
 from seglog.storage.files.output_path import check_outside as check_outside
