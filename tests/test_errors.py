@@ -79,6 +79,7 @@ def test_error_crosses_process_boundaries_unchanged(error, carry):
 
 def test_the_answer_that_a_subscription_is_not_there_says_what_to_do():
     error = RemoteProtocolError(24, "the consumer's subscription not exist")
-    assert "heartbeat" in error.help and "subscribe alike" in error.help
+    assert "heartbeat" in error.help
+    assert "subscribe alike" in error.help
     assert RemoteProtocolError(24, "x", help="ask").help == "ask"
-    assert RemoteProtocolError(1, "x").help == SeglogError.help
+    assert RemoteProtocolError(1, "x").help == RemoteProtocolError.help

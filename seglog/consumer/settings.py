@@ -27,9 +27,9 @@ from seglog.arguments import (
     refusal,
 )
 from seglog.consumer.listener import ConsumeFrom
+from seglog.logs import logger
 from seglog.remoting.allocation import AllocateAveragely, AllocationStrategy
 from seglog.remoting.heartbeat import MessageModel
-from seglog.logs import logger
 from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription, probably_meant
 from seglog.storage.format.names import check_client_topic, check_group
 

@@ -370,7 +370,9 @@ class RemoteProtocolError(ProtocolError):
     exit_code = 32
 
     def __init__(self, code: int, remark: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
-        super().__init__(f"the broker answered {code}: {remark or 'no remark'}", help=help or _HELP_OF.get(code))
+        super().__init__(
+            f"the broker answered {code}: {remark or 'no remark'}", help=help or _HELP_OF.get(code)
+        )
         self.code = code
         self.remark = remark
         self.is_retryable = code in _MAY_PASS

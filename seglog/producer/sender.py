@@ -320,7 +320,6 @@ class Sender:
             found[props.UNIQ_KEY] = self._ids.next()
         return found
 
-
     def _warn_of_tags(self, tags: str) -> None:
         _log.log(
             self._troubles.seldom(f"tag {tags}"),

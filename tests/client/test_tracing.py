@@ -219,7 +219,9 @@ def test_whether_to_trace_is_yes_or_no(broker: Broker, wrong: Any):
 
 
 @pytest.mark.parametrize("is_looped", [False, True])
-def test_what_is_polled_is_traced_as_java_does_it_with_its_success_at_once(broker: Broker, *, is_looped: bool):
+def test_what_is_polled_is_traced_as_java_does_it_with_its_success_at_once(
+    broker: Broker, *, is_looped: bool
+):
     with Producer(broker, "shop") as producer:
         ids = [producer.send("orders", b"x", keys="k", queue_id=0).message_id for _ in range(2)]
     with LitePullConsumer(broker, "billing", "orders", trace=True) as consumer:

@@ -1,4 +1,4 @@
-"""A listener forks: the child has the one message that it was given, and nothing else of its parent's consumer."""
+"""A listener forks: the child has the one message that it was given, and nothing else of its parent's."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ with BrokerServer(Path(path)) if where == "remote" else Broker.open(path) as ope
     target = opened.address if where == "remote" else broker
     made = {"PushConsumer": PushConsumer, "OrderlyConsumer": OrderlyConsumer}[kind.split()[0]]
     given = awaited if kind.endswith("awaited") else (lambda message: listener(message))
-    with made(target, "g", "T", given, consume_from=ConsumeFrom.FIRST, trace=kind.endswith("traced")) as consumer:
+    options = {"consume_from": ConsumeFrom.FIRST, "trace": kind.endswith("traced")}
+    with made(target, "g", "T", given, **options) as consumer:
         done = consumer.run_until_idle()
         committed = broker.offsets.query("g", "T", 0)
 print(json.dumps([done, committed, ends]))
@@ -93,7 +94,12 @@ def run(path: Path, *args: object) -> tuple[Any, str]:
     limit_s = int(patience_s(30))
     command = [sys.executable, "-W", "ignore", "-c", LISTENER_FORKS, path, *args, limit_s]
     done = subprocess.run(
-        [str(one) for one in command], capture_output=True, text=True, check=False, timeout=3 * limit_s, cwd=ROOT
+        [str(one) for one in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=3 * limit_s,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
@@ -154,7 +160,8 @@ def ask(consumer, queue):
         signal.alarm(int(limit_s))
         status = 9
         try:
-            calls = {"lag": consumer.lag, "committed": lambda: consumer.committed(queue), "commit": consumer.commit}
+            calls = {"lag": consumer.lag, "commit": consumer.commit}
+            calls["committed"] = lambda: consumer.committed(queue)
             wrong = [name for name, call in calls.items() if not refused(call)]
             gc.collect()
             print(wrong, file=sys.stderr) if wrong else None

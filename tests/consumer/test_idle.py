@@ -209,9 +209,11 @@ def test_a_broker_that_a_listener_closes_ends_the_wait_with_one_plain_error(
     broker = Broker.open(tmp_path / "closed")
     with Producer(broker) as producer:
         producer.send("T", b"x", queue_id=0)
-        with driven(kind, broker, "g", "T", lambda _message: broker.close()) as consumer:
-            with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
-                consumer.run_until_idle(patience_s(30))
+        with (
+            driven(kind, broker, "g", "T", lambda _message: broker.close()) as consumer,
+            pytest.raises(ClientClosedError, match="the broker in this process was closed"),
+        ):
+            consumer.run_until_idle(patience_s(30))
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
@@ -246,7 +248,9 @@ def test_it_is_so_on_virtual_time(
     broker: Broker, send: Send, kind: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ):
     send(1)
-    with kind(broker, "g", "T", lambda _message: broker.close()) as consumer:
-        with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
-            consumer.run_until_idle()
+    with (
+        kind(broker, "g", "T", lambda _message: broker.close()) as consumer,
+        pytest.raises(ClientClosedError, match="the broker in this process was closed"),
+    ):
+        consumer.run_until_idle()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []

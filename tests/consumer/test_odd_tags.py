@@ -70,7 +70,8 @@ def test_an_odd_subscription_is_said_once(
 ):
     subscribe(broker, "paid | refunded")
     (text,) = said(caplog)
-    assert "subscription of T" in text and "was 'paid || refunded' meant?" in text
+    assert "subscription of T" in text
+    assert "was 'paid || refunded' meant?" in text
     caplog.clear()
     subscribe(broker, "paid || refunded")
     assert said(caplog) == []

@@ -43,7 +43,11 @@ def test_short_polls_come_to_what_takes_longer_than_each_of_them(kind: Any, tmp_
     with BrokerServer(tmp_path / "s") as server:
         with Producer(server.broker) as producer:
             producer.send("T", b"x")
-        model = {"message_model": MessageModel.BROADCASTING, "offset_folder": tmp_path, "consume_from": "FIRST"}
+        model = {
+            "message_model": MessageModel.BROADCASTING,
+            "offset_folder": tmp_path,
+            "consume_from": "FIRST",
+        }
         with driven(kind, server.address, "g", "T", **model) as consumer:
             until_s = time.monotonic() + patience_s(10)
             while not (polled := consumer.poll(0)):

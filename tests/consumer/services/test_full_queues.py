@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,7 @@ from seglog.remoting.command import expect_header
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
-from tests.support.recording import RecordingLink, recording
+from tests.support.recording import RecordingLink
 
 MIB = 1 << 20
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
 from tests.support.consumers import Send
 from tests.support.listening import BrokerServer
-from tests.support.recording import RecordingLink, recording
+from tests.support.recording import RecordingLink
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
