@@ -68,7 +68,7 @@ def end_child(error: BaseException | None = None) -> NoReturn:
     if isinstance(error, SystemExit):
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
         if not isinstance(error.code, int | None):
-            print(error.code, file=sys.stderr)
+            sys.stderr.write(f"{error.code}\n")
     elif error is not None:
         status = 1
         traceback.print_exception(error)

@@ -259,9 +259,9 @@ class MemberParts(ABC):
                 )
                 return
         _log.warning(
-            "another process has a member of group %s that broadcasts and is client %s too, with its offsets in"
-            " the same file, %s: each begins where the other has committed; give each an instance_name, as in"
-            ' make_client(address, instance_name="till-2")',
+            "another process has a member of group %s that broadcasts and is client %s too, with its offsets"
+            " in the same file, %s: each begins where the other has committed; give each an instance_name, as"
+            ' in make_client(address, instance_name="till-2")',
             self.group,
             self.client_id,
             path,

@@ -12,6 +12,8 @@ from typing import ClassVar, NamedTuple
 
 from typing_extensions import override
 
+from seglog.errors.advice import HELP_OF
+
 _SYSTEM_ERROR = 1
 _SYSTEM_BUSY = 2
 _MESSAGE_ILLEGAL = 13
@@ -25,16 +27,6 @@ _FLOW_CONTROL = 215
 _GO_AWAY = 1500
 _MAY_PASS = frozenset({_SYSTEM_BUSY, _SERVICE_NOT_AVAILABLE, _FLOW_CONTROL, _GO_AWAY})
 """With these a broker says that it has no time now, or ends: it has carried nothing out."""
-
-
-_HELP_OF = {
-    24: (  # SUBSCRIPTION_NOT_EXIST
-        "the broker does not know what the group subscribes to: no heartbeat of its members has come since the"
-        " broker began, or another member of the group has said that it subscribes to other topics. Have all"
-        " members of a group subscribe alike, or give them groups of their own; then try again in a second"
-    ),
-}
-"""What to do after an answer, where who asked does not say it."""
 
 
 class SeglogError(Exception):
@@ -371,7 +363,7 @@ class RemoteProtocolError(ProtocolError):
 
     def __init__(self, code: int, remark: str, *, help: str | None = None) -> None:  # noqa: A002 - it is the help line
         super().__init__(
-            f"the broker answered {code}: {remark or 'no remark'}", help=help or _HELP_OF.get(code)
+            f"the broker answered {code}: {remark or 'no remark'}", help=help or HELP_OF.get(code)
         )
         self.code = code
         self.remark = remark

@@ -323,8 +323,8 @@ class Sender:
     def _warn_of_tags(self, tags: str) -> None:
         _log.log(
             self._troubles.seldom(f"tag {tags}"),
-            "a message is sent with the tag %r, by which no consumer can subscribe to it: a message has one tag,"
-            " and || in a subscription is between those of which any will do",
+            "a message is sent with the tag %r, by which no consumer can subscribe to it: a message has one"
+            " tag, and || in a subscription is between those of which any will do",
             tags,
         )
 

@@ -231,8 +231,8 @@ def test_what_is_polled_is_traced_as_java_does_it_with_its_success_at_once(
         found = traces(broker)
         before = [one for one in found if one[0] == "SubBefore"]
         after = [one for one in found if one[0] == "SubAfter"]
-        assert [(one[3], one[5], one[6]) for one in before] == [("billing", id, "0") for id in ids]
-        assert [(one[2], one[3], one[4], one[6]) for one in after] == [(id, "0", "true", "0") for id in ids]
+        assert [(one[3], one[5], one[6]) for one in before] == [("billing", one, "0") for one in ids]
+        assert [(one[2], one[3], one[4], one[6]) for one in after] == [(one, "0", "true", "0") for one in ids]
         assert [one[1] for one in after] == [one[4] for one in before]
         consumer.commit()
 

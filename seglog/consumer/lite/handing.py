@@ -253,7 +253,7 @@ class Handing:
         return tuple(message for message in messages if message not in gone)
 
     def _trace(self, messages: Sequence[Message]) -> None:
-        """Has it said of messages that they are polled, and that this was a success, both at once as in Java."""
+        """Has it said of messages that they are polled, and with success: both at once, as in Java."""
         if self._traces is not None:
             before = self._traces.before(messages)
             self._traces.after(before, len(messages), 0, Consume.SUCCESS, has_raised=False)

@@ -125,8 +125,8 @@ class LiteMember(GroupMember):
             raise RemoteProtocolError(
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic {topic} has no queue to read from",
-                help="check the topic's name; a broker with autoCreateTopicEnable=true makes it with the first"
-                " message",
+                help="check the topic's name; a broker with autoCreateTopicEnable=true makes it with the"
+                " first message",
             )
         return queues
 

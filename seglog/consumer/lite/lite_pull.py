@@ -95,7 +95,7 @@ class LitePullConsumer(LiteParts[M], Face):
     def queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
         """Returns the queues of a topic that can be read, for :meth:`assign`: Java's ``fetchMessageQueues``.
 
-        The name server is asked each time. The consumer need not have been started, or subscribe to the topic.
+        The name server is asked each time. The consumer need not be started, or subscribe to the topic.
 
         Returns:
             In order; at least one.

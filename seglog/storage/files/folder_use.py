@@ -1,9 +1,9 @@
 """Whether others use a folder: a lock that all have together, and that refuses nothing.
 
-It is on the folder, so it has no file. The system gives it back once who has it ends it or dies. Programs that
-do not ask for it, such as clients in Java, have none and are not seen.
+It is on the folder, so it has no file. The system gives it back once who has it ends it or dies. Programs
+that do not ask for it, such as clients in Java, have none and are not seen.
 
-Truth: none; where a file system has no such locks nobody is seen.
+Truth: none; where a file system has no such locks none is seen.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FolderUse:
 
 
 def _is_alone(descriptor: int) -> bool:
-    """Takes the lock; returns whether nobody else had it: then it can be had alone for a moment."""
+    """Takes the lock; returns whether no other had it: then it can be had alone for a moment."""
     is_alone = True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -128,21 +128,24 @@ def test_queues_that_are_none_are_refused_by_name(broker, call: str, queues: Any
 
 @pytest.mark.parametrize("kind", [LitePullConsumer, AsyncLitePullConsumer])
 def test_the_queues_of_a_topic_are_named_for_an_assignment(tmp_path: Path, kind: Any):
-    with Broker.open(tmp_path / "s") as broker, Producer(broker) as producer:
-        with driven(kind, broker, "g") as consumer:
-            with pytest.raises(RemoteProtocolError, match="topic T has no queue to read from"):
-                consumer.queues_of("T")
-            with pytest.raises(InvalidNameError):
-                consumer.queues_of("no topic")
-            producer.send("T", b"x", queue_id=3)
-            queues = consumer.queues_of("T")
-            assert queues == tuple(MessageQueue("T", "broker-a", number) for number in range(4))
-            assert consumer.queues == ()
-            consumer.assign(queues[3:])
-            assert [message.body for message in consumer.poll(30)] == [b"x"]
-            consumer.close()
-            with pytest.raises(ConsumerError, match="was closed"):
-                consumer.queues_of("T")
+    with (
+        Broker.open(tmp_path / "s") as broker,
+        Producer(broker) as producer,
+        driven(kind, broker, "g") as consumer,
+    ):
+        with pytest.raises(RemoteProtocolError, match="topic T has no queue to read from"):
+            consumer.queues_of("T")
+        with pytest.raises(InvalidNameError):
+            consumer.queues_of("no topic")
+        producer.send("T", b"x", queue_id=3)
+        queues = consumer.queues_of("T")
+        assert queues == tuple(MessageQueue("T", "broker-a", number) for number in range(4))
+        assert consumer.queues == ()
+        consumer.assign(queues[3:])
+        assert [message.body for message in consumer.poll(30)] == [b"x"]
+        consumer.close()
+        with pytest.raises(ConsumerError, match="was closed"):
+            consumer.queues_of("T")
 
 
 def test_a_forked_child_gets_nothing_of_what_its_parent_has_pulled(tmp_path: Path):

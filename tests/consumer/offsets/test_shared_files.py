@@ -1,4 +1,4 @@
-"""Two clients that broadcast and have one name write one file of offsets: the second one says so at its start."""
+"""Two clients that broadcast and have one name write one file of offsets: the second one says so."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from seglog.broker.broker import Broker
 from seglog.client.connect import make_client
 from seglog.consumer.push import PushConsumer
+from seglog.consumer.settings import ConsumerOptions
 from seglog.remoting.heartbeat import MessageModel
 from seglog.storage.files import FolderUse
 from tests.support.machine.patience import patience_s
@@ -63,6 +64,8 @@ def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[A
     with subprocess.Popen(
         [str(one) for one in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             assert process.stdout.readline() == "runs\n"
             yield process
@@ -74,10 +77,13 @@ def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[A
 def warned(broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
     """Starts and ends a member of the group in this process; returns what that says of its offsets."""
     caplog.clear()
-    model = {"message_model": MessageModel.BROADCASTING, "offset_folder": tmp_path / "offsets"}
+    model: ConsumerOptions = {
+        "message_model": MessageModel.BROADCASTING,
+        "offset_folder": tmp_path / "offsets",
+    }
     with (
         make_client(broker, instance_name="till") as client,
-        PushConsumer(client, "g", "T", print, **model) as consumer,
+        PushConsumer(client, "g", "T", lambda _message: None, **model) as consumer,
     ):
         consumer.run_until_idle()
     return [one.getMessage() for one in caplog.records if "instance_name" in one.msg]
@@ -90,7 +96,8 @@ def test_one_of_another_process_with_the_same_name_is_said_and_not_refused(
     with another(tmp_path) as process:
         (text,) = warned(broker, tmp_path, caplog)
         assert text.startswith("another process has a member of group g that broadcasts")
-        assert "127.0.0.1@till" in text and "offsets.json" in text
+        assert "127.0.0.1@till" in text
+        assert "offsets.json" in text
         print(file=process.stdin, flush=True)
         assert process.stdout.readline() == "ended\n"
         assert warned(broker, tmp_path, caplog) == [], "it was closed, and its process goes on"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.machine.patience import patience_s
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 LISTENER_FORKS = """
 import asyncio, json, multiprocessing, os, signal, subprocess, sys
