@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from seglog.storage.files import FolderUse
 from tests.support.machine.patience import patience_s
 
 OTHER = """
-import os, sys
+import os, signal, sys
 from seglog import Broker, MessageModel, PushConsumer, make_client
 
 path, folder, name, how = sys.argv[1:]
@@ -28,11 +30,12 @@ with Broker.open(path) as broker, make_client(broker, instance_name=name) as cli
     model = {"message_model": MessageModel.BROADCASTING, "offset_folder": folder}
     with PushConsumer(client, "g", "T", print, **model) as consumer:
         consumer.run_until_idle()
-        if how == "forks" and not os.fork():
+        child = os.fork() if how == "forks" else None
+        if child == 0:  # it has its parent's input, and must not take what is for that
             os.close(1)
-            sys.stdin.read()
-            os._exit(0)
-        print("runs", flush=True)
+            signal.alarm(120)
+            signal.pause()
+        print("runs", child or "", flush=True)
         sys.stdin.readline()
         if how != "ends":
             os._exit(0)
@@ -66,12 +69,15 @@ def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[A
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        said, *children = process.stdout.readline().split()
         try:
-            assert process.stdout.readline() == "runs\n"
+            assert said == "runs"
             yield process
         finally:
             process.stdin.close()
             process.wait(patience_s(30))
+            for child in children:
+                os.kill(int(child), signal.SIGKILL)
 
 
 def warned(broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
