@@ -201,10 +201,10 @@ class MemberParts(ABC):
             if member.is_seeing_first and not (isinstance(home, VirtualHome) and home.is_here()):
                 await self._known(member.see_topics, "a look at topics", until_ms)
             self._asked.clear()
-            self._warn_if_shared()
             self._begin_once()
             if self._goes_on_alone:
                 self._keep()
+            self._warn_if_shared()
         finally:
             if self._beginning is None:
                 self._client.release(member)
@@ -245,6 +245,8 @@ class MemberParts(ABC):
         if self._folder_use.is_shared:
             self._say_shared(path)
         _BROADCASTING.add(self)
+        if self._is_closed:  # by its listener, say: the use is over before it was noted
+            self._end_folder_use()
 
     def _say_shared(self, path: Path) -> None:
         for other in list(_BROADCASTING):
