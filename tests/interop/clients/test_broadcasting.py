@@ -42,7 +42,7 @@ def test_s4_07_a_java_consumer_goes_on_where_ours_has_ended_and_ours_where_it_ha
             return len(seen) >= expected
 
         try:
-            wait_until(look)
+            wait_until(look, 30)  # it may begin with its second look at queues, after 20 s
         finally:
             place.java.leave("j")
         return client_id, sorted(seen)
