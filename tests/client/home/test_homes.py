@@ -124,9 +124,9 @@ def test_what_would_end_a_program_ends_one_flow_of_the_thread_and_nothing_else(c
     with caplog.at_level(logging.ERROR):
         flow = start(home, leave(), "a flow")
         home.timers.after(1, leave_at_once)
-        home.timers.after(2, lambda: home.post(over.set))
         with pytest.raises(error, match="application"):
             flow.wait(patience_s(5))
+        home.timers.after(2, lambda: home.post(over.set))  # behind both, and behind what is logged of them
         assert over.wait(patience_s(5))
     assert caplog.text.count(f"{error.__name__}: an application's") == 2
     assert thread_home() is home
