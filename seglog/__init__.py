@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from seglog.server.server import Server
     from seglog.storage.format.get_status import GetStatus
     from seglog.storage.format.record.message import Message
+    from seglog.storage.format.record.tags import tags_code
     from seglog.storage.reads.get import GetResult
     from seglog.storage.store import MessageStore
     from seglog.storage.writes.flush import Durability
@@ -77,6 +78,7 @@ __all__ = [
     "__version__",
     "make_client",
     "sleep_ms",
+    "tags_code",
 ]
 
 __getattr__ = lazy_exports(
@@ -98,6 +100,7 @@ __getattr__ = lazy_exports(
         "Durability": "storage.writes.flush",
         "LocalLink": "client.links.local_link",
         "Message": "storage.format.record.message",
+        "tags_code": "storage.format.record.tags",
         "GetResult": "storage.reads.get",
         "GetStatus": "storage.format.get_status",
         "MessageStore": "storage.store",

@@ -1,11 +1,10 @@
-"""What the README shows works: its Python runs, its commands run, its make targets exist.
+"""What the README and the pages for users show works: Python runs, commands run, make targets exist.
 
-Python blocks run each in a process and folder of its own, and once more one after another in one folder;
-those that are tests (`python test`) with pytest.
-Commands of `sh` and `console` blocks of a
-section run in README order in one folder, so that one may read what an earlier one wrote. A block whose fence
-says more than the language, such as `sh not-tested`, is left alone. The reader is someone with a
-broker: `~/store`, where RocketMQ keeps its files unless told otherwise, is a real store.
+Python blocks run each in a process and folder of its own, and all of a page one after another in one folder,
+twice; those that are tests (`python test`) with pytest. Commands of `sh` and `console` blocks of a section
+run in order in one folder, so that one may read what an earlier one wrote. A block whose fence says more than
+the language, such as `sh not-tested`, is left alone. The reader is someone with a broker: `~/store`, where
+RocketMQ keeps its files unless told otherwise, is a real store.
 """
 
 from __future__ import annotations
@@ -26,16 +25,23 @@ from tests.support.material.golden import extract
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+PAGES = (README, *(ROOT / "docs" / f"{name}.md" for name in ("cli", "embedded", "repair", "store", "SPARK")))
 COMMANDS = ("seglog", "make")
 PROGRAM_TIMEOUT_S = 120
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, its text, the line where the text starts (from 1)."""
+    """A fenced block: its language, its text, the line where the text starts (from 1), and of which page."""
 
     language: str
     text: str
     line: int
+    page: str = ""
+
+    @property
+    def where(self) -> str:
+        """Its place, for people."""
+        return f"{self.page}:{self.line}"
 
 
 def fenced_blocks(markdown: str) -> list[Block]:
@@ -57,13 +63,14 @@ def commands_of(block: Block) -> list[str]:
     return [command for command in commands if command]
 
 
-def readme() -> str:
-    """Returns the README, or nothing when it is missing; a test of its own says so."""
-    return README.read_text() if README.exists() else ""
-
-
 def blocks_of(*languages: str) -> list[Block]:
-    return [block for block in fenced_blocks(readme()) if block.language in languages]
+    """Returns the blocks of these languages of all pages."""
+    return [
+        block._replace(page=page.name)
+        for page in PAGES
+        for block in fenced_blocks(page.read_text())
+        if block.language in languages
+    ]
 
 
 def shell_commands() -> list[tuple[Block, str]]:
@@ -71,32 +78,39 @@ def shell_commands() -> list[tuple[Block, str]]:
 
 
 def seglog_commands() -> dict[str, list[tuple[int, str]]]:
-    """Returns our commands by the section that shows them, with their lines."""
-    headings = [
-        (number, line[3:]) for number, line in enumerate(readme().splitlines(), 1) if line[:3] == "## "
-    ]
+    """Returns our commands by the page and section that show them, with their lines."""
+    headings = {
+        page.name: [
+            (number, line[3:])
+            for number, line in enumerate(page.read_text().splitlines(), 1)
+            if line.startswith("## ")
+        ]
+        for page in PAGES
+    }
     found: dict[str, list[tuple[int, str]]] = {}
     for block, command in shell_commands():
         if command.startswith("seglog"):
-            section = next(title for line, title in reversed(headings) if line < block.line)
-            found.setdefault(section, []).append((block.line, command))
+            above = [title for line, title in headings[block.page] if line < block.line]
+            found.setdefault(f"{block.page}: {above[-1]}", []).append((block.line, command))
     return found
 
 
-def dialogue_parts() -> list[tuple[int, str]]:
-    """Returns what `console dialogue` blocks show, part by part between lines of `...`, with their lines."""
+def dialogue_parts() -> list[tuple[str, str]]:
+    """Returns what `console dialogue` blocks show, part by part between lines of `...`, with their places."""
     blocks = blocks_of("console dialogue")
-    return [(block.line, part.strip("\n")) for block in blocks for part in block.text.split("\n...\n")]
+    return [(block.where, part.strip("\n")) for block in blocks for part in block.text.split("\n...\n")]
 
 
-@pytest.mark.parametrize(("line", "part"), dialogue_parts())
-def test_what_a_dialogue_shows_was_said(line, part):
+@pytest.mark.parametrize(("where", "part"), dialogue_parts())
+def test_what_a_dialogue_shows_was_said(where, part):
     said = [file.read_text() for file in (ROOT / "tests" / "dialogues").glob("*.txt")]
-    assert any(f"{part}\n" in text for text in said), f"README line {line}"
+    assert any(f"{part}\n" in text for text in said), where
 
 
 def test_the_readme_shows_dialogues():
-    assert len(blocks_of("console dialogue")) >= 3
+    pages = [block.page for block in blocks_of("console dialogue")]
+    assert pages.count("README.md") == 1
+    assert pages.count("repair.md") >= 3
 
 
 @pytest.fixture
@@ -113,7 +127,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def check(arguments: list[str] | str, cwd: Path, where: str) -> None:
-    """Runs what the README shows; a failure quotes the README's line."""
+    """Runs what a page shows; a failure names the line."""
     done = subprocess.run(
         arguments,
         check=False,
@@ -129,45 +143,48 @@ def check(arguments: list[str] | str, cwd: Path, where: str) -> None:
 
 
 def test_readme_shows_python_and_both_commands():
-    assert README.exists(), "README.md is missing"
-    assert blocks_of("python"), "README.md has no ```python block"
-    shown = {command for _, command in shell_commands()}
+    assert {block.page for block in blocks_of("python")} >= {
+        "README.md",
+        "embedded.md",
+        "store.md",
+        "SPARK.md",
+    }
+    shown = {command for block, command in shell_commands() if block.page == "README.md"}
     assert {"make demo", "make test"} <= shown, "README.md must show `make demo` and `make test`"
 
 
 def test_readme_shows_only_commands_that_are_tested_here():
     known = ("git clone", "cd", "pip install", *COMMANDS)
-    strange = [
-        f"README.md:{block.line}: {line}" for block, line in shell_commands() if not line.startswith(known)
-    ]
+    strange = [f"{block.where}: {line}" for block, line in shell_commands() if not line.startswith(known)]
     assert not strange, "neither run nor known here; mark the block, or teach this test"
 
 
-@pytest.mark.parametrize("block", blocks_of("python"), ids=lambda block: f"line {block.line}")
+@pytest.mark.parametrize("block", blocks_of("python"), ids=lambda block: block.where)
 def test_python_of_the_readme_runs(block, home):
     if "seglog.spark" in block.text:
         need_spark()
     (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
-    check([sys.executable, "example.py"], home, f"README.md:{block.line}")
+    check([sys.executable, "example.py"], home, block.where)
 
 
-def test_python_of_the_readme_runs_in_the_order_of_reading_in_one_folder(home):
-    for block in blocks_of("python"):
-        if "seglog.spark" not in block.text:  # it reads the broker's store and makes none
-            (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
-            check([sys.executable, "example.py"], home, f"README.md:{block.line}")
+@pytest.mark.parametrize("page", ["README.md", "embedded.md", "store.md"])
+def test_python_of_a_page_runs_in_the_order_of_reading_in_one_folder_twice(page, home):
+    blocks = [block for block in blocks_of("python") if block.page == page]
+    for block in blocks * 2:
+        (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
+        check([sys.executable, "example.py"], home, block.where)
 
 
-@pytest.mark.parametrize("block", blocks_of("python test"), ids=lambda block: f"line {block.line}")
+@pytest.mark.parametrize("block", blocks_of("python test"), ids=lambda block: block.where)
 def test_tests_of_the_readme_pass(block, home, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # an installed seglog would bring it once more
     (home / "test_example.py").write_text("\n" * (block.line - 1) + block.text)
     command = [sys.executable, "-m", "pytest", "-p", "seglog.pytest_plugin", "test_example.py"]
-    check(command, home, f"README.md:{block.line}")
+    check(command, home, block.where)
 
 
 def test_the_readme_shows_a_test():
-    assert len(blocks_of("python test")) == 1
+    assert [block.page for block in blocks_of("python test")].count("README.md") == 1
 
 
 @pytest.mark.parametrize(
@@ -182,7 +199,7 @@ def test_seglog_commands_of_the_readme_run(section, home):
     if any(command.startswith("seglog spark") for _line, command in seglog_commands()[section]):
         need_spark()
     for line, command in seglog_commands()[section]:
-        check(command, home, f"README.md:{line}, {section}: {command}")
+        check(command, home, f"{section}, line {line}: {command}")
 
 
 def test_blocks_are_found_with_language_and_line():
