@@ -69,6 +69,18 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Name and one line of help."""
 
+SECTIONS: Final[Mapping[str, str]] = {
+    "A store that does not start": "check repair undo report explain verify seal",
+    "Read": "info get query tail dump export",
+    "Look at files": "segments queues cq log index checkpoint config id du",
+    "Write": "put import topic group",
+    "Groups and single messages": "offsets dlq skip park tx erase retention locks",
+    "Copies": "backup branch",
+    "Brokers and Spark": "serve clients top spark",
+    "About seglog": "demo version",
+}
+"""The headings of the help text, and what comes under each."""
+
 _ROOMS: Final[Mapping[str, str]] = {
     "admin": "clients dlq group locks offsets park put retention skip top topic tx",
     "demo": "demo",
@@ -111,6 +123,7 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
     homes={name: f"seglog.cli.{room}.{name}" for room, names in _ROOMS.items() for name in names.split()}
     | {"spark": "seglog.cli.spark"},
     summaries=COMMANDS,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir). Reading commands change"
     " nothing, also on a store that was not closed. With --json every line of output is one JSON object.",

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from seglog import MessageStore
-from seglog.cli.main import COMMANDS
+from seglog.cli.main import COMMANDS, SECTIONS
 from seglog.cli.ui import failures
 from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
 from seglog.storage.files.os_errors import explain_os_error
@@ -42,6 +42,36 @@ def test_help_lists_every_command_and_every_command_has_help(seglog: Seglog):
         assert name in shown.stdout
         assert summary in shown.stdout
         assert "Usage: " in seglog(name, "--help").stdout
+
+
+def test_every_command_comes_once_under_a_heading_of_the_help():
+    assert sorted(name for names in SECTIONS.values() for name in names.split()) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["lag"], "Did you mean 'offsets lag'?"),
+        (["offset"], "Did you mean 'offsets'?"),
+        (["dq", "ls"], "Did you mean 'dlq'?"),
+        (["offsets", "restor"], "Did you mean 'restore' or 'reset'?"),
+        (["spark", "audti"], "Did you mean 'audit'?"),
+    ],
+)
+def test_a_command_that_is_not_there_names_the_one_that_was_meant(seglog: Seglog, arguments, meant):
+    wrong = next(argument for argument in arguments if argument not in COMMANDS)
+    said = seglog(*arguments)
+    assert said.exit_code == 2
+    assert said.stderr.splitlines()[0] == f"error: No such command {wrong!r}. {meant}"
+
+
+def test_a_command_that_is_like_none_names_none(seglog: Seglog):
+    assert seglog("xyzzy").stderr.splitlines()[0] == "error: No such command 'xyzzy'."
+
+
+def test_the_package_runs_as_a_module(command_line: list[str]):
+    done = subprocess.run([command_line[0], "-m", "seglog", "--version"], capture_output=True, check=True)
+    assert done.stdout.decode().startswith("version ")
 
 
 def test_version_says_which_kernels_run(seglog: Seglog):

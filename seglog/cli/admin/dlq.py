@@ -11,6 +11,7 @@ import click
 
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import messages, options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
 from seglog.doctor.message import FIELDS, Condition, parse_conditions
@@ -35,7 +36,7 @@ where_option = click.option(
 )
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Look at dead letters, and send them again."""
 

@@ -13,6 +13,7 @@ import click
 from seglog.broker.tables import GROUP_ATTRIBUTES, alter_attributes, group_name_problem
 from seglog.cli.read.reading import check_store, make_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_groups
 from seglog.doctor.tables import OffsetTable
@@ -60,7 +61,7 @@ def _applied(
     return replace(group, attributes=altered, **given)
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List, create, alter and delete consumer groups of a store."""
 

@@ -12,6 +12,7 @@ from seglog.cli.admin import offsets_past
 from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Target, reset, to_end, to_offset, to_start, to_time
 from seglog.doctor.tables import GroupOffset, OffsetTable
@@ -22,7 +23,7 @@ from seglog.storage.writes import QueueInfo
 _NONE: Final = "no offsets"
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Show and move the offsets of groups, and tell who moved them before."""
 

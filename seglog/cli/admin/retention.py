@@ -14,6 +14,7 @@ from seglog.broker.settings import GuardPolicy
 from seglog.cli.admin.amounts import Duration
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import (
     RetentionPlan,
@@ -28,7 +29,7 @@ from seglog.storage.format.names import segment_file_name
 _HOUR_MS: Final = 3_600_000
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Delete old messages, but none that somebody still needs."""
 

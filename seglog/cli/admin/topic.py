@@ -14,6 +14,7 @@ from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
 from seglog.cli.read.reading import check_store, make_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
@@ -48,7 +49,7 @@ def _applied(topic: TopicConfig, given: Mapping[str, Any], *, is_new: bool = Fal
     )
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List, create, alter and delete topics of a store."""
 

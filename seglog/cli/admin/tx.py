@@ -8,12 +8,13 @@ import click
 
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import messages, options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Ended, OpenHalf, end_transaction, open_transactions
 from seglog.storage.format.record import properties as props
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """End transactions that nobody ended: half messages that a broker keeps asking about."""
 

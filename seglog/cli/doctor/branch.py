@@ -9,6 +9,7 @@ import click
 from seglog.cli.doctor.backup import show_copied
 from seglog.cli.read.reading import check_store, file_sizes
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.copies import (
     BranchDiff,
@@ -23,7 +24,7 @@ from seglog.doctor.copies import (
 from seglog.storage.files import StoreRoot
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Branch a store: a store of its own that shares what is full, for trying things on real messages.
 

@@ -16,6 +16,7 @@ import click
 
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.errors import ConfigError, CorruptError, NotFoundError
 from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import CONFIG
@@ -43,7 +44,7 @@ class Loaded:
     value: ConfigValue
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Read the files that a broker keeps beside its messages."""
 

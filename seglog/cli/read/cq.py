@@ -14,6 +14,7 @@ from seglog.cli.read.get import check_count, check_range
 from seglog.cli.read.queue_slots import QueueSlots, Slot, Unit
 from seglog.cli.read.reading import survey_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.errors import NotFoundError, OffsetRangeError
 from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.queue import BATCH_UNIT, BatchUnits
@@ -36,7 +37,7 @@ _BATCH_NAMES: Final = {
 }
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Look into the files of a queue, unit by unit."""
 

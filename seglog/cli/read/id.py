@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.unique_id import UNIQUE_ID
 from seglog.storage.format.record import IPV4_BYTES, IPV6_BYTES, decode_message_id
@@ -35,7 +36,7 @@ class UniqueKey:
     counter: int
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Take message ids apart."""
 

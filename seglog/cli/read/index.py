@@ -14,6 +14,7 @@ from seglog.cli.read.get import check_count
 from seglog.cli.read.log_places import LogPlaces
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.errors import CorruptError, InvalidArgumentError, NotFoundError
 from seglog.storage.directory import IndexFile, list_index_files, load_index_file
 from seglog.storage.files import Files, OpenFile, StoreRoot
@@ -50,7 +51,7 @@ class Entry:
     previous: int
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Look into the key index."""
 

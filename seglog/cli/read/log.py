@@ -12,6 +12,7 @@ from seglog.cli.read.get import check_range
 from seglog.cli.read.log_places import LogPlaces, Near
 from seglog.cli.read.record_fields import Anatomy, Part, dissect
 from seglog.cli.ui import options, render
+from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.storage.format.record import FILLER, MAGIC_BLANK
 
 _ROW_BYTES: Final = 16
@@ -20,7 +21,7 @@ _HEX_BYTES: Final = 512
 _TEXT_CHARS: Final = 60
 
 
-@click.group
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Look into the commit log, byte by byte."""
 
