@@ -24,6 +24,7 @@ from seglog.storage.format.record import (
     iter_batch,
 )
 from seglog.storage.format.record import properties as props
+from seglog.storage.kernels.decode import set_properties
 
 MAX_BODY_BYTES: Final = 4 << 20
 """Producers send no longer ones by default (``maxMessageSize``), compressed or not."""
@@ -84,8 +85,7 @@ def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -
     behind = b"\x02" + added  # where a client of 4.x has left the end of the last property out
     for message in messages:
         raw = message.properties_raw
-        # What object.__setattr__ does, which costs more: a message is a value once it is handed on.
-        vars(message)["properties_raw"] = raw + (added if not raw or raw[-1] == props.ENTRY_END else behind)
+        set_properties(message, raw + (added if not raw or raw[-1] == props.ENTRY_END else behind))
 
 
 def unwrap(message: Message, most_bytes: int = MAX_BODY_BYTES) -> list[Message]:

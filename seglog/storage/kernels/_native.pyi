@@ -3,7 +3,7 @@
 A function that reads a buffer raises TruncatedError if that is the map of a file that another process cut.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from seglog.storage.format.get_status import GetStatus
@@ -547,12 +547,18 @@ class Decoder:
     ) -> None:
         """Takes what messages are made of.
 
-        Fields of ``message_type`` are set without a call of it; ``new_host`` makes a host of address and
-        port, for several messages; ``slow_decode`` is the Python function.
+        Messages pass for objects of ``message_type``, which is always the same; ``new_host`` makes a host of
+        address and port, for several messages; ``slow_decode`` is the Python function.
         """
 
     def decode(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
         """Takes the arguments of ``decode_message``."""
+
+    def iterate(self, result: ReadResult | PythonReadResult, /) -> Iterator[Message]:
+        """Yields the messages of a native ``ReadResult``, each decoded when its turn comes."""
+
+    def set_properties(self, message: Message, properties_raw: bytes, /) -> bool:
+        """Gives a message that nobody else has yet other properties; False for one that Python made."""
 
 class Maps:
     """The maps of a rolling sequence of files, by the offset of their first byte.

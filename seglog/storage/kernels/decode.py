@@ -1,12 +1,22 @@
-"""Messages out of records: what ``decode_message`` of the format does, natively where that was built."""
+"""Messages out of records: what ``decode_message`` of the format does, natively where that was built.
+
+Native messages hold what their record says as it is stored, and make Python objects of it on demand. They are
+of the class :class:`Message` for everybody who asks (``isinstance``, ``__class__``, patterns, copies), have
+its methods, and are equal to those that Python makes.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from seglog.storage.format.record.message import Message, new_host
 from seglog.storage.format.record.message import decode_message as python_decode_message
 from seglog.storage.kernels import KERNELS, NATIVE
+
+if TYPE_CHECKING:
+    from seglog.storage.kernels import _native
+    from seglog.storage.kernels.calls.read_result import ReadResult
 
 
 class DecodeMessage(Protocol):
@@ -16,8 +26,24 @@ class DecodeMessage(Protocol):
         """Returns the message of a whole record."""
 
 
+def python_iter_messages(result: ReadResult, /) -> Iterator[Message]:
+    """Yields the messages of a read, each decoded when its turn comes."""
+    return map(python_decode_message, result.records)
+
+
+decoder: _native.Decoder | None = None
 decode_message: DecodeMessage = python_decode_message
+iter_messages: Callable[[ReadResult], Iterator[Message]] = python_iter_messages
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
-    decode_message = _native.Decoder(Message, new_host, python_decode_message).decode
+    decoder = _native.Decoder(Message, new_host, python_decode_message)
+    decode_message = decoder.decode
+    iter_messages = decoder.iterate
+
+
+def set_properties(message: Message, properties_raw: bytes) -> None:
+    """Gives a message other stored properties, before it is handed on and before its own are decoded."""
+    if decoder is None or not decoder.set_properties(message, properties_raw):
+        # What object.__setattr__ does, which costs more: a message is a value once it is handed on.
+        vars(message)["properties_raw"] = properties_raw

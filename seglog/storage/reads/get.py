@@ -30,7 +30,7 @@ from seglog.storage.format.record.tombstone import (
     is_tombstone,
 )
 from seglog.storage.kernels.calls.read_result import ReadResult, split
-from seglog.storage.kernels.decode import decode_message
+from seglog.storage.kernels.decode import iter_messages
 from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.reads.message_filter import MessageFilter
 
@@ -117,12 +117,12 @@ class GetResult(ReadResult):
     def messages(self) -> list[Message]:
         """The records as messages, decoded on first use."""
         if self.decoded is None:
-            self.decoded = [decode_message(record) for record in self.records]
+            self.decoded = list(iter_messages(self))
         return self.decoded
 
     def __iter__(self) -> Iterator[Message]:
         """Yields the messages, each decoded when its turn comes."""
-        return map(decode_message, self.records)
+        return iter_messages(self)
 
     @override
     def __eq__(self, other: object) -> bool:

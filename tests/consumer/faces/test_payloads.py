@@ -145,7 +145,7 @@ def test_without_decode_messages_are_what_they_were(broker: VirtualBroker):
     with PushConsumer(broker.link(), "g", "T", seen.append) as consumer:
         assert_type(consumer, PushConsumer[Message])
         consumer.run_until_idle()
-    assert [type(one) for one in seen] == [Message]
+    assert [one.__class__ for one in seen] == [Message]
 
 
 def test_listeners_by_topic_get_values_too(broker: VirtualBroker):

@@ -2,6 +2,7 @@
 
 #include "reads.h"
 #include "record.h"
+#include "stored_message.h"
 
 /* codes: `count` of them. tags: a tuple of bytes, NULL if codes are enough. */
 struct TagSet {
@@ -117,30 +118,10 @@ int tag_set_add(PyObject *module)
     return tag_set_type ? 0 : -1;
 }
 
-/* Fills messages without a line of Python: what decode_message in seglog/storage/format/record/message.py
- * does, for records that are right. Of others the Python function says what is wrong.
+/* Makes messages without a line of Python: what decode_message in seglog/storage/format/record/message.py does,
+ * for records that are right. Of others the Python function says what is wrong.
  */
 
-/* The fields of a message, in the order of the Python class. */
-enum {
-    TOPIC,
-    QUEUE_ID,
-    QUEUE_OFFSET,
-    PHY_OFFSET,
-    SIZE_BYTES,
-    BODY_CRC,
-    SYS_FLAG,
-    FLAG,
-    BORN_TIMESTAMP_MS,
-    STORE_TIMESTAMP_MS,
-    BORN_HOST,
-    STORE_HOST,
-    RECONSUME_TIMES,
-    PREPARED_TRANSACTION_OFFSET,
-    BODY,
-    PROPERTIES_RAW,
-    FIELDS
-};
 enum { CACHED_HOSTS = 16, MAX_CACHED_BYTES = 128 };
 
 /* A value that was made before of the same bytes; NULL before the first. */
@@ -152,17 +133,12 @@ struct cached {
 
 typedef struct {
     PyObject_HEAD
-    PyTypeObject *message_type;
     PyObject *new_host, *slow_decode;
     struct cached topic, hosts[CACHED_HOSTS];
 } Decoder;
 
-static PyObject *field_names[FIELDS], *verify_name;
-
-static PyObject *bytes_of(struct span bytes)
-{
-    return PyBytes_FromStringAndSize((const char *)bytes.at, (Py_ssize_t)bytes.size);
-}
+static PyTypeObject *iterator_type;
+static PyObject *verify_name;
 
 static bool is_cached(const struct cached *cached, struct span bytes)
 {
@@ -190,93 +166,62 @@ static PyObject *topic_of(Decoder *decoder, struct span topic)
     return keep(&decoder->topic, topic, text);
 }
 
-/* The host of an address and the port after it. */
-static PyObject *host_of(Decoder *decoder, const uint8_t *at, size_t address_size)
+enum { HOST_BYTES = SEGLOG_IPV6_BYTES + SEGLOG_PORT_BYTES };
+
+/* A host as a record has it: an address and the port after it. */
+struct stored_host {
+    uint8_t bytes[HOST_BYTES];
+    size_t size;
+};
+
+static PyObject *host_of(Decoder *decoder, const struct stored_host *stored)
 {
-    struct span bytes = span_of(at, address_size + SEGLOG_PORT_BYTES);
-    struct cached *cached = &decoder->hosts[at[bytes.size - 1] % CACHED_HOSTS];
+    struct span bytes = span_of(stored->bytes, stored->size);
+    struct cached *cached = &decoder->hosts[bytes.at[bytes.size - 1] % CACHED_HOSTS];
     if (is_cached(cached, bytes))
         return Py_NewRef(cached->value);
-    PyObject *host = PyObject_CallFunction(decoder->new_host, "y#i", (const char *)at,
-                                           (Py_ssize_t)address_size, (int)read_i32(at + address_size));
+    size_t address_size = bytes.size - SEGLOG_PORT_BYTES;
+    PyObject *host = PyObject_CallFunction(decoder->new_host, "y#i", (const char *)bytes.at,
+                                           (Py_ssize_t)address_size, (int)read_i32(bytes.at + address_size));
     return keep(cached, bytes, host);
 }
 
-/* Where the hosts of a record are; after the store host come reconsume times and prepared offset. */
-struct hosts {
-    const uint8_t *born, *store;
-    size_t born_size, store_size;
-};
-
-static struct hosts hosts_of(const struct record *record)
+static struct stored_host stored_host_at(const uint8_t *at, bool is_v6)
 {
-    enum { BETWEEN = SEGLOG_HEADS_0_STORE_ADDRESS_AT - SEGLOG_HEADS_0_BORN_ADDRESS_AT - SEGLOG_IPV4_BYTES };
-    struct hosts hosts = {
-        .born = record->bytes.at + SEGLOG_HEADS_0_BORN_ADDRESS_AT,
-        .born_size = record->sys_flag & SEGLOG_BORN_HOST_V6 ? SEGLOG_IPV6_BYTES : SEGLOG_IPV4_BYTES,
-        .store_size = record->sys_flag & SEGLOG_STORE_HOST_V6 ? SEGLOG_IPV6_BYTES : SEGLOG_IPV4_BYTES,
-    };
-    hosts.store = hosts.born + hosts.born_size + BETWEEN;
-    return hosts;
+    size_t address_size = is_v6 ? SEGLOG_IPV6_BYTES : SEGLOG_IPV4_BYTES;
+    struct stored_host host = {.size = address_size + SEGLOG_PORT_BYTES};
+    memcpy(host.bytes, at, host.size);
+    return host;
 }
 
-static bool fill(PyObject *message, PyObject **values)
-{
-    bool is_filled = true;
-    for (int i = 0; i < FIELDS; i++)
-        is_filled =
-            is_filled && values[i] && PyObject_GenericSetAttr(message, field_names[i], values[i]) == 0;
-    return is_filled;
-}
-
-/* What may be cached, and may take a call of Python to make. */
-static bool make_shared(Decoder *decoder, const struct record *record, const struct hosts *hosts,
-                        PyObject **values)
-{
-    return (values[TOPIC] = topic_of(decoder, record->topic)) &&
-           (values[BORN_HOST] = host_of(decoder, hosts->born, hosts->born_size)) &&
-           (values[STORE_HOST] = host_of(decoder, hosts->store, hosts->store_size));
-}
-
-static void make_own(const struct record *record, const uint8_t *behind_hosts, PyObject **values)
-{
-    const uint8_t *head = record->bytes.at;
-    values[QUEUE_ID] = PyLong_FromLong(record->queue_id);
-    values[QUEUE_OFFSET] = PyLong_FromLongLong(record->queue_offset);
-    values[PHY_OFFSET] = PyLong_FromLongLong(read_i64(head + SEGLOG_HEADS_0_PHY_OFFSET_AT));
-    values[SIZE_BYTES] = PyLong_FromSize_t(record->bytes.size);
-    values[BODY_CRC] = PyLong_FromUnsignedLong(record->body_crc);
-    values[SYS_FLAG] = PyLong_FromLong(record->sys_flag);
-    values[FLAG] = PyLong_FromLong(read_i32(head + SEGLOG_HEADS_0_FLAG_AT));
-    values[BORN_TIMESTAMP_MS] = PyLong_FromLongLong(read_i64(head + SEGLOG_HEADS_0_BORN_TIMESTAMP_MS_AT));
-    values[STORE_TIMESTAMP_MS] = PyLong_FromLongLong(record->store_timestamp_ms);
-    values[RECONSUME_TIMES] = PyLong_FromLong(read_i32(behind_hosts));
-    values[PREPARED_TRANSACTION_OFFSET] = PyLong_FromLongLong(read_i64(behind_hosts + sizeof(int32_t)));
-    values[BODY] = bytes_of(record->body);
-    values[PROPERTIES_RAW] = bytes_of(record->properties);
-}
-
+/* All of the record is read before a host is made, for which Python may run: then its memory may go. */
 static PyObject *message_of(Decoder *decoder, const struct record *record)
 {
-    PyObject *values[FIELDS] = {0};
-    PyObject *message = NULL;
-    struct hosts hosts = hosts_of(record);
-    if (make_shared(decoder, record, &hosts, values)) {
-        make_own(record, hosts.store + hosts.store_size + SEGLOG_PORT_BYTES, values);
-        message = object_new(decoder->message_type);
+    enum {
+        FIRST = SEGLOG_IPV4_BYTES + SEGLOG_PORT_BYTES,
+        BETWEEN = SEGLOG_HEADS_0_STORE_ADDRESS_AT - SEGLOG_HEADS_0_BORN_ADDRESS_AT - FIRST
+    };
+    size_t at = SEGLOG_HEADS_0_BORN_ADDRESS_AT;
+    struct stored_host born = stored_host_at(record->bytes.at + at, record->sys_flag & SEGLOG_BORN_HOST_V6);
+    at += born.size + BETWEEN;
+    struct stored_host store = stored_host_at(record->bytes.at + at, record->sys_flag & SEGLOG_STORE_HOST_V6);
+    StoredMessage *message = stored_message_new(record, at + store.size);
+    PyObject *topic = message ? topic_of(decoder, record->topic) : NULL;
+    if (!topic) {
+        Py_XDECREF((PyObject *)message);
+        return NULL;
     }
-    if (message && !fill(message, values))
+    PyObject *born_host = host_of(decoder, &born);
+    PyObject *store_host = born_host ? host_of(decoder, &store) : NULL;
+    if (!stored_message_share(message, topic, born_host, store_host))
         Py_CLEAR(message);
-    for (int i = 0; i < FIELDS; i++)
-        Py_XDECREF(values[i]);
-    return message;
+    return (PyObject *)message;
 }
 
 /* Reads a record that is right; *is_right says whether it is. */
-static PyObject *decode_right(Decoder *decoder, const Py_buffer *buffer, bool verify, bool *is_right)
+static PyObject *decode_right(Decoder *decoder, struct span bytes, bool verify, bool *is_right)
 {
     struct record record;
-    struct span bytes = span_in(buffer);
     *is_right = bytes.size >= SEGLOG_HEADS_0_SIZE &&
                 record_read(bytes, read_i64(bytes.at + SEGLOG_HEADS_0_PHY_OFFSET_AT), &record) &&
                 (!verify || record_verifies(&record));
@@ -306,10 +251,121 @@ static PyObject *decoder_decode(PyObject *self, PyObject *const *given, Py_ssize
     if (verify < 0 || PyObject_GetBuffer(given[0], &buffer, PyBUF_SIMPLE) < 0)
         return NULL;
     bool is_right;
-    PyObject *message = decode_right((Decoder *)self, &buffer, verify, &is_right);
+    PyObject *message = decode_right((Decoder *)self, span_in(&buffer), verify, &is_right);
     PyBuffer_Release(&buffer);
     return is_right ? message : call_slow((Decoder *)self, given[0], verify);
 }
+
+/* The messages of a read, each decoded when its turn comes. `records` are those of the result, NULL when it is
+ * over; `view` is that of theirs whose bytes `buffer` has, NULL for none.
+ */
+typedef struct {
+    PyObject_HEAD
+    Decoder *decoder;
+    PyObject *result, *view;
+    const struct read_records *records;
+    Py_buffer buffer;
+    size_t run, record;
+    int64_t at; /* in the run */
+} Iterator;
+
+static void let_go(Iterator *iterator)
+{
+    bool has_buffer = iterator->view;
+    iterator->view = NULL;
+    if (has_buffer)
+        PyBuffer_Release(&iterator->buffer);
+}
+
+static bool take_hold(Iterator *iterator, PyObject *view)
+{
+    if (view == iterator->view)
+        return true;
+    let_go(iterator);
+    if (PyObject_GetBuffer(view, &iterator->buffer, PyBUF_SIMPLE) < 0)
+        return false;
+    iterator->view = view;
+    return true;
+}
+
+/* Goes on before it decodes: of a record that is damaged an error comes once. */
+static PyObject *iterator_next(PyObject *self)
+{
+    Iterator *iterator = (Iterator *)self;
+    const struct read_records *records = iterator->records;
+    if (!records || iterator->record == records->count) {
+        iterator->records = NULL;
+        let_go(iterator);
+        Py_CLEAR(iterator->result);
+        return NULL;
+    }
+    const struct record_run *run = &records->runs[iterator->run];
+    if (!take_hold(iterator, run->memory))
+        return NULL;
+    int64_t start = run->start + iterator->at, size = records->sizes[iterator->record++];
+    iterator->at += size;
+    if (iterator->at >= run->size_bytes) {
+        iterator->at = 0;
+        iterator->run++;
+    }
+    bool is_right;
+    struct span bytes = span_of((const uint8_t *)iterator->buffer.buf + start, (size_t)size);
+    PyObject *message = decode_right(iterator->decoder, bytes, false, &is_right);
+    if (is_right)
+        return message;
+    PyObject *record = slice_of(run->memory, start, size);
+    message = record ? call_slow(iterator->decoder, record, false) : NULL;
+    Py_XDECREF(record);
+    return message;
+}
+
+static void iterator_dealloc(PyObject *self)
+{
+    Iterator *iterator = (Iterator *)self;
+    let_go(iterator);
+    Py_XDECREF((PyObject *)iterator->decoder);
+    Py_XDECREF(iterator->result);
+    object_free(self);
+}
+
+/* iterate(result) */
+static PyObject *decoder_iterate(PyObject *self, PyObject *result)
+{
+    if (!records_of(result)) {
+        PyErr_SetString(PyExc_TypeError, "a ReadResult expected");
+        return NULL;
+    }
+    Iterator *iterator = object_new(iterator_type);
+    if (!iterator)
+        return NULL;
+    iterator->decoder = (Decoder *)Py_NewRef(self);
+    iterator->result = Py_NewRef(result);
+    iterator->records = records_of(result);
+    return (PyObject *)iterator;
+}
+
+/* set_properties(message, properties) */
+static PyObject *decoder_set_properties(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *message, *properties;
+    if (!PyArg_ParseTuple(args, "OS", &message, &properties))
+        return NULL;
+    return PyBool_FromLong(stored_message_set_properties(message, properties));
+}
+
+static PyType_Slot iterator_slots[] = {
+    {Py_tp_dealloc, (void *)iterator_dealloc},
+    {Py_tp_iter, (void *)PyObject_SelfIter},
+    {Py_tp_iternext, (void *)iterator_next},
+    {0, NULL},
+};
+
+static PyType_Spec iterator_spec = {
+    .name = "seglog.storage.kernels._native.MessageIterator",
+    .basicsize = sizeof(Iterator),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = iterator_slots,
+};
 
 static PyObject *decoder_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -317,10 +373,9 @@ static PyObject *decoder_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (!has_no_keywords(keywords, "Decoder") ||
         !PyArg_ParseTuple(args, "O!OO", &PyType_Type, &message_type, &new_host, &slow_decode))
         return NULL;
-    Decoder *decoder = object_new(type);
+    Decoder *decoder = stored_message_bind((PyTypeObject *)message_type) ? object_new(type) : NULL;
     if (!decoder)
         return NULL;
-    decoder->message_type = (PyTypeObject *)Py_NewRef(message_type);
     decoder->new_host = Py_NewRef(new_host);
     decoder->slow_decode = Py_NewRef(slow_decode);
     return (PyObject *)decoder;
@@ -329,7 +384,6 @@ static PyObject *decoder_new(PyTypeObject *type, PyObject *args, PyObject *keywo
 static void decoder_dealloc(PyObject *self)
 {
     Decoder *decoder = (Decoder *)self;
-    Py_XDECREF((PyObject *)decoder->message_type);
     Py_XDECREF(decoder->new_host);
     Py_XDECREF(decoder->slow_decode);
     Py_XDECREF(decoder->topic.value);
@@ -340,6 +394,8 @@ static void decoder_dealloc(PyObject *self)
 
 static PyMethodDef methods[] = {
     FAST_METHOD("decode", decoder_decode),
+    {"iterate", decoder_iterate, METH_O, NULL},
+    {"set_properties", decoder_set_properties, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -359,27 +415,7 @@ static PyType_Spec spec = {
 
 int decoder_add(PyObject *module)
 {
-    static const char *const texts[FIELDS] = {
-        "topic",
-        "queue_id",
-        "queue_offset",
-        "phy_offset",
-        "size_bytes",
-        "body_crc",
-        "sys_flag",
-        "flag",
-        "born_timestamp_ms",
-        "store_timestamp_ms",
-        "born_host",
-        "store_host",
-        "reconsume_times",
-        "prepared_transaction_offset",
-        "body",
-        "properties_raw",
-    };
     static const char *const verify_text = "verify";
-    return intern(field_names, texts, FIELDS) && intern(&verify_name, &verify_text, 1) &&
-                   type_add(module, &spec, "Decoder")
-               ? 0
-               : -1;
+    iterator_type = type_add(module, &iterator_spec, NULL);
+    return iterator_type && type_add(module, &spec, "Decoder") && intern(&verify_name, &verify_text, 1) ? 0 : -1;
 }

@@ -414,6 +414,11 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+const struct read_records *records_of(PyObject *result)
+{
+    return PyObject_TypeCheck(result, read_result_type) ? &((ReadResult *)result)->records : NULL;
+}
+
 bool is_read_result_type(PyObject *type)
 {
     return PyType_Check(type) && PyType_IsSubtype((PyTypeObject *)type, read_result_type);

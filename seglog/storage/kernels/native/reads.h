@@ -83,6 +83,9 @@ PyObject *read_result_new(PyTypeObject *type, const struct read_place *place, st
 /* Whether it is ReadResult or a type made of it. */
 bool is_read_result_type(PyObject *type);
 
+/* What a result holds, as long as it lives; NULL unless it is a ReadResult. */
+const struct read_records *records_of(PyObject *result);
+
 /* Returns a part of a view of bytes, as a slice does. */
 PyObject *slice_of(PyObject *memory, int64_t start, int64_t size_bytes);
 
