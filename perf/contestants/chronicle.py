@@ -74,6 +74,7 @@ class Chronicle:
             message_count=count // case.body_bytes,
             ragged=case.is_ragged,
             view=case.is_view,
+            loop=case.is_loop,
             timed=is_timed,
             sync=case.workload is Workload.SYNC,
             seconds=budget.seconds,

@@ -113,6 +113,7 @@ class RocketMq:
             "usual": case.is_usual,
             "ragged": case.is_ragged,
             "view": case.is_view,
+            "loop": case.is_loop,
             "seconds": budget.seconds,
             "warm_up_seconds": budget.next_warm_up_seconds if is_warm else budget.first_warm_up_seconds,
             "max_bytes": 2 * budget.max_write_bytes,

@@ -102,6 +102,8 @@ AIMS: Final = (
     *_both("flight-512", "per_s", 2, 2),
     *_both("view-1", "per_s", 4, 2),
     *_both("view-4", "per_s", 4, 2),
+    *(Aim(f"loop-{size}", "per_s", "native", Measure.TIMES, 1) for size in (128, 1024)),
+    Aim("random-loop", "per_s", "native", Measure.TIMES, 1),
     *_both("random-view", "per_s", 3, 0.5),
     *_both("random-copy", "per_s", 3, 0.5),
     *_both("reopen", "open_s", 8, 1.5),

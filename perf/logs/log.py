@@ -32,6 +32,10 @@ class Log(Protocol):
         """Reads as :meth:`view_some` does, and copies every byte."""
         ...
 
+    def loop_some(self, places: Sequence[tuple[int, int]], count: int) -> int:
+        """Reads as :meth:`view_some` does, message by message, and makes a ``bytes`` of each body."""
+        ...
+
     def count(self, queue_id: int) -> int:
         """Returns how many messages of a queue can be read."""
         ...

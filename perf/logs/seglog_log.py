@@ -112,6 +112,17 @@ class SeglogLog:
             found += len(result)
         return found
 
+    def loop_some(self, places: Sequence[tuple[int, int]], count: int) -> int:
+        """Gets, and takes each message and its body, as README does."""
+        get = self.store.get
+        found = 0
+        for queue_id, first in places:
+            result = get(TOPIC, queue_id, first, count)
+            for message in result:
+                message.body  # noqa: B018 - it is made when it is asked for
+            found += len(result)
+        return found
+
     def count(self, queue_id: int) -> int:
         """Returns the queue's maximum."""
         return self.store.max_offset(TOPIC, queue_id)

@@ -79,6 +79,10 @@ class SqliteLog:
         execute = self._db.execute
         return sum(len(execute(query, (first, count)).fetchall()) for _queue_id, first in places)
 
+    def loop_some(self, places: Sequence[tuple[int, int]], count: int) -> int:
+        """As :meth:`copy_some`: each row has its body by itself."""
+        return self.copy_some(places, count)
+
     def count(self, queue_id: int) -> int:
         """Counts rows."""
         query = "SELECT count(*) FROM log WHERE queue_id = ?"

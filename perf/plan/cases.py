@@ -63,6 +63,8 @@ class Case:
         queues: Queues that messages go to in turn.
         is_ragged: Bodies are between 64 and 2048 bytes long.
         is_view: What is read is handed out; otherwise every byte of it is copied.
+        is_loop: Messages are taken out of what is read one by one, and each body is copied to an object of
+            the language, as in README. Otherwise nobody looks at single messages.
         columns: Its figures, the most important one first.
     """
 
@@ -76,6 +78,7 @@ class Case:
     is_usual: bool = False
     is_ragged: bool = False
     is_view: bool = False
+    is_loop: bool = False
     columns: tuple[str, ...] = ("per_s",)
 
 
@@ -119,28 +122,21 @@ def _batches() -> list[Case]:
 
 
 def _reads() -> list[Case]:
-    return [
-        Case(
-            f"{'view' if is_view else 'pull'}-{queues}",
-            f"pull of {PULL_COUNT}, 1 KiB, {'one queue' if queues == 1 else f'{queues} interleaved queues'}, "
-            f"{'views' if is_view else 'bytes copied'}",
-            Workload.PULL,
-            1024,
-            queues=queues,
-            is_view=is_view,
+    cases: list[Case] = []
+    for queues, where in ((1, "one queue"), (USUAL_QUEUES, f"{USUAL_QUEUES} interleaved queues")):
+        text = f"pull of {PULL_COUNT}, 1 KiB, {where}"
+        cases.append(
+            Case(f"view-{queues}", f"{text}, views", Workload.PULL, 1024, queues=queues, is_view=True)
         )
-        for queues in (1, USUAL_QUEUES)
-        for is_view in (True, False)
-    ] + [
-        Case(
-            f"random-{'view' if is_view else 'copy'}",
-            f"get of one anywhere, 1 KiB, {'view' if is_view else 'bytes copied'}",
-            Workload.RANDOM,
-            1024,
-            is_view=is_view,
-        )
-        for is_view in (True, False)
-    ]
+        cases.append(Case(f"pull-{queues}", f"{text}, bytes copied", Workload.PULL, 1024, queues=queues))
+    for size in (128, 1024):
+        text = f"loop over pulls of {PULL_COUNT}, {_size_text(size)}, each body an object"
+        cases.append(Case(f"loop-{size}", text, Workload.PULL, size, is_loop=True))
+    one = "get of one anywhere, 1 KiB"
+    cases.append(Case("random-view", f"{one}, view", Workload.RANDOM, 1024, is_view=True))
+    cases.append(Case("random-copy", f"{one}, bytes copied", Workload.RANDOM, 1024))
+    cases.append(Case("random-loop", f"{one}, its body an object", Workload.RANDOM, 1024, is_loop=True))
+    return cases
 
 
 def _sizes() -> list[Case]:
@@ -186,7 +182,7 @@ CASES: Final = (
 CASE: Final = {case.name: case for case in CASES}
 
 _LIKE_OTHERS: Final = frozenset(
-    {"put-1024", "put-1024-usual", "batch-1024-256", "view-4", "pull-1", "random-view"}
+    {"put-1024", "put-1024-usual", "batch-1024-256", "view-4", "pull-1", "random-view", "loop-1024"}
     | {case.name for case in CASES if case.workload is Workload.BATCH and case.batch_size != FILL_BATCH}
 )
 SMOKE: Final = tuple(case for case in CASES if case.name not in _LIKE_OTHERS)

@@ -34,7 +34,8 @@ def read(log: Log, case: Case, budget: Budget) -> Sample:
 
 def read_for(log: Log, case: Case, seconds: float) -> int:
     """Reads until the time is over; returns how many messages."""
-    some = log.view_some if case.is_view else log.copy_some
+    copying = log.loop_some if case.is_loop else log.copy_some
+    some = log.view_some if case.is_view else copying
     count = 1 if case.workload is Workload.RANDOM else PULL_COUNT
     places = cycle(_random_places(log) if case.workload is Workload.RANDOM else _places_in_turn(log, case))
     turns = [

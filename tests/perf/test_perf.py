@@ -138,9 +138,12 @@ def test_log_runs_the_writes(kind, name, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        (SeglogLog, ["view-1", "pull-1", "view-4", "pull-4", "random-view", "random-copy"]),
-        (LmdbLog, ["view-1", "pull-1", "random-view", "random-copy"]),
-        (SqliteLog, ["pull-1", "random-copy"]),
+        (
+            SeglogLog,
+            ["view-1", "pull-1", "view-4", "pull-4", "loop-128", "random-view", "random-copy", "random-loop"],
+        ),
+        (LmdbLog, ["view-1", "pull-1", "loop-128", "random-view", "random-copy", "random-loop"]),
+        (SqliteLog, ["pull-1", "loop-128", "random-copy", "random-loop"]),
     ],
 )
 def test_log_runs_the_reads(kind, names, tmp_path):

@@ -51,7 +51,7 @@ public final class ChronicleBench {
 
   private void run() {
     boolean isDurable = flag("sync");
-    try (ChronicleLog log = new ChronicleLog(request.get("dir"), isDurable)) {
+    try (ChronicleLog log = new ChronicleLog(request.get("dir"), isDurable, flag("loop"))) {
       byte[][] bodies = bodies();
       switch (request.get("workload")) {
         case "write" -> write(log, bodies, isDurable);

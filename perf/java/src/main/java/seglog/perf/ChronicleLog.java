@@ -15,6 +15,7 @@ final class ChronicleLog implements AutoCloseable {
   private final ExcerptAppender appender;
   private final ExcerptTailer tailer;
   private final boolean isDurable;
+  private final boolean isLoop;
   private final byte[] sink = new byte[1 << 16];
   private long first = -1;
   private long next = -1;
@@ -22,8 +23,9 @@ final class ChronicleLog implements AutoCloseable {
   /** Bytes that were handed out: it must not be possible to leave the reading out. */
   private long seen;
 
-  ChronicleLog(String directory, boolean isDurable) {
+  ChronicleLog(String directory, boolean isDurable, boolean isLoop) {
     this.isDurable = isDurable;
+    this.isLoop = isLoop;
     queue =
         SingleChronicleQueueBuilder.binary(directory)
             .rollCycle(LargeRollCycles.LARGE_DAILY)
@@ -86,7 +88,11 @@ final class ChronicleLog implements AutoCloseable {
         Bytes<?> bytes = document.wire().bytes();
         int length = (int) bytes.readRemaining();
         seen += length;
-        if (!isView) {
+        if (isLoop) {
+          byte[] body = new byte[length];
+          bytes.read(body);
+          seen += body[length - 1];
+        } else if (!isView) {
           bytes.read(sink, 0, length);
         }
       }

@@ -99,6 +99,9 @@ final class Request {
   /** bench pull, random: do not copy what is handed out. */
   boolean view;
 
+  /** bench pull, random: make an array of each body. */
+  boolean loop;
+
   /** bench: body length of each message. */
   int bodyBytes = 1024;
 
