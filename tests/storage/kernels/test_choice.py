@@ -120,3 +120,20 @@ def test_the_environment_forces_one(kernels: str):
         check=True,
     )
     assert json.loads(done.stdout) == [kernels, kernels == NATIVE, kernels == NATIVE]
+
+
+def test_the_native_kernels_are_loaded_once_in_a_process_another_load_gets_the_python_ones():
+    native()
+    code = (
+        "import sys\n"
+        "from seglog.storage.kernels import _native, choose_kernels\n"
+        "assert choose_kernels('') == 'native'\n"
+        "del sys.modules['seglog.storage.kernels._native']\n"
+        "assert choose_kernels('') == 'python'\n"
+        "try:\n"
+        "    choose_kernels('native')\n"
+        "except Exception as error:\n"
+        "    print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "serve one interpreter of a process" in ran.stdout

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import gc
 import pickle
+import threading
+import tracemalloc
 import weakref
 import zlib
 
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 
 from seglog.consumer.message_bodies import add_offsets
 from seglog.consumer.payloads import decoded
-from seglog.errors import CorruptError
+from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.message import Message, decode_message, new_host
 from seglog.storage.format.record.properties import decode_properties, split_keys
@@ -93,6 +96,19 @@ def test_it_is_of_the_class_of_messages_for_everybody_who_asks(both):
             pytest.fail("a pattern does not know it")
 
 
+def test_functions_by_class_take_it_for_a_message(both):
+    @functools.singledispatch
+    def kind_of(_value):
+        return "something else"
+
+    @kind_of.register
+    def _(_value: Message):
+        return "message"
+
+    assert [kind_of(message) for message in both] == ["message", "message"]
+    assert both[0].__doc__ == Message.__doc__
+
+
 def test_copies_of_every_kind_are_messages_and_equal(both):
     there, python = both
     through_pickle = [pickle.loads(pickle.dumps(there, protocol)) for protocol in range(6)]  # noqa: S301 - ours
@@ -126,6 +142,20 @@ def test_it_cannot_be_changed(both):
         vars(there)["body"] = b"other"
     with pytest.raises(TypeError):
         type(there)()
+
+
+def test_what_a_caller_does_to_its_properties_is_seen_as_in_a_message_of_python(both):
+    for message in both:
+        assert message.tags == "TagA"
+        message.properties.update(TAGS="TagB", KEYS="k3  k4 ")
+        del message.properties["UNIQ_KEY"]
+    there, python = both
+    assert (there.tags, there.keys, there.unique_key) == ("TagB", ["k3", "k4"], None)
+    assert (python.tags, python.keys, python.unique_key) == ("TagB", ["k3", "k4"], None)
+    del there.properties["KEYS"], there.properties["TAGS"]
+    assert (there.tags, there.keys) == (None, [])
+    assert there == python
+    assert there.properties_raw == python.properties_raw == PROPERTIES
 
 
 def test_it_keeps_what_it_says_when_the_memory_of_its_record_changes(decoder):
@@ -234,3 +264,89 @@ def test_the_result_lives_as_long_as_the_iteration_does(decoder):
     del result, records_
     gc.collect()
     assert [message.body for message in iteration] == [b"0", b"1", b"2", b"3"]
+
+
+def test_memory_that_became_shorter_than_its_records_is_an_error_and_not_read_beyond(decoder):
+    data = bytearray(Record().pack() * 2)
+    size = len(data) // 2
+    result = native().ReadResult(GetStatus.FOUND, 1, 0, 1, [data], (), [size, size])
+    del data[size + 20 :]
+    iteration = decoder.iterate(result)
+    assert next(iteration).body == b"body"
+    with pytest.raises(TruncatedError):
+        next(iteration)
+    assert next(iteration, None) is None
+
+
+def ask_everything(message):
+    """Asks a message for all that it makes on demand."""
+    return (
+        message.tags,
+        message.keys,
+        message.unique_key,
+        message.body_error,
+        message.properties_raw,
+        message.properties,
+        repr(message),
+        hash(message),
+    )
+
+
+def test_threads_that_ask_the_same_messages_get_the_same_and_share_an_iteration(decoder):
+    data = [Record(properties=PROPERTIES, queue_offset=number).pack() for number in range(300)]
+    messages = [decoder.decode(one) for one in data]
+    expected = [ask_everything(decode_message(one)) for one in data]
+    iteration = decoder.iterate(results_of(data)[0])
+    answers, taken = [], []
+
+    def ask():
+        answers.append([ask_everything(message) for message in messages])
+        taken.extend(message.queue_offset for message in iteration)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [expected] * len(threads)
+    assert sorted(taken) == list(range(len(data)))
+    assert all(message.properties is message.properties for message in messages)
+
+
+def test_no_memory_is_lost_whatever_ends_well_or_fails(both):
+    def refused(_address, _port):
+        raise ValueError("no host")
+
+    decoder = native().Decoder(Message, new_host, decode_message)
+    failing = native().Decoder(Message, refused, decode_message)
+    data = Record(body=b"b" * 500, properties=PROPERTIES + b"long\x01" + b"p" * 500 + b"\x02").pack()
+    damaged = data[:-9]
+
+    def round_of_all():
+        message = decoder.decode(data)
+        ask_everything(message)
+        dataclasses.replace(message)
+        pickle.dumps(message)
+        vars(message)
+        assert message != both[0]
+        assert len(list(decoder.iterate(results_of([data, data])[0]))) == 2
+        for one, other in ((failing, data), (decoder, damaged)):
+            with pytest.raises((ValueError, TruncatedError)):
+                one.decode(other)
+            with pytest.raises((ValueError, TruncatedError)):
+                next(one.iterate(results_of([other])[0]))
+
+    rounds = 2000
+    tracemalloc.start()
+    try:
+        for _ in range(20):  # caches fill
+            round_of_all()
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(rounds):
+            round_of_all()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < rounds * 40  # what lists of free objects keep is less, and any object is more

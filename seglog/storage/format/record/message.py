@@ -52,6 +52,9 @@ class ReadBody(NamedTuple):
 class Message:
     """One message.
 
+    What the native kernels read is of this class for ``isinstance``, ``__class__``, patterns and copies, and
+    equal to it; only ``type`` of it is another.
+
     Attributes:
         body: As stored, possibly compressed; see :meth:`payload` and :attr:`body_error`.
         properties_raw: As stored; see :attr:`properties`.

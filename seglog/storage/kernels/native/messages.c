@@ -288,7 +288,27 @@ static bool take_hold(Iterator *iterator, PyObject *view)
     return true;
 }
 
-/* Goes on before it decodes: of a record that is damaged an error comes once. */
+/* Decodes a stretch of a run. Memory that has become shorter than it was, as a bytearray may, has only a part of
+ * a record.
+ */
+static PyObject *decode_at(Iterator *iterator, const struct record_run *run, int64_t start, int64_t size)
+{
+    bool is_right = start + size <= iterator->buffer.len;
+    if (is_right) {
+        struct span bytes = span_of((const uint8_t *)iterator->buffer.buf + start, (size_t)size);
+        PyObject *message = decode_right(iterator->decoder, bytes, false, &is_right);
+        if (is_right)
+            return message;
+    }
+    PyObject *record = slice_of(run->memory, start, size);
+    PyObject *message = record ? call_slow(iterator->decoder, record, false) : NULL;
+    Py_XDECREF(record);
+    return message;
+}
+
+/* Goes on before it decodes: of a record that is damaged an error comes once. Decoding may let another thread run,
+ * which may end the iteration: the result is held meanwhile.
+ */
 static PyObject *iterator_next(PyObject *self)
 {
     Iterator *iterator = (Iterator *)self;
@@ -308,14 +328,9 @@ static PyObject *iterator_next(PyObject *self)
         iterator->at = 0;
         iterator->run++;
     }
-    bool is_right;
-    struct span bytes = span_of((const uint8_t *)iterator->buffer.buf + start, (size_t)size);
-    PyObject *message = decode_right(iterator->decoder, bytes, false, &is_right);
-    if (is_right)
-        return message;
-    PyObject *record = slice_of(run->memory, start, size);
-    message = record ? call_slow(iterator->decoder, record, false) : NULL;
-    Py_XDECREF(record);
+    PyObject *result = Py_NewRef(iterator->result);
+    PyObject *message = decode_at(iterator, run, start, size);
+    Py_DECREF(result);
     return message;
 }
 

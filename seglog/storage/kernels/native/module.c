@@ -286,8 +286,15 @@ static PyMethodDef methods[] = {
     MODULE_FUNCTIONS(METHOD){NULL, NULL, 0, NULL},
 };
 
+/* Types and caches are those of the process, so another interpreter in it gets the Python kernels. */
 static int prepare(PyObject *module)
 {
+    static bool is_taken;
+    if (is_taken) {
+        PyErr_SetString(PyExc_ImportError, "the native kernels serve one interpreter of a process, once");
+        return -1;
+    }
+    is_taken = true;
     static const char *const host_texts[HOST_FIELDS] = {"address", "port"};
     static int (*const add_types[])(PyObject *) = {MODULE_TYPES(TYPE)};
     crc32_prepare();

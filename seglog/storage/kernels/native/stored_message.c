@@ -156,31 +156,55 @@ static PyObject *decoded(struct span raw)
     return found;
 }
 
+/* Decoding may collect garbage, and so let another thread decode them too. */
 static PyObject *get_properties(PyObject *self, void *Py_UNUSED(closure))
 {
     StoredMessage *message = (StoredMessage *)self;
-    if (!message->properties)
-        message->properties = decoded(raw_of(message));
-    return Py_XNewRef(message->properties);
+    if (!message->properties) {
+        PyObject *found = decoded(raw_of(message));
+        if (!found)
+            return NULL;
+        if (message->properties)
+            Py_DECREF(found);
+        else
+            message->properties = found;
+    }
+    return Py_NewRef(message->properties);
 }
 
-/* The value of one property, without a look at the others; None if there is none. */
+/* The value of one property. It comes from the record, without a look at the others, unless they are decoded:
+ * that dictionary is what counts then, as it is for a message of Python. NULL if there is none, without
+ * exception.
+ */
 static PyObject *value_of(PyObject *self, struct span name)
 {
-    struct span value = property_value(raw_of((StoredMessage *)self), name);
-    if (!value.size)
-        Py_RETURN_NONE;
-    return text_of(value);
+    StoredMessage *message = (StoredMessage *)self;
+    if (!message->properties) {
+        struct span value = property_value(raw_of(message), name);
+        return value.size ? text_of(value) : NULL;
+    }
+    PyObject *key = text_of(span_of(name.at, name.size - 1));
+    PyObject *value = key ? Py_XNewRef(PyDict_GetItemWithError(message->properties, key)) : NULL;
+    Py_XDECREF(key);
+    return value;
+}
+
+static PyObject *value_or_none(PyObject *self, struct span name)
+{
+    PyObject *value = value_of(self, name);
+    if (value || PyErr_Occurred())
+        return value;
+    Py_RETURN_NONE;
 }
 
 static PyObject *get_tags(PyObject *self, void *Py_UNUSED(closure))
 {
-    return value_of(self, TEXT(SEGLOG_TAGS_NAME "\001"));
+    return value_or_none(self, TEXT(SEGLOG_TAGS_NAME "\001"));
 }
 
 static PyObject *get_unique_key(PyObject *self, void *Py_UNUSED(closure))
 {
-    return value_of(self, TEXT(SEGLOG_UNIQ_KEY_NAME "\001"));
+    return value_or_none(self, TEXT(SEGLOG_UNIQ_KEY_NAME "\001"));
 }
 
 /* The keys that a list of pieces has: all of them that are not empty. */
@@ -197,11 +221,12 @@ static PyObject *without_empty(PyObject *pieces)
 
 static PyObject *get_keys(PyObject *self, void *Py_UNUSED(closure))
 {
-    struct span value = property_value(raw_of((StoredMessage *)self), TEXT(SEGLOG_KEYS_NAME "\001"));
-    PyObject *text = text_of(value);
-    PyObject *pieces = text ? PyUnicode_Split(text, key_separator, -1) : NULL;
+    PyObject *text = value_of(self, TEXT(SEGLOG_KEYS_NAME "\001"));
+    if (!text)
+        return PyErr_Occurred() ? NULL : PyList_New(0);
+    PyObject *pieces = PyUnicode_Split(text, key_separator, -1);
     PyObject *found = pieces ? without_empty(pieces) : NULL;
-    Py_XDECREF(text);
+    Py_DECREF(text);
     Py_XDECREF(pieces);
     return found;
 }
@@ -320,10 +345,13 @@ static bool is_of_storage(PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "__weakref__") == 0;
 }
 
-/* Takes over an attribute of the Python class, unless the type has one of its own. */
+/* Takes over an attribute of the Python class, unless the type has one of its own. Each type has a docstring,
+ * if only None.
+ */
 static bool adopt(PyObject *own, PyObject *name, PyObject *value)
 {
-    int has_own = PySequence_Contains(own, name);
+    bool is_doc = PyUnicode_CompareWithASCIIString(name, "__doc__") == 0;
+    int has_own = is_doc ? 0 : PySequence_Contains(own, name);
     if (has_own || is_of_storage(name))
         return has_own >= 0;
     return PyObject_SetAttr((PyObject *)stored_type, name, value) == 0;

@@ -1,6 +1,7 @@
 /* A stored message in C. To Python it is a `Message` (seglog/storage/format/record/message.py): of its class, with
  * its methods, equal to one that Python made. It holds a copy of what the record says, so it outlives the map; a
- * Python object for a part of it is made when that part is asked for.
+ * Python object for a part of it is made when that part is asked for. All that it holds are values, which refer to
+ * nothing else, so the garbage collector does not look at it.
  */
 #ifndef SEGLOG_STORED_MESSAGE_H
 #define SEGLOG_STORED_MESSAGE_H
