@@ -4,8 +4,9 @@ A message is waiting, then taken, then done and gone. Only :meth:`CachedQueue.fl
 lowest offset that is not done, or the end of what was pulled where all of it is. So after a crash a message
 may come again, and none is skipped. Nothing here can be rebuilt, and nothing need be: it is pulled again.
 
-Lowest and highest offsets are kept in heaps from which what is gone is dropped when it comes to the top, so
-a message costs O(log n) in any order of offsets.
+Pulls bring messages in order and behind those that are here, and what is taken is done soon. For that case
+each step is a few calls for all messages of a pull or a hand. Offsets are kept in order; what is gone of them
+is dropped when it comes to an end of theirs. What comes in another order has them sorted anew.
 
 Source: ``ProcessQueue.java``.
 """
@@ -13,15 +14,19 @@ Source: ``ProcessQueue.java``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from itertools import islice
+from operator import attrgetter, lt
 from typing import Final, NamedTuple
 
 from seglog.storage.format.record import Message
 
 _SPARE: Final = 64
-"""How many offsets that are gone a heap may hold before it is looked at."""
+"""How many offsets that are gone are kept before they are dropped."""
+_OFFSET: Final = attrgetter("queue_offset")
+_BODY: Final = attrgetter("body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,13 @@ class CachedQueue:
         self.is_frozen = False
         self._lock = threading.Lock()
         self._cached: dict[int, Message] = {}
-        self._taken: dict[int, Message] = {}
+        self._taken: set[int] = set()
         self._size_bytes = 0
         self._is_dispatched = False
         self._end: int | None = None
-        self._lowest: list[int] = []
-        self._highest: list[int] = []
-        self._waiting: list[int] = []
+        # In order: offsets of what is cached and of what is gone, and those of what is cached and not taken.
+        self._offsets: deque[int] = deque()
+        self._waiting: deque[int] = deque()
 
     def put(self, messages: Iterable[Message]) -> bool:
         """Takes in what was pulled; an offset that is here already is left as it is.
@@ -96,20 +101,12 @@ class CachedQueue:
             Whether a worker is to be sent for them: some wait, and none is on its way. It is on its way until
             its :meth:`take` finds nothing.
         """
+        pulled = messages if isinstance(messages, list) else list(messages)
+        offsets = list(map(_OFFSET, pulled))
         with self._lock:
-            cached, end = self._cached, self._end or 0
-            for message in messages:
-                offset = message.queue_offset
-                if offset in cached:
-                    continue
-                cached[offset] = message
-                self._size_bytes += len(message.body)
-                heappush(self._lowest, offset)
-                heappush(self._highest, -offset)
-                heappush(self._waiting, offset)
-                if offset >= end:
-                    self._end = end = offset + 1
-            if self._is_dispatched or len(cached) == len(self._taken):
+            if pulled:
+                self._put(pulled, offsets)
+            if self._is_dispatched or not self._waiting:
                 return False
             self._is_dispatched = True
             return True
@@ -133,18 +130,14 @@ class CachedQueue:
         Returns:
             In order; empty where none waits, and then the next :meth:`put` asks for a worker again.
         """
-        found: list[Message] = []
         with self._lock:
-            waiting, cached, taken = self._waiting, self._cached, self._taken
-            while waiting and len(found) < count:
-                offset = heappop(waiting)
-                message = cached.get(offset)
-                if message is not None and offset not in taken:
-                    taken[offset] = message
-                    found.append(message)
-            if not found:
+            waiting = self._waiting
+            if not waiting:
                 self._is_dispatched = False
-        return tuple(found)
+                return ()
+            offsets = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+            self._taken.update(offsets)
+            return tuple(map(self._cached.__getitem__, offsets))
 
     def remove(self, messages: Iterable[Message]) -> int | None:
         """Ends messages, taken or not; those that are not here are passed.
@@ -152,8 +145,9 @@ class CachedQueue:
         Returns:
             The floor, to be committed; None where nothing is, because the queue is frozen.
         """
+        offsets = list(map(_OFFSET, messages))
         with self._lock:
-            self._forget(message.queue_offset for message in messages)
+            self._forget(offsets)
             return self._committable()
 
     def put_back(self, messages: Iterable[Message]) -> None:
@@ -164,13 +158,19 @@ class CachedQueue:
                 are passed.
         """
         with self._lock:
+            cached, taken, again = self._cached, self._taken, []
             for message in messages:
                 offset = message.queue_offset
-                before = self._taken.pop(offset, None)
-                if before is not None:
-                    self._cached[offset] = message
-                    self._size_bytes += len(message.body) - len(before.body)
-                    heappush(self._waiting, offset)
+                if offset in taken:
+                    taken.remove(offset)
+                    self._size_bytes += len(message.body) - len(cached[offset].body)
+                    cached[offset] = message
+                    again.append(offset)
+            again.sort()
+            if again and self._waiting and again[-1] > self._waiting[0]:
+                self._waiting = deque(sorted((*self._waiting, *again)))
+            else:
+                self._waiting.extendleft(reversed(again))
 
     def floor(self) -> int | None:
         """Returns the lowest offset that is not done; where all is done, the end of what was pulled.
@@ -179,7 +179,7 @@ class CachedQueue:
             None where there is nothing to commit: nothing was pulled yet, or the queue is frozen.
         """
         with self._lock:
-            return None if self.is_frozen else self._floor()
+            return self._committable()
 
     def position(self) -> int | None:
         """Returns the lowest offset that waits; where none does, the end of what was pulled.
@@ -188,10 +188,7 @@ class CachedQueue:
             None where nothing was pulled yet.
         """
         with self._lock:
-            waiting, cached, taken = self._waiting, self._cached, self._taken
-            while waiting and (waiting[0] not in cached or waiting[0] in taken):
-                heappop(waiting)
-            return waiting[0] if waiting else self._end
+            return self._waiting[0] if self._waiting else self._end
 
     def freeze(self) -> None:
         """Refuses all later commits: the offset was corrected elsewhere."""
@@ -206,61 +203,73 @@ class CachedQueue:
     def counts(self) -> CachedCounts:
         """Returns how much is here, for bounds on pulls."""
         with self._lock:
-            cached = self._cached
+            cached, offsets = self._cached, self._offsets
             span = 0
             if cached:
-                highest = -_first(self._highest, lambda negative: -negative in cached)
-                span = highest - _first(self._lowest, cached.__contains__)
+                while offsets[-1] not in cached:
+                    offsets.pop()
+                span = offsets[-1] - self._lowest()
             return CachedCounts(len(cached), len(self._taken), self._size_bytes, span)
 
     @property
     def waiting(self) -> int:
         """How many messages no one has, about, and at little cost: many queues are asked for it."""
-        return max(0, len(self._cached) - len(self._taken))
+        return len(self._waiting)
 
     def places(self) -> CachedPlaces:
         """Returns where they are, for people who ask; it looks at every message."""
         with self._lock:
             return CachedPlaces(_span(self._cached), _span(self._taken), self._size_bytes)
 
-    def _floor(self) -> int | None:
-        return _first(self._lowest, self._cached.__contains__) if self._cached else self._end
+    def _lowest(self) -> int:
+        """Returns the lowest offset of what is cached, which is something."""
+        cached, offsets = self._cached, self._offsets
+        while offsets[0] not in cached:
+            offsets.popleft()
+        return offsets[0]
 
     def _committable(self) -> int | None:
-        return None if self.is_frozen else self._floor()
+        if self.is_frozen:
+            return None
+        return self._lowest() if self._cached else self._end
 
-    def _forget(self, offsets: Iterable[int]) -> None:
+    def _put(self, pulled: list[Message], offsets: list[int]) -> None:
+        cached = self._cached
+        is_behind = not self._offsets or offsets[0] > self._offsets[-1]
+        if is_behind and all(map(lt, offsets, islice(offsets, 1, None))):
+            cached.update(zip(offsets, pulled, strict=True))
+            self._offsets.extend(offsets)
+            self._waiting.extend(offsets)
+        else:
+            new: list[Message] = []
+            for offset, message in zip(offsets, pulled, strict=True):
+                if offset not in cached:
+                    cached[offset] = message
+                    new.append(message)
+            pulled = new
+            self._offsets = deque(sorted(cached))
+            self._waiting = deque(sorted((*self._waiting, *map(_OFFSET, new))))
+        self._size_bytes += sum(map(len, map(_BODY, pulled)))
+        self._end = max(self._end or 0, max(offsets) + 1)
+
+    def _forget(self, offsets: Sequence[int]) -> None:
         cached, taken = self._cached, self._taken
-        for offset in offsets:
-            message = cached.pop(offset, None)
-            if message is not None:
-                taken.pop(offset, None)
-                self._size_bytes -= len(message.body)
-        if not cached:
-            self._lowest, self._highest, self._waiting = [], [], []
+        gone = [message for offset in offsets if (message := cached.pop(offset, None)) is not None]
+        if not gone:
             return
+        self._size_bytes -= sum(map(len, map(_BODY, gone)))
+        taken_before = len(taken)
+        taken.difference_update(offsets)
+        if not cached:
+            self._offsets.clear()
+            self._waiting.clear()
+            return
+        if taken_before - len(taken) < len(gone):  # some waited still
+            self._waiting = deque(offset for offset in self._waiting if offset in cached)
         # An offset that stays lowest must not keep all behind it that are gone.
-        most = 2 * len(cached) + _SPARE
-        if len(self._lowest) > most:
-            self._lowest = _heap(cached)
-        if len(self._highest) > most:
-            self._highest = _heap(-offset for offset in cached)
-        if len(self._waiting) > most:
-            self._waiting = _heap(offset for offset in cached if offset not in taken)
+        if len(self._offsets) > 2 * len(cached) + _SPARE:
+            self._offsets = deque(offset for offset in self._offsets if offset in cached)
 
 
-def _span(messages: Mapping[int, Message]) -> Span:
-    return Span(min(messages, default=0), max(messages, default=0), len(messages))
-
-
-def _heap(numbers: Iterable[int]) -> list[int]:
-    heap = list(numbers)
-    heapify(heap)
-    return heap
-
-
-def _first(heap: list[int], is_here: Callable[[int], bool]) -> int:
-    """Returns the least number that is here, dropping others on the way to it."""
-    while not is_here(heap[0]):
-        heappop(heap)
-    return heap[0]
+def _span(offsets: Collection[int]) -> Span:
+    return Span(min(offsets, default=0), max(offsets, default=0), len(offsets))

@@ -29,6 +29,7 @@ from seglog.storage.kernels.decode import set_properties
 MAX_BODY_BYTES: Final = 4 << 20
 """Producers send no longer ones by default (``maxMessageSize``), compressed or not."""
 _BATCH: Final = INNER_BATCH | NEED_UNWRAP
+_ENTRY_END: Final = props.ENTRY_END
 _OF_THE_RECORD: Final = COMPRESSED | COMPRESSION_MASK | _BATCH
 
 
@@ -85,7 +86,7 @@ def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -
     behind = b"\x02" + added  # where a client of 4.x has left the end of the last property out
     for message in messages:
         raw = message.properties_raw
-        set_properties(message, raw + (added if not raw or raw[-1] == props.ENTRY_END else behind))
+        set_properties(message, raw + (added if not raw or raw[-1] == _ENTRY_END else behind))
 
 
 def unwrap(message: Message, most_bytes: int = MAX_BODY_BYTES) -> list[Message]:
@@ -128,6 +129,9 @@ def unwrap_all(messages: Iterable[Message], most_bytes: int = MAX_BODY_BYTES) ->
     """Returns pulled messages with those of inner batches in the place of their records."""
     found = Unwrapped([], [])
     for message in messages:
+        if message.sys_flag & _BATCH != _BATCH:
+            found.messages.append(message)
+            continue
         try:
             found.messages.extend(unwrap(message, most_bytes))
         except BodyError as error:

@@ -58,6 +58,7 @@ class ProcessQueue:
         counts: What was done of it.
         flows: What runs for it.
         in_hand: What the listener was given and has not come back yet.
+        hands: How many hands of messages are on their way to the listener, or with it.
         is_locked: Whether its broker gives it to one client at a time.
         pulled_ms: When it was pulled last, on the wall clock.
         consumed_ms: When a listener was given messages of it last, likewise.
@@ -110,6 +111,7 @@ class ProcessQueue:
         self.counts = Counts()
         self.flows: list[Flow[None]] = []
         self.in_hand: list[Handed] = []
+        self.hands = 0
         self.open: list[Message] = []
         self.full_ms: float | None = None
         self.full_warnings = 0

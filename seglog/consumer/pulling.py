@@ -380,9 +380,11 @@ class Pulling:
                 held.counts.unreadable += 1
                 _log.error("a message of %s cannot be read, and is passed: %s", held.queue, error)
         messages, _errors = unwrap_all(readable)  # an error comes again when the message is handed over
-        wants = held.subscription.wants
-        found = [message for message in messages if wants(message.properties_raw)]
-        held.counts.filtered += len(messages) - len(found)
+        found = messages
+        if not held.subscription.wants_all:
+            wants = held.subscription.wants
+            found = [message for message in messages if wants(message.properties_raw)]
+            held.counts.filtered += len(messages) - len(found)
         add_offsets(found, header.min_offset, header.max_offset)
         is_retry = held.queue.topic.startswith(RETRY_PREFIX)
         return [of_its_topic(message) for message in found] if is_retry else found

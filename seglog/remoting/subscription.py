@@ -107,6 +107,11 @@ class Subscription:
             )
         return cls(condition, None, SQL_TYPE)
 
+    @property
+    def wants_all(self) -> bool:
+        """Whether it wants all that a broker gives."""
+        return self._stored_tags is None
+
     def wants(self, properties_raw: bytes) -> bool:
         """Returns whether a message that the broker gave is wanted: codes of tags collide, tags do not.
 

@@ -14,7 +14,8 @@ from seglog.consumer.message_bodies import body_of
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import COMPRESSED, COMPRESSION_MASK, INNER_BATCH, Message
 
-_STORED_OTHERWISE: Final = COMPRESSED | INNER_BATCH
+STORED_OTHERWISE: Final = COMPRESSED | INNER_BATCH
+"""Flags of a message whose body is not as its producer gave it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,14 +78,6 @@ class Handed:
             return ()
         return (current,) if isinstance(current, Message) else current
 
-    def next(self) -> Message | None:
-        """Takes the message that is to be given next."""
-        # Others take from the end meanwhile: what is seen to be there may be gone.
-        with suppress(IndexError):
-            self.current = message = self.waiting.popleft()
-            return message
-        return None
-
     def next_batch(self, most: int, *, is_of_one_topic: bool = False) -> Sequence[Message]:
         """Takes the messages that are to be given next, so many at most; none where none waits.
 
@@ -123,7 +116,7 @@ def as_given(message: Message) -> Message:
     Raises:
         BodyError: It does not inflate, or no codec is here for it.
     """
-    if not message.sys_flag & _STORED_OTHERWISE:
+    if not message.sys_flag & STORED_OTHERWISE:
         return message
     body = body_of(message)
     return replace(message, body=body, sys_flag=message.sys_flag & ~(COMPRESSED | COMPRESSION_MASK))

@@ -8,7 +8,7 @@ from typing import Final
 from seglog.clock import Clock
 from seglog.consumer.hands.failing import note_failure
 from seglog.consumer.hands.form import Form
-from seglog.consumer.hands.handed import Handed
+from seglog.consumer.hands.handed import STORED_OTHERWISE, Handed, as_given
 from seglog.consumer.listener import AGAIN, ENDS, SAID, end_of
 from seglog.remoting.expiry import is_expired
 from seglog.remoting.message_queue import MessageQueue
@@ -27,43 +27,49 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
         queue: That they were pulled from.
         may_go_on: Asked before each call.
     """
-    listener, clock, is_async, read = form.listener, form.clock, form.is_async, form.read
+    listener, read, clock, is_async = form.listener, form.read, form.clock, form.is_async
+    is_plain = read is as_given
+    take, note_done = handed.waiting.popleft, handed.done.append
     began_ms = handed.began_ms = clock.monotonic_ms()
-    while may_go_on() and (message := handed.next()) is not None:
+    while may_go_on():
+        try:  # others take from the end meanwhile: what is seen to be there may be gone
+            handed.current = message = take()
+        except IndexError:
+            break
         handed.is_begun = True
-        if is_gone(clock, message):
+        if _TTL in message.properties_raw and is_gone(clock, message):
             handed.expired += 1
-            handed.done.append(message)
+            note_done(message)
             continue
         is_done, given = False, None
         try:
-            given = read(message)
+            given = message if is_plain and not message.sys_flag & STORED_OTHERWISE else read(message)
             if is_async:
                 handed.began_ms = clock.monotonic_ms()
-            result = listener(given)
-            if result is None:
-                is_done = True
-            else:
-                if is_async and not isinstance(result, SAID):
-                    result = await result  # type: ignore[misc]  # it is what an async listener returns
-                said = end_of(result, is_in_order=form.is_in_order)
-                is_done = said not in AGAIN
-                if said in ENDS:
-                    handed.acks = said
+            said = listener(given)
+            if is_async and not (said is None or isinstance(said, SAID)):
+                said = await said  # type: ignore[misc]  # it is what an async listener returns
+            is_done = said is None or _is_done(form, handed, said)
         except Exception as error:  # noqa: BLE001 - the application's code: on any error the message comes again
             note_failure(form, handed, queue, message, error, was_given=given is not None)
         except BaseException as error:  # noqa: BLE001 - bookkeeping comes first; the pool knows what it is
-            handed.failed.append(message)
             handed.error = error
-            break
         if is_done:
-            handed.done.append(message)
+            note_done(message)
             continue
         handed.failed.append(message)
-        if form.is_in_order:
+        if form.is_in_order or handed.error is not None:
             break
     handed.is_ended = True
     handed.spent_ms = clock.monotonic_ms() - began_ms
+
+
+def _is_done(form: Form, handed: Handed, answer: object) -> bool:
+    """Returns whether a message is done after what its listener has answered, which is noted."""
+    said = end_of(answer, is_in_order=form.is_in_order)
+    if said in ENDS:
+        handed.acks = said
+    return said not in AGAIN
 
 
 def is_gone(clock: Clock, message: Message) -> bool:

@@ -55,16 +55,21 @@ class ConcurrentService(Service):
     async def keep_serving(self, held: ProcessQueue) -> None:
         """Serves a queue until it is dropped and the listener has ended with what it was at."""
         at_work: set[Flow[None]] = set()
+        name = f"messages of {held.queue}"
         while not held.is_dropped:
             cache = held.cache  # that of now: after a reset there is another one
-            messages = cache.take(self._count(held))
+            # What the pool could not begin waits here, where more of it is handed over at a time.
+            is_full = held.hands >= self._settings.threads
+            messages = () if is_full else cache.take(self._count(held))
             if not messages:
                 await held.work.wait()
                 continue
             held.consumed_ms = self._client.clock.now_ms()
-            flow = start(self._client.home, self._serve(held, cache, messages), f"messages of {held.queue}")
-            at_work = {one for one in at_work if not one.is_done} | {flow}
-        for flow in at_work:
+            held.hands += 1
+            flow = start(self._client.home, self._serve(held, cache, messages), name)
+            at_work.add(flow)
+            flow.then(at_work.discard)
+        for flow in tuple(at_work):
             await until(flow)
 
     def _count(self, held: ProcessQueue) -> int:
@@ -75,7 +80,7 @@ class ConcurrentService(Service):
         batch_size = self._settings.batch_size
         cached = held.cache.counts()
         waiting = cached.messages - cached.taken
-        is_quick = self._pool.LEAVES_ALONE and self._message_ms < QUICK_MS
+        is_quick = self._message_ms < QUICK_MS and not self._form.is_async
         share = min(MOST_HANDED, waiting if is_quick else waiting // self._settings.threads)
         return max(batch_size, share - share % batch_size)
 
@@ -99,8 +104,11 @@ class ConcurrentService(Service):
         except CancelledError:
             return  # the pool was closed before its turn: they are pulled again by who comes next
         finally:
+            held.hands -= 1
             if timer is not None:
                 timers.cancel(timer)
+            if held.hands == self._settings.threads - 1:
+                held.work.ring()
         given = len(handed.done) + len(handed.failed)
         self._message_ms = max(_FORGOTTEN * self._message_ms, handed.spent_ms / max(1, given))
         _end_done(held, cache, handed)
@@ -108,15 +116,24 @@ class ConcurrentService(Service):
             self._pool.surface(handed.error)
             cache.put_back(handed.take_waiting())
             held.work.ring()
-        for message in handed.failed:
-            if held.cache is not cache or not cache.holds(message):  # sent back already, or of another offset
-                held.counts.failed += 1
-            elif self._is_dropped(held, message) or await self._is_sent_away(
-                held, cache, message, handed.delay_levels
-            ):
-                cache.remove([message])
-                held.pulls.ring()
-                held.progress.ring()
+        ends = [self._end_failed(held, cache, message, handed.delay_levels) for message in handed.failed]
+        if len(ends) == 1:
+            await ends[0]
+            return
+        name = f"failures of {held.queue}"  # none waits for another
+        for flow in [start(self._client.home, end, name) for end in ends]:
+            await until(flow)
+
+    async def _end_failed(
+        self, held: ProcessQueue, cache: CachedQueue, message: Message, levels: Mapping[int, int]
+    ) -> None:
+        """Has a message that failed come again, or go, as its group and its failures have it."""
+        if held.cache is not cache or not cache.holds(message):  # sent back already, or of another offset
+            held.counts.failed += 1
+        elif self._is_dropped(held, message) or await self._is_sent_away(held, cache, message, levels):
+            cache.remove([message])
+            held.pulls.ring()
+            held.progress.ring()
 
     @override
     def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
