@@ -46,6 +46,14 @@ def printable(text: str) -> str:
     )
 
 
+def text_of(value: object) -> str:
+    """Returns ``str()`` of an application's object, say of an error; what it is where that raises."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - the application's code
+        return f"<{type(value).__name__} whose str() fails>"
+
+
 def moment(timestamp_ms: int) -> str:
     """Returns a time in UTC to the second; the bare number where no calendar reaches."""
     try:

@@ -11,6 +11,7 @@ Source: ``DefaultMQPushConsumerImpl.java``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from seglog.client.client import Client
@@ -366,7 +367,8 @@ class GroupMember:
 
     async def _leave(self, leaving: Iterable[Flow[None]]) -> None:
         for flow in leaving:
-            await until(flow)
+            with suppress(Exception):  # the log has it; the others, and the group, are left all the same
+                await until(flow)
         self.end_listeners()
         if self._locks is not None:
             until_ms = self._client.clock.monotonic_ms() + BROKER_LIVE_MS

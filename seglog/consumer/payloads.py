@@ -12,6 +12,7 @@ from seglog.consumer.hands.handed import as_given
 from seglog.consumer.message_bodies import place_of
 from seglog.errors import BodyError, PayloadError
 from seglog.storage.format.record import Message
+from seglog.text import text_of
 
 P = TypeVar("P")
 
@@ -53,7 +54,7 @@ def decoded(message: Message, decode: Callable[[bytes], object]) -> DecodedMessa
     try:
         value = decode(given.body)
     except Exception as error:  # the application's code: on any error its message has failed
-        what = f"decode raised {type(error).__name__}: {error}"
+        what = f"decode raised {type(error).__name__}: {text_of(error)}"
         raise PayloadError(f"{place_of(message)}: {what}") from error
     return _with(given, _value=value)
 

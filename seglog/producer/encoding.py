@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from seglog.arguments import as_body, refusal, shown
 from seglog.errors import InvalidArgumentError
+from seglog.text import text_of
 
 P = TypeVar("P")
 
@@ -28,7 +29,7 @@ def encoding(encode: Callable[[P], bytes]) -> Callable[[str, P], bytes | memoryv
         try:
             made = encode(payload)
         except Exception as error:  # the application's code: on any error nothing is sent
-            what = f"encode raised {type(error).__name__}: {error}"
+            what = f"encode raised {type(error).__name__}: {text_of(error)}"
             raise InvalidArgumentError(
                 f"{name}={shown(payload)} is not sent: {what}", help="send what encode takes"
             ) from error

@@ -10,6 +10,7 @@ from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import CancelledError, Deferred
+from seglog.text import text_of
 
 T = TypeVar("T")
 OnNotice: TypeAlias = Callable[[Request], None]
@@ -38,7 +39,7 @@ def answer_of(request: Request, make: Callable[[], T]) -> T | Response:
         return refuse(ResponseCode.SYSTEM_ERROR, "the client has given up answering")
     except Exception as error:  # noqa: BLE001 - the broker is answered, and its thread goes on
         _log.exception("a client failed at a request of code %s", request.code)
-        return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+        return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {text_of(error)}")
 
 
 def _checked(made: T) -> T:

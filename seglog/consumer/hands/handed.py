@@ -95,6 +95,12 @@ class Handed:
             self.current = batch
         return batch
 
+    def give_up(self, error: BaseException) -> None:
+        """Ends it where what calls the listener has failed: what that was at has failed with it."""
+        ended = (*self.done, *self.open, *self.failed)
+        self.failed.extend(one for one in self.at_work if one not in ended)
+        self.is_ended, self.error = True, error
+
     def first_waiting(self) -> Message | None:
         """Returns the message that is to be given next, and leaves it; any thread may ask."""
         with suppress(IndexError):

