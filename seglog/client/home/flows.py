@@ -55,7 +55,12 @@ def sleep(home: Home, delay_ms: float) -> Until[None]:
 def rest(home: Home, delay_ms: float, ending: Deferred[None]) -> Until[None]:
     """Returns what a flow awaits for a time to pass, or for something to end, whichever is first."""
     over = _passed(home, delay_ms)
-    ending.then(lambda _: over.resolve(None))
+
+    def end(_ending: Deferred[None]) -> None:
+        over.resolve(None)
+
+    ending.then(end)
+    over.then(lambda _: ending.unfollow(end))  # else it would refer to each rest that is over
     return Until(over)
 
 

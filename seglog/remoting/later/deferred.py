@@ -135,7 +135,7 @@ class Deferred(Generic[R]):
             follower = _releaser(over)
             self.then(follower)
             if not over.acquire(timeout=-1 if timeout_s is None else min(max(timeout_s, 0), TIMEOUT_MAX)):
-                self._unfollow(follower)
+                self.unfollow(follower)
                 raise TimeoutError(f"no result within {timeout_s} s")
         return self.result()
 
@@ -172,7 +172,7 @@ class Deferred(Generic[R]):
         except Exception:  # noqa: BLE001 - others follow, and the thread has more to do
             _log.exception("what follows a result failed")
 
-    def _unfollow(self, follower: Callable[[Deferred[R]], object]) -> None:
+    def unfollow(self, follower: Callable[[Deferred[R]], object]) -> None:
         """Does not call a function any more that was given to :meth:`then`."""
         with self._lock:
             if follower in self._followers:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections import defaultdict
 
 import pytest
 
-from seglog.client.home.flows import sleep, start
+from seglog.client.home.flows import rest, sleep, start
 from seglog.client.home.loop_home import LoopHome
 from seglog.client.home.thread_home import NAME, thread_home
 from seglog.client.home.virtual_home import VirtualHome
@@ -241,3 +242,32 @@ def test_of_two_threads_that_wait_on_virtual_time_one_is_the_home_at_a_time(tmp_
             thread.join(patience_s(30))
         home.run_due()
     assert (set(overlaps), len(done), set(done)) == ({1}, 80, {True})
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_a_rest_leaves_nothing_behind_in_what_may_end_it_and_ends_with_it(tmp_path, is_ended):
+    with open_broker(tmp_path) as broker:
+        home, ending, rests = VirtualHome(broker.timers, broker.liveness_clock), Deferred(), []
+
+        async def keep_resting():
+            while not ending.is_done:
+                await rest(home, 10, ending)
+                rests.append(broker.liveness_clock.monotonic_ms())
+
+        def kept():
+            gc.collect()
+            return sum(isinstance(each, Deferred) for each in gc.get_objects())
+
+        start(home, keep_resting(), "rests")
+        broker.advance(100)
+        before, done = kept(), len(rests)
+        broker.advance(5_000)
+        assert len(rests) == done + 500
+        assert kept() == before
+        broker.advance(5)
+        if is_ended:
+            ending.resolve(None)
+        broker.advance(0)
+        assert len(rests) == done + 500 + is_ended
+        ending.resolve(None)
+        broker.run_due()
