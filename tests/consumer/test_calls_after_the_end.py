@@ -236,4 +236,5 @@ def test_a_listener_does_not_wait_for_a_close_that_waits_for_it(broker: Broker, 
     consumer.start()
     assert has_one.wait(patience_s(30))
     consumer.close()
-    assert outcomes == [None]
+    # It is closed for its callers a moment before its own thread hears of it: others may begin until then.
+    assert set(outcomes) == {None}
