@@ -38,7 +38,7 @@ from seglog.logs import logger
 from seglog.remoting.codec import Answered, Asked, Codec, Event, WronglyAsked
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response
-from seglog.remoting.later import AskTable, Deferred
+from seglog.remoting.later import MOST_ASKED_BY_CLIENT, AskTable, Deferred
 
 CONNECT_MS: Final = 3_000
 """``connectTimeoutMillis``."""
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         self._home = home
         self._owner = owner
         self._codec = Codec(of_client=True)
-        self._asks: AskTable[Response] = AskTable(home.timers)
+        self._asks: AskTable[Response] = AskTable(home.timers, MOST_ASKED_BY_CLIENT)
         self._first_asked: dict[int, tuple[Request, float]] = {}
         self._outbox = Outbox(home.post)
         self._serving = Serving(home.clock, self._codec, self._outbox.put, owner.on_notice, owner.on_request)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog.lazy_exports import lazy_exports
-from seglog.remoting.later.asked import AskTable
+from seglog.remoting.later.asked import MOST_ASKED_BY_CLIENT, AskTable
 from seglog.remoting.later.deferred import STEPPED, CancelledError, Deferred
 from seglog.remoting.later.inbox import Inbox
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _OF_LOOPS = ("inbox_of", "is_running_here", "running_loop", "until_told")
 
 __all__ = [
+    "MOST_ASKED_BY_CLIENT",
     "STEPPED",
     "AskTable",
     "CancelledError",

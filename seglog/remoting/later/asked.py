@@ -25,7 +25,10 @@ from seglog.schedule import AnyTimers, Timer
 
 R = TypeVar("R")
 MOST_ASKED: Final = 1_024
-"""How many may wait for their answer on one connection."""
+"""How many of a broker may wait for their answer on one connection: the other end is not trusted."""
+MOST_ASKED_BY_CLIENT: Final = 65_535
+"""How many of a client may wait on one connection: a pull of each queue is held at the broker, and must not
+take the place of a heartbeat (``NettySystemConfig.java CLIENT_ASYNC_SEMAPHORE_VALUE``)."""
 END_OPAQUE: Final = 1 << 31
 """Numbers of requests are below this: those of Java's ``int`` that are not below 0."""
 NO_OPAQUE: Final = -1

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from seglog.client.home.thread_home import thread_home
-from seglog.client.links import backoff
+from seglog.client.links import backoff, connection
 from seglog.client.links.events import Connected, Lost
 from seglog.errors import (
     AskLimitError,
@@ -19,10 +19,10 @@ from seglog.errors import (
     ProtocolError,
 )
 from seglog.remoting.codec import Codec
-from seglog.remoting.codes import ResponseCode
+from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_header, refuse
 from seglog.remoting.headers import SendMessageResponseHeader
-from seglog.remoting.later.asked import MOST_ASKED
+from seglog.remoting.later.asked import MOST_ASKED, MOST_ASKED_BY_CLIENT
 from tests.support.asks import beat_of, bodies_of, pull_from, send_to, wait_until
 from tests.support.listening import BrokerServer, Server
 from tests.support.machine.patience import patience_s
@@ -154,15 +154,25 @@ def test_a_request_that_cannot_be_written_fails_alone(link_to):
         assert link.invoke(ASK).code is ResponseCode.SUCCESS
 
 
-def test_so_many_asks_may_wait_and_no_more(link_to):
+def test_so_many_asks_may_wait_and_no_more(link_to, monkeypatch):
+    monkeypatch.setattr(connection, "MOST_ASKED_BY_CLIENT", 64)
     with Server(read_for_ever) as server:
         link = link_to(server.address)
-        asked = [link.ask(ASK, 60_000) for _ in range(MOST_ASKED + 1)]
+        asked = [link.ask(ASK, 60_000) for _ in range(65)]
         with pytest.raises(AskLimitError):
             asked[-1].result()
         assert not any(one.is_done for one in asked[:-1])
         asked[0].cancel()
         assert not link.ask(ASK, 60_000).is_done
+
+
+def test_pulls_of_thousands_of_queues_wait_at_a_broker_and_take_no_others_place(link_to):
+    assert MOST_ASKED_BY_CLIENT == 65_535, "as many as Java's clients"
+    with Server(answering(lambda request: echo(request) if request.code == ASK.code else None)) as server:
+        link = link_to(server.address)
+        pulls = [link.ask(Request(RequestCode.PULL_MESSAGE), 60_000) for _ in range(2 * MOST_ASKED)]
+        assert link.invoke(ASK).code is ResponseCode.SUCCESS
+        assert not any(one.is_done for one in pulls)
 
 
 def test_go_away_is_followed_once_over_a_new_connection(link_to, events):
