@@ -305,6 +305,14 @@ class GroupMember:
         """Returns what a broker has against a subscription; see :meth:`Subscriptions.refusal`."""
         return await self._subscriptions.refusal()
 
+    def load_offsets(self) -> None:
+        """Reads the offsets that the client keeps itself, before it starts.
+
+        Raises:
+            SeglogError: They cannot be read.
+        """
+        self._offsets.load()
+
     @property
     def is_seeing_first(self) -> bool:
         """Whether its start waits for a look at its topics: what is stored from then on is for it.

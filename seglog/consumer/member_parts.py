@@ -34,7 +34,7 @@ from seglog.consumer.brokers import Brokers
 from seglog.consumer.counts import Counts
 from seglog.consumer.group_member import GroupMember
 from seglog.consumer.offsets.first_offsets import FirstOffsets
-from seglog.consumer.offsets.local_offset_store import LocalOffsetStore, local_offsets_path
+from seglog.consumer.offsets.local_offset_store import MOST_BYTES, LocalOffsetStore, local_offsets_path
 from seglog.consumer.offsets.offset_store import BrokerOffsetStore, OffsetStore
 from seglog.consumer.options import (
     OF_LISTENERS,
@@ -194,6 +194,7 @@ class MemberParts(ABC):
             self._check_may_wait()
         self._client.claim(member)
         try:
+            member.load_offsets()
             if member.is_filtered:
                 refusal = await self._known(member.refusal, "a check of subscriptions", until_ms)
                 if refusal is not None:
@@ -414,4 +415,4 @@ def offsets_of(client: Client, settings: ConsumerSettings) -> OffsetStore:
         Path.home() / ".rocketmq_offsets" if settings.offset_folder is None else Path(settings.offset_folder)
     )
     path = local_offsets_path(folder, client.client_id, settings.group)
-    return LocalOffsetStore(RealFiles(), path, first, client.clock)
+    return LocalOffsetStore(RealFiles(MOST_BYTES), path, first, client.clock)

@@ -2,7 +2,8 @@
 
 The file is ``<folder>/<client id>/<group>/offsets.json``, which clients in Java read and write too; beside it
 is the one before, ``offsets.json.bak``. It is written when the consumer commits, and not synced: as in Java,
-what is lost with a machine comes again.
+what is lost with a machine comes again. As in Java it is read when the consumer starts: what another process
+writes meanwhile stays in the file, and is not taken.
 
 Truth: none over the log. A broker moves the client where its offset is none that it has.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 
 from seglog.arguments import refusal
 from seglog.clock import Clock
@@ -22,6 +24,9 @@ from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, enc
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import Files, explained
 from seglog.storage.small_files import ConfigFile
+
+MOST_BYTES: Final = 16 << 20
+"""How long the file may be: that of 100,000 queues, which is read in the time of all clients of a process."""
 
 
 def local_offsets_path(folder: Path, client_id: str, group: str) -> Path:
@@ -46,7 +51,7 @@ class LocalOffsetStore:
     """The offsets of one group in one client. Its flows run on the client's home.
 
     Args:
-        files: Where the file is.
+        files: Where the file is; they read none that is longer than :data:`MOST_BYTES`.
         path: Of the file.
         first: Says where to begin in a queue without an offset.
         clock: For when a topic was seen first.
@@ -57,10 +62,11 @@ class LocalOffsetStore:
 
     def __init__(self, files: Files, path: Path, first: FirstOffsets, clock: Clock) -> None:
         self.path = path
-        self._file = ConfigFile(files, path)
+        self._file = ConfigFile(files, path, most_bytes=MOST_BYTES)
         self._first = first
         self._clock = clock
         self._seen: dict[str, tuple[int, frozenset[MessageQueue]]] = {}
+        self._found: dict[MessageQueue, int] | None = None
         self._mine: dict[MessageQueue, int] = {}
         self._is_new = False
 
@@ -91,7 +97,18 @@ class LocalOffsetStore:
         Raises:
             ConfigError: Neither the file nor the one before it can be read.
         """
-        return self._mine[queue] if queue in self._mine else self._read().get(queue)
+        self.load()
+        return self._mine.get(queue, (self._found or {}).get(queue))
+
+    def load(self) -> None:
+        """Reads the file, unless that was done.
+
+        Raises:
+            ConfigError: Neither the file nor the one before it can be read.
+            FileKindError: It is a pipe, a device or a socket.
+        """
+        if self._found is None:
+            self._found = self._read()
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Takes note of where the client goes on in a queue."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeGuard
 
+from seglog.arguments import MAX_I64
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
@@ -70,4 +71,4 @@ def _indented(names: Mapping[str | int, ConfigValue]) -> str:
 
 
 def _is_number(value: object) -> TypeGuard[int]:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value <= MAX_I64

@@ -36,6 +36,13 @@ class OffsetStore(Protocol):
     async def persist(self) -> None:
         """Has what was committed outlast the client."""
 
+    def load(self) -> None:
+        """Reads what the client keeps itself; called before it starts.
+
+        Raises:
+            SeglogError: That cannot be read.
+        """
+
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
         """Hears which queues a topic has by now; none where it does not exist."""
 
@@ -94,6 +101,9 @@ class BrokerOffsetStore:
 
     async def persist(self) -> None:
         """Returns at once: brokers keep what they are told."""
+
+    def load(self) -> None:
+        """Returns at once: the client keeps nothing itself."""
 
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
         """Takes no note: brokers say themselves that a queue is young."""

@@ -8,6 +8,7 @@ system's ``OSError``, translated where their meaning is known (``ENOSPC`` at an 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -16,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from seglog.errors import CorruptError
+from seglog.errors import CorruptError, FileKindError
 from seglog.storage.files.exchange import exchange
+from seglog.storage.files.file_kinds import FILE, kind_of
 from seglog.storage.files.hardlinks import break_link, sync_dir, unfinished_path
 from seglog.storage.files.os_errors import translate, with_path
 from seglog.storage.files.real_file import RealFile, write_fully
@@ -210,7 +212,13 @@ class RealFiles:
 
     The files of a store are those of a :class:`~seglog.storage.files.store_root.StoreRoot`, which no name in
     it leads out of.
+
+    Args:
+        most_whole_bytes: How long a file may be that is read as a whole.
     """
+
+    def __init__(self, most_whole_bytes: int = MAX_WHOLE_BYTES) -> None:
+        self._most_whole_bytes = most_whole_bytes
 
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
@@ -262,16 +270,35 @@ class RealFiles:
         return made
 
     def read_file(self, path: Path) -> bytes:
-        """Returns the whole content."""
-        with path.open("rb") as file:
-            check_whole(os.fstat(file.fileno()).st_size, path)
-            return file.read()
+        """Returns the whole content; never waits for the other end of a pipe.
+
+        Raises:
+            FileKindError: It is neither a file nor a folder.
+            IsADirectoryError: It is a folder.
+            CorruptError: It is longer than permitted.
+        """
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            _check_regular(status.st_mode, path)
+            check_whole(status.st_size, path, self._most_whole_bytes)
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
 
     def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
-        """Creates or replaces a small file in place; not atomic."""
+        """Creates or replaces a small file in place; not atomic.
+
+        Raises:
+            FileKindError: There is something of that name that is neither a file nor a folder.
+        """
         is_new = not path.exists()
-        if not is_new and path.stat().st_nlink > 1:
-            path.unlink()  # the other names keep what they have
+        if not is_new:
+            status = path.stat()
+            _check_regular(status.st_mode, path)
+            if status.st_nlink > 1:
+                path.unlink()  # the other names keep what they have
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -348,14 +375,28 @@ class RealFiles:
         return exchange((None, str(first)), (None, str(second)))
 
 
-def check_whole(size_bytes: int, path: Path) -> None:
+def _check_regular(mode: int, path: Path) -> None:
+    """Does nothing for what is a file, by its mode."""
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        found = kind_of(mode)
+        raise FileKindError(
+            f"{path} is {found}, where {FILE} belongs",
+            file=str(path),
+            found=found,
+            help=f"move {path} away, or put {FILE} in its place",
+        )
+
+
+def check_whole(size_bytes: int, path: Path, most_bytes: int = MAX_WHOLE_BYTES) -> None:
     """Does nothing for a length at which a file may be read as a whole.
 
     Raises:
-        CorruptError: It is longer than :data:`MAX_WHOLE_BYTES`, as no such file of RocketMQ or ours is.
+        CorruptError: It is longer, as no such file of RocketMQ or ours is.
     """
-    if size_bytes > MAX_WHOLE_BYTES:
-        expected = f"at most {MAX_WHOLE_BYTES} bytes"
+    if size_bytes > most_bytes:
+        expected = f"at most {most_bytes} bytes"
         raise CorruptError(TOO_LONG, file=str(path), expected=expected, found=f"{size_bytes} bytes")
 
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seglog.broker.broker import Broker
+from seglog.broker.tables import TopicConfig
 from seglog.client.connect import make_client
 from seglog.consumer.listener import Consume, ConsumeFrom
+from seglog.consumer.offsets.local_offset_store import MOST_BYTES
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
-from seglog.errors import InvalidArgumentError
+from seglog.errors import ConfigError, FileKindError, InvalidArgumentError
 from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.heartbeat import MessageModel
 from seglog.remoting.message_queue import MessageQueue
+from seglog.storage.files import RealFiles
+from seglog.testing import ServedBroker, VirtualBroker
 from tests.support.consumers import Send
 from tests.support.recording import RecordingLink
 
+ABOVE_64_BITS = b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:9223372036854775808}}'
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
 
@@ -90,8 +96,8 @@ def test_s4_07_a_damaged_file_is_what_its_backup_says(
     assert [message.queue_offset for message in seen] == [0, 1, 1]
 
 
-def test_s4_07_without_a_whole_file_nothing_is_consumed_and_the_log_says_why(
-    broker: Broker, send: Send, tmp_path: Path, broadcast: dict[str, Any], caplog: pytest.LogCaptureFixture
+def test_s4_07_without_a_whole_file_it_does_not_start_and_says_why(
+    broker: Broker, send: Send, tmp_path: Path, broadcast: dict[str, Any]
 ):
     send(1)
     folder = tmp_path / "offsets" / "127.0.0.1@DEFAULT" / "g"
@@ -100,11 +106,71 @@ def test_s4_07_without_a_whole_file_nothing_is_consumed_and_the_log_says_why(
     (folder / "offsets.json.bak").write_bytes(b"{half")
     seen: list[Any] = []
     with PushConsumer(broker, "g", "T", seen.append, **broadcast) as consumer:
+        with pytest.raises(ConfigError, match=r"offsets\.json nor its backup can be read") as caught:
+            consumer.start()
+        broker.advance("3s")
+        assert "move both away to start with an empty table" in caught.value.help
+        assert (seen, consumer.queues) == ([], ())
+        assert (folder / "offsets.json").read_bytes() == b"{half"
+        for file in folder.iterdir():
+            file.unlink()
         consumer.start()
         broker.advance("3s")
+    assert [message.queue_offset for message in seen] == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "put"),
+    [
+        (FileKindError, os.mkfifo),
+        (FileKindError, lambda path: path.symlink_to("/dev/zero")),
+        (ConfigError, Path.mkdir),
+        (ConfigError, lambda path: path.write_bytes(b" " * (MOST_BYTES + 1))),
+        (ConfigError, lambda path: path.write_bytes(ABOVE_64_BITS)),
+    ],
+    ids=["a pipe", "an endless device", "a folder", "a long file", "an offset that no queue has"],
+)
+@pytest.mark.parametrize("name", ["offsets.json", "offsets.json.bak"])
+def test_what_is_no_file_of_offsets_ends_a_start_and_keeps_no_other_client_waiting(
+    tmp_path: Path, broadcast: dict[str, Any], name: str, kind: type[Exception], put: Any
+):
+    with ServedBroker.at(tmp_path / "served") as server, make_client(server.address) as client:
+        server.producer().send("T", b"x")
+        folder = tmp_path / "offsets" / client.client_id / "g"
+        folder.mkdir(parents=True)
+        put(folder / name)
+        seen: list[Any] = []
+        with PushConsumer(client, "g", "T", seen.append, **broadcast) as consumer:
+            with pytest.raises(kind, match=r"offsets\.json"):
+                consumer.start()
+            assert server.producer("other").send("T", b"y").queue_id >= 0
     assert seen == []
-    assert "offsets.json nor its backup can be read" in caplog.text
-    assert (folder / "offsets.json").read_bytes() == b"{half"
+
+
+def test_the_file_is_read_once_however_many_queues_there_are(
+    tmp_path: Path, broadcast: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    read: list[Path] = []
+    read_file = RealFiles.read_file
+
+    def note(files: RealFiles, path: Path) -> bytes:
+        read.append(path)
+        return read_file(files, path)
+
+    with VirtualBroker.at(tmp_path / "s") as broker:
+        broker.topics.put(TopicConfig("T", 64, 64))
+        producer, seen = broker.producer(), []
+        for queue in producer.queues("T"):
+            producer.send("T", b"x", queue_id=queue.queue_id)
+        for told in (64, 0):
+            seen.clear()
+            with PushConsumer(broker.link(), "g", "T", seen.append, **broadcast) as consumer:
+                monkeypatch.setattr(RealFiles, "read_file", note)
+                consumer.run_until_idle()
+                monkeypatch.undo()
+                assert len(consumer.queues) == 64
+            assert len(seen) == told
+        assert [path.name for path in read].count("offsets.json") <= 4, "at each start, and with each commit"
 
 
 def test_s4_07_other_queues_in_the_file_stay(

@@ -50,6 +50,7 @@ def test_what_is_written_is_read(offsets):
         '{"offsetTable":{{"topic":"T","brokerName":3,"queueId":0}:1}}',
         '{"offsetTable":{{"topic":"T","queueId":0}:1}}',
         '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:-1}}',
+        '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:9223372036854775808}}',
         '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:"1"}}',
     ],
 )

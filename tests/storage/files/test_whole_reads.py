@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from seglog.errors import CorruptError, FileKindError
 from seglog.storage.files.files import RealFiles, read_part
 
 MIB = 1 << 20
@@ -52,3 +53,25 @@ def test_a_part_of_a_file_with_holes_is_what_was_written(places, start, size_byt
     with closing(RealFiles().open(path, writable=False)) as handle:
         assert read_part(handle, start, size_bytes) == wanted[start : start + size_bytes]
     assert RealFiles().read_file(path) == wanted
+
+
+@pytest.mark.parametrize(
+    ("found", "put"),
+    [("a pipe", os.mkfifo), ("a device", lambda path: path.symlink_to("/dev/zero"))],
+)
+def test_what_is_no_file_is_neither_read_nor_written_nor_waited_for(found, put, tmp_path: Path):
+    path = tmp_path / "f"
+    put(path)
+    for use in (RealFiles().read_file, lambda path: RealFiles().write_file(path, b"x")):
+        with pytest.raises(FileKindError, match=f"f is {found}, where a file belongs"):
+            use(path)
+    with pytest.raises(IsADirectoryError):
+        RealFiles().read_file(tmp_path)
+
+
+def test_a_file_is_read_as_a_whole_up_to_its_bound(tmp_path: Path):
+    path = tmp_path / "f"
+    path.write_bytes(bytes(10))
+    assert RealFiles(10).read_file(path) == bytes(10)
+    with pytest.raises(CorruptError, match="at most 9 bytes"):
+        RealFiles(9).read_file(path)
