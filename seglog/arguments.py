@@ -28,6 +28,8 @@ MAX_I64: Final = (1 << 63) - 1
 MIN_I64: Final = -(1 << 63)
 MAX_TIMEOUT_MS: Final = 1 << 40
 """34 years; the system's own waits refuse much more."""
+_EXACT_BITS: Final = 63
+"""Integers of more are as good as infinity, and those of thousands of digits are none that a float can be."""
 _SHOWN_BITS: Final = 256
 """Python refuses to print integers of thousands of digits."""
 
@@ -66,14 +68,16 @@ def as_int(
 
 
 def as_number(name: str, value: object, low: float = 0) -> float:
-    """Returns a number from ``low`` on; infinity is one.
+    """Returns a number from ``low`` on; infinity is one, and stands for integers beyond 64 bits.
 
     Raises:
         InvalidArgumentError: It is no number, NaN, or less.
     """
     number = value if type(value) is float else _index(value)
-    if number is None or math.isnan(number) or number < low:
+    if number is None or (isinstance(number, float) and math.isnan(number)) or number < low:
         raise refusal(name, value, "a number" if low == -math.inf else f"a number from {low} on")
+    if isinstance(number, int) and number.bit_length() > _EXACT_BITS:
+        return math.inf if number > 0 else -math.inf
     return number
 
 

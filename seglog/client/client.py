@@ -400,7 +400,7 @@ class Client(Closing):
             InvalidArgumentError: Likewise.
         """
         if timeout_s is not None:
-            as_number("timeout_s", timeout_s)
+            timeout_s = as_number("timeout_s", timeout_s)
         if self._is_ended or self._home.why_over is not None:
             return
         for member in list(self._members.values()):

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Unpack
 
 from typing_extensions import override
 
-from seglog.arguments import as_number, refusal
+from seglog.arguments import as_number, as_text, refusal
 from seglog.client.client import Client
 from seglog.client.connect import Target, client_for
 from seglog.client.home import VirtualHome, sleep, start
@@ -119,7 +119,7 @@ class ConsumerParts(MemberParts, Generic[M]):
             raise refusal("topic", topic, 'the name of a topic: @consumer.on("orders")')
         if not isinstance(tags, str | Subscription):
             raise refusal("tags", tags, 'text such as "*" or "paid || refunded", or a Subscription')
-        wanted = subscriptions_of({topic: tags})
+        wanted = subscriptions_of({as_text("topic", topic): tags})
         self._check_may_listen(topic)
 
         def register(listener: Listener[M]) -> None:
@@ -169,7 +169,7 @@ class ConsumerParts(MemberParts, Generic[M]):
     async def _consume_until_idle(self, timeout_s: float | None) -> int:
         self._check_open()
         if timeout_s is not None:
-            as_number("timeout_s", timeout_s)
+            timeout_s = as_number("timeout_s", timeout_s)
         self._member.refuse_from_inside("run_until_idle()", is_bounded=False)
         self._refuse_in_loop()
         self._check_may_wait()

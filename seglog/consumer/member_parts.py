@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from typing_extensions import override
 
-from seglog.arguments import as_kind, as_number
+from seglog.arguments import MAX_I32, as_int, as_kind, as_number, as_text
 from seglog.client.client import Client
 from seglog.client.connect import Target
 from seglog.client.dropped import watch
@@ -148,7 +148,7 @@ class MemberParts(ABC):
 
     async def _position(self, queue: MessageQueue) -> int:
         self._check_open()
-        position = self._member.position(as_kind("queue", MessageQueue, queue))
+        position = self._member.position(as_queue("queue", queue))
         if position is not None:
             return position
         self._check_may_wait()
@@ -157,7 +157,7 @@ class MemberParts(ABC):
     async def _committed(self, queue: MessageQueue) -> int | None:
         self._check_open()
         self._check_may_wait()
-        asking = self._member.committed(as_kind("queue", MessageQueue, queue))
+        asking = self._member.committed(as_queue("queue", queue))
         return await self._ask(asking, "a question of an offset")
 
     async def _lag(self) -> Mapping[MessageQueue, int]:
@@ -322,7 +322,7 @@ class MemberParts(ABC):
 
     async def _end(self, timeout_s: float | None) -> None:
         if timeout_s is not None:
-            as_number("timeout_s", timeout_s)
+            timeout_s = as_number("timeout_s", timeout_s)
         home, client = self._home, self._client
         if home.why_over is not None:
             self._end_without_home()
@@ -392,6 +392,19 @@ class MemberParts(ABC):
     def _end_folder_use(self) -> None:
         if self._folder_use is not None:
             self._folder_use.end()
+
+
+def as_queue(name: str, queue: MessageQueue) -> MessageQueue:
+    """Returns a queue that a topic can have.
+
+    Raises:
+        InvalidArgumentError: It is none, or a field of it is of another type.
+    """
+    as_kind(name, MessageQueue, queue)
+    as_text(f"{name}.topic", queue.topic)
+    as_text(f"{name}.broker_name", queue.broker_name)
+    as_int(f"{name}.queue_id", queue.queue_id, 0, MAX_I32)
+    return queue
 
 
 async def outcome_of(steps: Steps[R]) -> R | SeglogError:

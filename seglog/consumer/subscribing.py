@@ -8,10 +8,12 @@ Source: ``DefaultMQPushConsumerImpl.java subscribe, unsubscribe``.
 
 from __future__ import annotations
 
+from seglog.arguments import as_text
 from seglog.client.home import run_at_once, start
 from seglog.consumer.consumer_parts import ConsumerParts
 from seglog.consumer.listener import M
 from seglog.consumer.settings import subscriptions_of
+from seglog.errors import ConsumerError
 from seglog.remoting.subscription import ALL_TAGS, Subscription
 from seglog.storage.format.names import check_client_topic
 
@@ -21,7 +23,14 @@ class Changes(ConsumerParts[M]):
 
     async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:
         self._check_open()
-        found = subscriptions_of({topic: wanted})[topic]
+        found = subscriptions_of({as_text("topic", topic): wanted})[topic]
+        if self._listeners and topic not in self._listeners:
+            raise ConsumerError(
+                f"the consumer of group {self.group} has no listener for topic {topic}: there are those of"
+                f" {', '.join(self._listeners)}",
+                help=f'register one before start(), @consumer.on("{topic}"), or make the consumer with one'
+                " listener for all topics",
+            )
         self._check_may_wait()
         await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
 
@@ -49,7 +58,7 @@ class Subscribing(Changes[M]):
             InvalidNameError: No topic can be called so.
             InvalidArgumentError: It names no tag.
             RemoteProtocolError: The broker of the topic refuses the subscription, and says why.
-            ConsumerError: It was closed.
+            ConsumerError: It was closed, or has a listener for each topic, and none for this one.
         """
         run_at_once(self._subscribe(topic, wanted))
 

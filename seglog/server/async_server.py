@@ -125,7 +125,7 @@ class AsyncServer(AsyncClosing):
             InvalidArgumentError: Another loop serves than the one that calls.
         """
         self._check_process()
-        as_number("linger_ms", linger_ms)
+        linger_ms = as_number("linger_ms", linger_ms)
         if self._shared is not None and self._shared.loop is not asyncio.get_running_loop():
             raise InvalidArgumentError(
                 f"the server at {self.address} is served by another event loop than this one",

@@ -28,7 +28,7 @@ async def sleep_ms(delay_ms: float) -> None:
     Raises:
         InvalidArgumentError: ``delay_ms`` is no number from 0 on.
     """
-    as_number("delay_ms", delay_ms, 0)
+    delay_ms = as_number("delay_ms", delay_ms, 0)
     timers = STEPPED.timers
     if timers is not None:
         over: Deferred[None] = Deferred()

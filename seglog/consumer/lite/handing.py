@@ -185,6 +185,9 @@ class Handing:
         """Lets the message that a loop was left at wait again, and those that it did not come to."""
         with self._lock:
             left = [*self._ahead] if self._at is None else [self._at, *self._ahead]
+            if self._at is not None and self._at.held in self._turns:
+                self._turns.remove(self._at.held)
+                self._turns.appendleft(self._at.held)
             self._at = None
             self._ahead.clear()
             for given in left:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import ClassVar, Final, Generic, Literal, TypeVar, Unpack, cast
 
-from seglog.arguments import as_int, as_kind, as_number, refusal
+from seglog.arguments import as_int, as_number, as_text, refusal
 from seglog.client.connect import Target, client_for
 from seglog.client.home import VirtualHome, start
 from seglog.consumer.listener import M
 from seglog.consumer.lite.handing import Handing
 from seglog.consumer.lite.lite_member import LiteMember, Place
-from seglog.consumer.member_parts import MemberParts, offsets_of
+from seglog.consumer.member_parts import MemberParts, as_queue, offsets_of
 from seglog.consumer.options import OF_POLLS, OptionsOf
 from seglog.consumer.settings import MOST_IN_ALL, ConsumerSettings, LiteOptions, Wanted, subscriptions_of
 from seglog.errors import ClientClosedError, ConsumerError
@@ -85,7 +85,7 @@ class LiteParts(MemberParts, Generic[M]):
     async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:
         self._check_open()
         self._refuse_both("subscribe()")
-        found = subscriptions_of({topic: wanted})[topic]
+        found = subscriptions_of({as_text("topic", topic): wanted})[topic]
         self._check_may_wait()
         self._how = "subscribe()"
         await self._ask(self._member.subscribe(topic, found), f"subscription to {topic}")
@@ -114,7 +114,7 @@ class LiteParts(MemberParts, Generic[M]):
         await self._begin()
 
     async def _poll(self, timeout_s: float, count: int | None) -> list[M]:
-        as_number("timeout_s", timeout_s)
+        timeout_s = as_number("timeout_s", timeout_s)
         most = self._settings.pull_count if count is None else as_int("count", count, 1, 1_024)
         until_ms = self._home.clock.monotonic_ms() + 1_000 * timeout_s
         self._check_open()
@@ -168,7 +168,7 @@ class LiteParts(MemberParts, Generic[M]):
         return None
 
     async def _seek(self, queue: MessageQueue, place: Place) -> int:
-        as_kind("queue", MessageQueue, queue)
+        as_queue("queue", queue)
         _check_place(place)
         self._check_open()
         await self._begin()
@@ -243,4 +243,4 @@ def _check_place(place: Place) -> None:
 def _queues(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
     if isinstance(queues, MessageQueue | str) or not isinstance(queues, Collection):
         raise refusal("queues", queues, "a list of MessageQueue")
-    return tuple(sorted(as_kind("queues", MessageQueue, queue) for queue in queues))
+    return tuple(sorted(as_queue("queues", queue) for queue in queues))

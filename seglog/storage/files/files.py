@@ -217,6 +217,8 @@ class RealFiles:
         most_whole_bytes: How long a file may be that is read as a whole.
     """
 
+    _most_whole_bytes = MAX_WHOLE_BYTES
+
     def __init__(self, most_whole_bytes: int = MAX_WHOLE_BYTES) -> None:
         self._most_whole_bytes = most_whole_bytes
 

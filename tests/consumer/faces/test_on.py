@@ -16,6 +16,7 @@ from seglog import (
     Broker,
     Consume,
     ConsumeConcurrentlyContext,
+    ConsumeFrom,
     Message,
     OrderlyConsumer,
     Producer,
@@ -213,3 +214,18 @@ def test_a_subscription_in_sql_and_a_suspension_before_the_first_listener_count(
             consumer.resume()
             broker.advance("10s")
     assert seen == [b"7"]
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_no_topic_is_subscribed_to_that_has_no_listener(broker: VirtualBroker, is_begun: bool):
+    seen: list[bytes] = []
+    with PushConsumer(broker.link(), "g", consume_from=ConsumeFrom.FIRST) as consumer:
+        consumer.on("orders", tags="paid")(lambda order: seen.append(order.body))
+        if is_begun:
+            consumer.start()
+        with pytest.raises(ConsumerError, match="no listener for topic refunds: there are those of orders"):
+            consumer.subscribe("refunds")
+        consumer.subscribe("orders", "open")
+        consumer.run_until_idle()
+        assert {queue.topic for queue in consumer.queues} == {"orders", "%RETRY%g"}
+    assert seen == [b"2"]

@@ -57,6 +57,21 @@ def test_the_message_at_which_a_loop_is_left_is_not_committed_and_comes_first_ag
         assert [message.queue_offset for message in consumer.poll()] == [3, 4, 5], "a poll leaves the loop"
 
 
+def test_a_loop_that_is_left_at_a_message_begins_there_however_many_queues_there_are(broker):
+    for queue_id in (1, 2, 3):
+        broker.producer().send("T", b"x", queue_id=queue_id)
+    with LitePullConsumer(broker.link(), "g", "T") as consumer:
+        places = set()
+        for _ in range(5):
+            for message in consumer:
+                places.add((message.queue_id, message.queue_offset))
+                break
+        assert len(places) == 1
+        first = next(iter(consumer.poll(count=1)))
+        assert {(first.queue_id, first.queue_offset)} == places
+        assert len(list(consumer)) == 8, "those that are left, once each"
+
+
 def fail_at_the_fourth(consumer: LitePullConsumer) -> None:
     for message in consumer:
         if message.queue_offset == 3:

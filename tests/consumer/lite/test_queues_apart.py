@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from seglog import AsyncLitePullConsumer, Broker, LitePullConsumer, MessageQueue, Producer, Subscription
+from seglog import (
+    AsyncLitePullConsumer,
+    Broker,
+    LitePullConsumer,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+    Subscription,
+)
 from seglog.broker.settings import BrokerConfig
 from seglog.consumer.listener import ConsumeFrom
 from seglog.errors import (
@@ -161,3 +169,46 @@ def test_a_forked_child_gets_nothing_of_what_its_parent_has_pulled(tmp_path: Pat
                 )
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
             assert [message.queue_offset for message in consumer.poll(30, 2)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        MessageQueue([], "broker-a", 0),  # type: ignore[arg-type]
+        MessageQueue("T", {}, 0),  # type: ignore[arg-type]
+        MessageQueue("T", "broker-a", "x"),  # type: ignore[arg-type]
+        MessageQueue("T", "broker-a", True),
+        MessageQueue("T", "broker-a", -1),
+    ],
+)
+def test_what_is_no_queue_is_refused_wherever_one_is_given(broker, wrong, caplog):
+    with LitePullConsumer(broker.link(), "g") as consumer:
+        for call in (
+            lambda: consumer.assign([queue(0), wrong]),
+            lambda: consumer.pause([queue(0), wrong]),
+            lambda: consumer.resume([wrong]),
+            lambda: consumer.seek(wrong, "begin"),
+            lambda: consumer.position(wrong),
+            lambda: consumer.committed(wrong),
+        ):
+            with pytest.raises(InvalidArgumentError, match=r"queues?\.(topic|broker_name|queue_id)="):
+                call()
+        assert not caplog.text
+
+
+def test_what_is_no_topic_is_refused_by_each_call_that_takes_one(broker):
+    with (
+        LitePullConsumer(broker.link(), "g") as polled,
+        PushConsumer(broker.link(), "h", "T", print) as pushed,
+    ):
+        calls: tuple[Any, ...] = (polled.subscribe, pushed.subscribe, pushed.on)
+        for call in calls:
+            with pytest.raises(InvalidArgumentError, match=r"topic=\[\] is not valid"):
+                call([])
+
+
+@pytest.mark.parametrize("timeout_s", [10**400, 10**30], ids=["400 digits", "30 digits"])
+def test_a_timeout_beyond_all_bounds_is_as_long_as_it_takes(broker, timeout_s):
+    consumer = LitePullConsumer(broker.link(), "g", "T")
+    assert consumer.poll(timeout_s)
+    consumer.close(timeout_s)
