@@ -14,8 +14,43 @@ from typing import Final, ForwardRef, NamedTuple
 
 from seglog.consumer.settings import BOUNDS, MOST_IN_ALL, ConsumerOptions, ConsumerSettings, LiteOptions
 
-_ELSEWHERE: Final = {"value_deserializer": "decode", "auto_offset_reset": "consume_from"}
+OF_JAVA: Final = {
+    "consumer_group": "group",
+    "message_listener": "listener",
+    "consume_from_where": "consume_from",
+    "allocate_message_queue_strategy": "strategy",
+    "consume_thread_min": "threads",
+    "consume_thread_max": "threads",
+    "consume_message_batch_max_size": "batch_size",
+    "consume_timeout": "consume_timeout_ms",
+    "consume_concurrently_max_span": "max_span",
+    "suspend_current_queue_time_millis": "suspend_ms",
+    "pull_batch_size": "pull_count",
+    "pull_batch_size_in_bytes": "pull_bytes",
+    "pull_interval": "pull_interval_ms",
+    "pull_threshold_for_queue": "max_cached",
+    "pull_threshold_size_for_queue": "max_cached_bytes",
+    "pull_threshold_for_topic": "max_cached_topic",
+    "pull_threshold_size_for_topic": "max_cached_topic_bytes",
+    "pull_threshold_for_all": "max_cached_all",
+    "persist_consumer_offset_interval": "commit_interval_ms",
+    "auto_commit_interval_millis": "commit_interval_ms",
+}
+"""What settings of RocketMQ's consumers in Java are called here."""
+OF_KAFKA: Final = {
+    "group_id": "group",
+    "value_deserializer": "decode",
+    "auto_offset_reset": "consume_from",
+    "partition_assignment_strategy": "strategy",
+    "enable_auto_commit": "auto_commit",
+    "auto_commit_interval_ms": "commit_interval_ms",
+    "max_poll_records": "pull_count",
+    "max_partition_fetch_bytes": "pull_bytes",
+}
 """What settings of kafka-python are called here."""
+_ELSEWHERE: Final = {**OF_JAVA, **OF_KAFKA}
+_OF_ALL: Final = ("group", "decode")
+"""Arguments of all consumers that are called otherwise elsewhere."""
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
@@ -47,11 +82,16 @@ def check_options(consumer: str, options: Collection[str], of: OptionsOf = OF_LI
         TypeError: There is one, as for any call with a keyword that it does not take.
     """
     known = of.names
+    meant = (*known, *_OF_ALL, "listener") if of is OF_LISTENERS else (*known, *_OF_ALL)
     for name in options:
         if name not in known:
             import difflib
 
-            near = _ELSEWHERE.get(name) or next(iter(difflib.get_close_matches(name, known, 1)), None)
+            near = _ELSEWHERE.get(name)
+            if near is None:
+                near = next(iter(difflib.get_close_matches(name, known, 1)), None)
+            elif near not in meant:  # a setting of consumers of the other kind
+                near = None
             advice = f"; did you mean {near!r}?" if near else "."
             raise TypeError(f"{consumer}() has no setting {name!r}{advice} Settings: {', '.join(known)}")
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import re
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from seglog.broker.settings import BrokerConfig
 from seglog.client.links.local_link import LocalLink
 from seglog.consumer.hands.failures import MOST_KEPT, Failures
 from seglog.consumer.listener import Consume, ConsumeFrom
+from seglog.consumer.lite import LitePullConsumer
+from seglog.consumer.options import OF_JAVA, OF_KAFKA
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.consumer.shares.words import in_words
@@ -136,13 +139,20 @@ def test_where_to_begin_may_be_named_as_its_member(broker: Broker):
         assert consumer.run_until_idle() == 1
 
 
-@pytest.mark.parametrize(
-    ("elsewhere", "here"), [("value_deserializer", "decode"), ("auto_offset_reset", "consume_from")]
-)
-def test_settings_of_kafka_python_are_translated(broker: Broker, elsewhere: str, here: str):
-    options: Any = {elsewhere: "earliest"}
-    with pytest.raises(TypeError, match=f"did you mean '{here}'"):
-        PushConsumer(broker, "g", "T", ignore, **options)
+@pytest.mark.parametrize("kind", [PushConsumer, LitePullConsumer])
+@pytest.mark.parametrize(("elsewhere", "here"), [*OF_JAVA.items(), *OF_KAFKA.items()])
+def test_settings_of_java_and_of_kafka_python_are_translated(
+    broker: Broker, kind: Any, elsewhere: str, here: str
+):
+    has_it = here in signature(kind).parameters
+    advice = f"; did you mean '{here}'?" if has_it else r"\. Settings"
+    with pytest.raises(TypeError, match=rf"{kind.__name__}\(\) has no setting '{elsewhere}'{advice}"):
+        kind(broker, "g", "T", **{elsewhere: "earliest"})
+
+
+def test_each_setting_that_is_named_otherwise_elsewhere_is_one_of_a_consumer():
+    known = signature(PushConsumer).parameters.keys() | signature(LitePullConsumer).parameters.keys()
+    assert {*OF_JAVA.values(), *OF_KAFKA.values()} <= known
 
 
 def test_a_failure_that_came_once_before_is_said_so(broker: Broker, caplog: pytest.LogCaptureFixture):
