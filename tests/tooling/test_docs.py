@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from seglog.storage.writes.lock_order import LockRank
 from tests.support.machine.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,10 +29,25 @@ def test_pages_and_header_are_up_to_date():
     assert done.returncode == 0
 
 
-def test_every_path_that_contributing_names_exists():
-    named = re.findall(r"`((?:seglog|tests|tools|docs)/[^`<]*)`", (ROOT / "CONTRIBUTING.md").read_text())
-    assert len(named) > 10
+@pytest.mark.parametrize(("page", "least"), [("CONTRIBUTING.md", 10), ("docs/ARCHITECTURE.md", 80)])
+def test_every_path_that_a_page_names_exists(page, least):
+    named = re.findall(r"`((?:seglog|tests|tools|docs)/[^`<]*)`", (ROOT / page).read_text())
+    assert len(named) > least
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+OWN_FILE = re.compile(r'f"{OURS}/([A-Za-z][A-Za-z.-]*)')
+
+
+def test_the_page_of_the_architecture_has_each_file_of_ours_and_each_rank_of_a_lock():
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    modules = [path.read_text() for path in (ROOT / "seglog").rglob("*.py")]
+    stated = {name for text in modules for name in OWN_FILE.findall(text)}
+    rows = {re.split(r"[/`]", row)[0] for row in re.findall(r"^\| `([^`]+)", page, re.MULTILINE)}
+    assert stated - rows == set()
+    assert len(stated) > 12
+    ranks = re.findall(r"^\| ([0-9]) \| `([A-Z]+)`", page, re.MULTILINE)
+    assert ranks == [(str(int(rank)), rank.name) for rank in LockRank]
 
 
 @pytest.fixture
