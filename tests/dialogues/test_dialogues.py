@@ -207,7 +207,7 @@ VARYING = (
     (re.compile(r"^(try +|since )[-0-9]{10} [:.0-9]{12}", re.MULTILINE), r"\g<1>2026-11-21 12:00:00.000"),
     (re.compile(r"[-0-9]{10} [:.0-9]{12}(  new  k1)"), r"2026-11-21 12:00:00.000\g<1>"),
     (re.compile(r"^[-0-9]{10} [:.0-9]{12}(  cg1 )", re.MULTILINE), r"2026-11-21 12:00:00.000\g<1>"),
-    (re.compile(r"(begins at )\d{13}( ms)"), r"\g<1>1800000000000\g<2>"),
+    (re.compile(r"(begins at )[-0-9]{10} [:0-9]{8}( UTC)"), r"\g<1>2026-11-21 12:00:00\g<2>"),
     # What holes save depends on the file system.
     (re.compile(r"^(disk +)\S+ \S+ for files of", re.MULTILINE), r"\g<1>1.0 MiB for files of"),
 )

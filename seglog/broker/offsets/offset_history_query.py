@@ -15,6 +15,7 @@ from seglog.errors import NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.format.names import OURS, parse_segment_file_name
 from seglog.storage.format.ours import ChangeKind, DecodedChanges, OffsetChange, decode_changes
+from seglog.text import moment
 
 OFFSET_HISTORY: Final = f"{OURS}/offsets"
 
@@ -89,7 +90,7 @@ class OffsetPast:
             raise NotFoundError("the store has no history of offsets", help="it begins with the next commit")
         if begin_ms > moment_ms:
             raise NotFoundError(
-                f"the history of offsets begins at {begin_ms} ms, after {moment_ms} ms",
+                f"the history of offsets begins at {moment(begin_ms)}, after {moment(moment_ms)}",
                 help="`seglog offsets log STORE` shows how far it goes back",
             )
         state: dict[QueueKey, int] = {}

@@ -17,6 +17,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.groups import Target, reset, to_end, to_offset, to_start, to_time
 from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
+from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import QueueInfo
 
@@ -138,7 +139,7 @@ def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | 
 
 def _state(one: GroupOffset, queue: QueueInfo | None) -> str:
     if queue is None:
-        return "no such queue"
+        return "no message yet" if one.topic.startswith(RETRY_PREFIX) else "no such queue"
     if one.queue_offset > queue.max_offset:
         return "beyond the end"
     if one.queue_offset < queue.min_offset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -13,8 +14,11 @@ from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.groups import restore
+from seglog.doctor.groups import restore, without_offset_at
 from seglog.storage.format.ours import OffsetChange
+
+_MOST_NAMED: Final = 4
+"""Queues that a warning names."""
 
 
 @click.command
@@ -88,6 +92,16 @@ def restore_(
     files = options.writing(path) if apply else options.reading(path)
     moves = restore(files, path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
     show_moves(moves, "restore", is_done=apply, as_json=as_json)
+    staying = without_offset_at(files, path, moment_ms, group=group, topic=topic)
+    if staying:
+        names = ", ".join(f"{one.group} in {one.topic}/{one.queue_id}" for one in staying[:_MOST_NAMED])
+        more = f" and {len(staying) - _MOST_NAMED} more" if len(staying) > _MOST_NAMED else ""
+        queues = render.count_text(len(staying), "queue")
+        render.say(
+            f"warning: {queues} had no offset then, and stay: {names}{more};"
+            " `seglog offsets reset STORE GROUP TOPIC --queue N --start` moves one",
+            err=True,
+        )
 
 
 def _past(path: Path) -> OffsetPast:

@@ -18,7 +18,7 @@ OTHER_LINES: Final = 8
 _LEAST_NAME: Final = 8
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _OURS: Final = ("lag", "locks", "parkedPulls", "slowRequests", "connections")
-_SHOWN: Final = ("lag", "locks", "parked pulls", "slow requests", "connections")
+_SHOWN: Final = ("committed lag", "locks", "parked pulls", "slow requests", "connections")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from seglog.doctor.groups.offset_moves import to_end as to_end
 from seglog.doctor.groups.offset_moves import to_offset as to_offset
 from seglog.doctor.groups.offset_moves import to_start as to_start
 from seglog.doctor.groups.offset_moves import to_time as to_time
+from seglog.doctor.groups.offset_moves import without_offset_at as without_offset_at
 from seglog.doctor.groups.parked_messages import list_parked as list_parked
 from seglog.doctor.groups.parked_messages import unpark as unpark
 from seglog.doctor.groups.parking import park as park

@@ -14,7 +14,7 @@ from typing import Final
 
 from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast
 from seglog.clock import Clock
-from seglog.doctor.tables.offset_table import OFFSETS_FILE, OffsetTable, by_queue
+from seglog.doctor.tables.offset_table import OFFSETS_FILE, GroupOffset, OffsetTable, by_queue
 from seglog.errors import NotFoundError, OffsetRangeError
 from seglog.storage.files import Files, lock_held
 from seglog.storage.format.names import OURS, check_group, check_topic
@@ -184,6 +184,34 @@ def restore(
         offsets.restore(wanted, {}, RESTORE_CLIENT)
 
     return _moved(files, root, clock, plan, carry_out, apply=apply)
+
+
+def without_offset_at(
+    files: Files, root: Path, moment_ms: int, *, group: str | None = None, topic: str | None = None
+) -> list[GroupOffset]:
+    """Returns where groups stand now in queues in which they had no offset at a moment.
+
+    A restore leaves them as they are.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        moment_ms: The moment.
+        group: Only of this group.
+        topic: Only in this topic.
+
+    Raises:
+        NotFoundError: The history begins later, or there is none.
+        ConfigError: The table cannot be read.
+    """
+    then = OffsetPast(files, root).at(moment_ms)
+    return [
+        one
+        for one in OffsetTable(files, root).all()
+        if (one.group, one.topic, one.queue_id) not in then
+        and group in (None, one.group)
+        and topic in (None, one.topic)
+    ]
 
 
 def open_offsets(files: Files, root: Path, clock: Clock) -> ConsumerOffsets:

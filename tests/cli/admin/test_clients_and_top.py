@@ -98,7 +98,7 @@ def test_top_shows_what_there_is_once(seglog: Seglog, busy):
     shown = seglog("top", busy.address, "--once").stdout.splitlines()
     assert shown[0].startswith(f"broker-a at {busy.address}, V5_5_1, log ")
     assert shown[1].startswith("put ")
-    assert shown[2].startswith("lag 3  locks ")
+    assert shown[2].startswith("committed lag 3  locks ")
     assert max(map(len, shown)) <= WIDTH
 
 

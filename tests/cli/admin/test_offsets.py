@@ -136,6 +136,25 @@ def test_restore_brings_groups_back_to_where_they_stood(seglog: Seglog, store):
     assert seglog("offsets", "blame", store, "g", "--json").lines[0]["client"] == "seglog offsets restore"
 
 
+def test_restore_names_the_queues_that_had_no_offset_then(seglog: Seglog, store):
+    ran = seglog("offsets", "restore", store, "--at", START_MS + 7_500)
+    assert [line.split()[1] for line in ran.stdout.splitlines()[1:-1]] == ["T/0"]
+    assert ran.stderr == (
+        "warning: 2 queues had no offset then, and stay: g in T/1, h in T/0;"
+        " `seglog offsets reset STORE GROUP TOPIC --queue N --start` moves one\n"
+    )
+    assert seglog("offsets", "restore", store, "--at", START_MS + 7_500, "--topic", "U").stderr == ""
+
+
+def test_a_retry_topic_without_a_message_is_no_queue_that_is_gone(seglog: Seglog, store):
+    with open_broker(store, VirtualClock(START_MS + 60_000)) as broker:
+        broker.offsets.commit("g", "%RETRY%g", 0, 0, "a")
+        broker.offsets.commit("g", "gone", 0, 0, "a")
+    shown = seglog("offsets", "show", store, "g").stdout.splitlines()
+    assert shown[1].endswith("no message yet")
+    assert shown[-1].endswith("no such queue")
+
+
 def test_restore_to_a_moment_before_the_history_is_refused(seglog: Seglog, store):
     ran = seglog("offsets", "restore", store, "--at", START_MS)
     assert ran.exit_code == NotFoundError.exit_code
@@ -161,7 +180,7 @@ def test_a_store_without_offsets_says_so(seglog: Seglog, tmp_path):
     assert "no changes" in seglog("offsets", "log", tmp_path / "roll").stdout
 
 
-@pytest.mark.parametrize("arguments", [("log",), ("blame",), ("restore", "--at", str(START_MS + 9_500))])
+@pytest.mark.parametrize("arguments", [("log",), ("blame",), ("restore", "g", "--at", str(START_MS + 9_500))])
 def test_damage_of_the_history_is_told(seglog: Seglog, store, arguments):
     command, *options = arguments
     assert seglog("offsets", command, store, *options).stderr == ""
