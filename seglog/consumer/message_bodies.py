@@ -18,6 +18,7 @@ from seglog.storage.format.record import (
     COMPRESSED,
     COMPRESSION_MASK,
     INNER_BATCH,
+    MAX_INFLATED_BYTES,
     NEED_UNWRAP,
     Message,
     inflate,
@@ -26,8 +27,6 @@ from seglog.storage.format.record import (
 from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.decode import set_properties
 
-MAX_BODY_BYTES: Final = 4 << 20
-"""Producers send no longer ones by default (``maxMessageSize``), compressed or not."""
 _BATCH: Final = INNER_BATCH | NEED_UNWRAP
 _ENTRY_END: Final = props.ENTRY_END
 _OF_THE_RECORD: Final = COMPRESSED | COMPRESSION_MASK | _BATCH
@@ -50,7 +49,7 @@ def is_inner_batch(message: Message) -> bool:
     return message.sys_flag & _BATCH == _BATCH
 
 
-def body_of(message: Message, most_bytes: int = MAX_BODY_BYTES) -> bytes:
+def body_of(message: Message, most_bytes: int = MAX_INFLATED_BYTES) -> bytes:
     """Returns the body as the producer gave it.
 
     Args:
@@ -89,7 +88,7 @@ def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -
         set_properties(message, raw + (added if not raw or raw[-1] == _ENTRY_END else behind))
 
 
-def unwrap(message: Message, most_bytes: int = MAX_BODY_BYTES) -> list[Message]:
+def unwrap(message: Message, most_bytes: int = MAX_INFLATED_BYTES) -> list[Message]:
     """Returns the messages of a record: itself, or those of the inner batch that it is.
 
     Each has a flag, a body and properties of its own and was never tried, queue offsets follow one another
@@ -125,7 +124,7 @@ def unwrap(message: Message, most_bytes: int = MAX_BODY_BYTES) -> list[Message]:
     ]
 
 
-def unwrap_all(messages: Iterable[Message], most_bytes: int = MAX_BODY_BYTES) -> Unwrapped:
+def unwrap_all(messages: Iterable[Message], most_bytes: int = MAX_INFLATED_BYTES) -> Unwrapped:
     """Returns pulled messages with those of inner batches in the place of their records."""
     found = Unwrapped([], [])
     for message in messages:

@@ -64,7 +64,7 @@ class SendBack:
             message.phy_offset,
             self._group,
             delay_level,
-            message.unique_key or message.message_id,
+            props.decode_properties(message.properties_raw).get(props.UNIQ_KEY) or message.message_id,
             message.topic,
             max_reconsume_times=self._max_reconsume_times,
         )
@@ -85,10 +85,10 @@ class SendBack:
             SeglogError: The broker refuses, or there is no answer.
         """
         most = ENDLESS if self._max_reconsume_times is None else self._max_reconsume_times
-        found = dict(message.properties)
+        found = dict(props.decode_properties(message.properties_raw))  # a listener may have changed its own
         for name in (props.CRC32, _TRANSACTION, props.MIN_OFFSET, props.MAX_OFFSET):
             found.pop(name, None)
-        found.setdefault(props.ORIGIN_MESSAGE_ID, message.unique_key or message.message_id)
+        found.setdefault(props.ORIGIN_MESSAGE_ID, found.get(props.UNIQ_KEY) or message.message_id)
         found.setdefault(props.RETRY_TOPIC, message.topic)
         found |= {
             props.RECONSUME_TIME: str(failures),

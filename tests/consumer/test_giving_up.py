@@ -255,3 +255,37 @@ def test_a_dead_letter_by_the_number_of_the_group_is_logged_by_its_broker(broker
     assert len(stored(broker, "%DLQ%g")) == 1
     (said,) = lines_of(caplog, "broker", f"message {message_id} ")
     assert "of topic T is a dead letter of group g after attempt 17: %RETRY%g, queue 0, offset 15" in said
+
+
+@pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
+@pytest.mark.parametrize("value", [5, None, "other", ["a"]])
+def test_a_dead_letter_has_the_properties_that_were_pulled_whatever_the_listener_wrote_into_its_own(
+    broker: Broker, kind: Any, value: Any
+):
+    def listener(message: Message) -> None:
+        message.properties["n"] = message.properties["UNIQ_KEY"] = value
+        raise ValueError("poison")
+
+    Producer(broker).send("T", b"x", properties={"n": "1"})
+    with kind(broker, "g", "T", listener, max_reconsume_times=2) as consumer:
+        consumer.start()
+        broker.advance("3m")
+        (dead,) = stored(broker, "%DLQ%g")
+        assert dead.properties["n"] == "1"
+        assert dead.unique_key is None or len(dead.unique_key) == 32
+        assert consumer.counts.failed == 3
+
+
+def test_a_dead_letter_that_cannot_be_stored_is_not_logged_as_one(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+):
+    def listener(message: Message) -> None:
+        raise ValueError("poison")
+
+    Producer(broker).send("T", b"x", properties={"n": "x" * 32_624})  # no room for what a retry adds
+    with OrderlyConsumer(broker, "g", "T", listener, max_reconsume_times=2) as consumer:
+        consumer.start()
+        broker.advance("1m")
+    assert stored(broker, "%DLQ%g") == []
+    assert "properties take" in caplog.text
+    assert "is a dead letter" not in caplog.text

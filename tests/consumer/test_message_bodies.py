@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog.consumer.message_bodies import (
-    MAX_BODY_BYTES,
     body_of,
     is_inner_batch,
     of_its_topic,
@@ -27,6 +26,7 @@ from seglog.storage.format.record import (
     COMPRESSION_LZ4,
     COMPRESSION_ZSTD,
     INNER_BATCH,
+    MAX_INFLATED_BYTES,
     NEED_UNWRAP,
     Host,
     Message,
@@ -170,15 +170,15 @@ CODECS = {
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_body_of_as_much_as_is_allowed_inflates_and_one_byte_more_does_not(codec):
     sys_flag, compress = CODECS[codec]
-    for size in (1, 65_535, 65_536, 65_537, MAX_BODY_BYTES):
+    for size in (1, 65_535, 65_536, 65_537, MAX_INFLATED_BYTES):
         assert body_of(message(compress(bytes(size)), sys_flag)) == bytes(size)
-    too_long = message(compress(bytes(MAX_BODY_BYTES + 1)), sys_flag, b"UNIQ_KEY\1U7\2")
+    too_long = message(compress(bytes(MAX_INFLATED_BYTES + 1)), sys_flag, b"UNIQ_KEY\1U7\2")
     with pytest.raises(
-        BodyError, match=f"T/3 @5, message U7: the {codec} body .* at most 4194304 bytes"
+        BodyError, match=f"T/3 @5, message U7: the {codec} body .* at most 67108864 bytes"
     ) as info:
         body_of(too_long)
     assert "dead letters" in info.value.help
-    assert len(body_of(too_long, MAX_BODY_BYTES + 1)) == MAX_BODY_BYTES + 1
+    assert len(body_of(too_long, MAX_INFLATED_BYTES + 1)) == MAX_INFLATED_BYTES + 1
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -234,7 +234,7 @@ def test_a_bomb_costs_no_more_memory_than_the_bound(codec):
     tracemalloc.start()
     try:
         with pytest.raises(BodyError, match="at most 4194304 bytes"):
-            body_of(bomb)
+            body_of(bomb, 4 << 20)
         assert tracemalloc.get_traced_memory()[1] < (4 << 20) + 3 * len(bomb.body) + (1 << 20)
     finally:
         tracemalloc.stop()

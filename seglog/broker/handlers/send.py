@@ -11,7 +11,7 @@ from seglog.broker.access import Action, Resource
 from seglog.broker.delay.delay_levels import hold
 from seglog.broker.handlers.handler import Answer, Call, Handler
 from seglog.broker.handlers.touching import named, of_topic
-from seglog.broker.sends.dead_letters import dead_letter_topic, without_delay
+from seglog.broker.sends.dead_letters import dead_letter_topic, note_dead_letter, without_delay
 from seglog.broker.sends.send import choose_queue, complete_properties, find_batch_topic, find_topic
 from seglog.broker.state.state import BrokerState
 from seglog.errors import ProtocolError, SeglogError
@@ -37,12 +37,11 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     if isinstance(topic, Response):
         return topic
     raw, queue_id = header.properties, choose_queue(state, topic, header.queue_id)
-    if topic.name.startswith(RETRY_PREFIX):
-        end = dead_letter_topic(state, header)
-        if isinstance(end, Response):
-            return end
-        if end is not None:
-            topic, raw, queue_id = end, without_delay(raw), 0
+    end = dead_letter_topic(state, header) if topic.name.startswith(RETRY_PREFIX) else None
+    if isinstance(end, Response):
+        return end
+    if end is not None:
+        topic, raw, queue_id = end, without_delay(raw), 0
     properties = complete_properties(state, raw, header.sys_flag, header.reconsume_times)
     if isinstance(properties, Response):
         return properties
@@ -70,6 +69,8 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     )
     if level > 0:
         state.delivery.note_sent(level)
+    if end is not None:
+        note_dead_letter(header)
     return Response(
         ResponseCode.SUCCESS,
         SendMessageResponseHeader(

@@ -41,9 +41,14 @@ def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicCon
     most = group.retry_max_times if header.max_reconsume_times is None else header.max_reconsume_times
     if header.reconsume_times <= most and not state.locks.is_any_live(name):
         return None
-    found = props.decode_properties(header.properties)
-    warn_of_dead_letter(name, found, "it was sent anew", header.reconsume_times)
     return dlq_topic(state, name)
+
+
+def note_dead_letter(header: SendMessageHeader) -> None:
+    """Logs that what was sent to a retry topic is stored as a dead letter."""
+    found = props.decode_properties(header.properties)
+    group = header.topic.removeprefix(RETRY_PREFIX)
+    warn_of_dead_letter(group, found, "it was sent anew", header.reconsume_times)
 
 
 def warn_of_dead_letter(group: str, properties: Mapping[str, str], place: str, reconsume_times: int) -> None:

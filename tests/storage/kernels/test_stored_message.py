@@ -6,12 +6,14 @@ import copy
 import dataclasses
 import functools
 import gc
+import inspect
 import pickle
 import sys
 import threading
 import tracemalloc
 import weakref
 import zlib
+from unittest.mock import Mock, create_autospec
 
 import pytest
 from hypothesis import given
@@ -131,7 +133,7 @@ def test_it_differs_from_a_message_that_differs_in_one_field(both):
 
 
 def test_it_cannot_be_changed(both):
-    there, _python = both
+    there, python = both
     for name in [field.name for field in dataclasses.fields(Message)]:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(there, name, getattr(there, name))
@@ -139,10 +141,19 @@ def test_it_cannot_be_changed(both):
             delattr(there, name)
     with pytest.raises(AttributeError):
         there.another = 1
-    with pytest.raises(TypeError):
-        vars(there)["body"] = b"other"
+    vars(there)["body"] = b"other"  # of a dict of its own
+    assert there.body == vars(there)["body"] == python.body
     with pytest.raises(TypeError):
         type(there)()
+
+
+def test_its_fields_are_found_by_tools_that_look_at_objects(both):
+    there, python = both
+    assert set(dir(python)) <= set(dir(there))
+    assert inspect.getattr_static(there, "topic") is not None
+    assert create_autospec(there, instance=True).topic is not None
+    assert Mock(spec=there).body is not None
+    assert dict(inspect.getmembers(there))["body"] == python.body
 
 
 def test_what_a_caller_does_to_its_properties_is_seen_as_in_a_message_of_python(both):

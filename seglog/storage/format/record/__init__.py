@@ -9,6 +9,7 @@ Truth: RocketMQ's sources and files, as each module names them.
 
 from seglog.storage.format.record import properties as properties
 from seglog.storage.format.record import sys_flag as sys_flag
+from seglog.storage.format.record.compression import MAX_INFLATED_BYTES as MAX_INFLATED_BYTES
 from seglog.storage.format.record.compression import inflate as inflate
 from seglog.storage.format.record.compression import join_bounded as join_bounded
 from seglog.storage.format.record.flipped_bit import flipped as flipped

@@ -255,18 +255,17 @@ static PyObject *get_class(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
 }
 
 /* What vars() of a message shows; nobody changes the message through it. */
+/* A dict of its own for each that asks, since only of a dict dir(), inspect and mocks take the names. */
 static PyObject *get_dict(PyObject *self, void *Py_UNUSED(closure))
 {
-    PyObject *values = PyDict_New(), *proxy;
+    PyObject *values = PyDict_New();
     for (size_t i = 0; values && i < FIELDS; i++) {
         PyObject *value = PyObject_GetAttrString(self, fields[i]);
         if (!value || PyDict_SetItemString(values, fields[i], value) < 0)
             Py_CLEAR(values);
         Py_XDECREF(value);
     }
-    proxy = values ? PyDictProxy_New(values) : NULL;
-    Py_XDECREF(values);
-    return proxy;
+    return values;
 }
 
 /* Copies and pickles are of the Python class. */
