@@ -192,6 +192,7 @@ class MemberParts(ABC):
         self._refuse_in_loop()
         if member.is_filtered:
             self._check_may_wait()
+        self._client.check_live()
         self._client.claim(member)
         try:
             member.load_offsets()

@@ -8,13 +8,14 @@ from typing import Final
 
 import click
 
+from seglog.broker.tables import TopicConfig
 from seglog.cli.admin import offsets_past
 from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
-from seglog.doctor.groups import Target, reset, to_end, to_offset, to_start, to_time
+from seglog.doctor.groups import Target, read_topics, reset, to_end, to_offset, to_start, to_time
 from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import RETRY_PREFIX
@@ -37,9 +38,10 @@ def show(*, path: Path, group: str | None, as_json: bool) -> None:
     """Show where each group, or GROUP, goes on in each queue of STORE."""
     columns = ("group", "queue", "next", "queue has", "behind", "state")
     listing = render.Listing(columns, numbers=("next", "behind"), none=_NONE, as_json=as_json)
+    topics = read_topics(options.reading(path), path, SystemClock())
     for one, queue in _read(path, group):
         lag = None if queue is None else queue.max_offset - one.queue_offset
-        state = _state(one, queue)
+        state = _state(one, queue, topics.get(one.topic))
         fields = {
             "kind": "offset",
             "group": one.group,
@@ -137,9 +139,11 @@ def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | 
     return [(one, queues.get((one.topic, one.queue_id))) for one in offsets if group in (None, one.group)]
 
 
-def _state(one: GroupOffset, queue: QueueInfo | None) -> str:
+def _state(one: GroupOffset, queue: QueueInfo | None, topic: TopicConfig | None) -> str:
     if queue is None:
-        return "no message yet" if one.topic.startswith(RETRY_PREFIX) else "no such queue"
+        queues = 0 if topic is None else max(topic.read_queue_nums, topic.write_queue_nums)
+        has_it = one.queue_id < queues or one.topic.startswith(RETRY_PREFIX)
+        return "no message yet" if has_it else "no such queue"
     if one.queue_offset > queue.max_offset:
         return "beyond the end"
     if one.queue_offset < queue.min_offset:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from seglog.broker.broker import Broker
@@ -10,6 +12,7 @@ from seglog.errors import InvalidArgumentError, NotFoundError, OffsetRangeError,
 from tests.support.brokers import open_broker, send
 from tests.support.command_line import Seglog
 from tests.support.material import golden
+from tests.support.narrow import not_none
 
 START_MS = 1_800_000_000_000
 
@@ -150,8 +153,11 @@ def test_a_retry_topic_without_a_message_is_no_queue_that_is_gone(seglog: Seglog
     with open_broker(store, VirtualClock(START_MS + 60_000)) as broker:
         broker.offsets.commit("g", "%RETRY%g", 0, 0, "a")
         broker.offsets.commit("g", "gone", 0, 0, "a")
+        broker.offsets.commit("g", "T", 3, 0, "a")  # of the queues that topics.json has
+        broker.topics.put(replace(not_none(broker.topics.get("T")), read_queue_nums=4, write_queue_nums=4))
     shown = seglog("offsets", "show", store, "g").stdout.splitlines()
     assert shown[1].endswith("no message yet")
+    assert [line.split()[-1] for line in shown if "T/3" in line] == ["yet"]
     assert shown[-1].endswith("no such queue")
 
 

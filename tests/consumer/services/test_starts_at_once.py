@@ -20,7 +20,7 @@ from seglog.consumer import member_parts
 from seglog.consumer.lite.lite_pull import AsyncLitePullConsumer
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
-from seglog.errors import ConsumerError
+from seglog.errors import ClientClosedError, ConsumerError
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, Response
@@ -158,3 +158,15 @@ def test_a_seek_while_the_first_poll_begins_waits_for_the_same(real_broker: Brok
             assert polled or await consumer.poll(patience_s(30))
 
     asyncio.run(main())
+
+
+@BOTH
+def test_a_consumer_of_a_link_or_broker_that_is_closed_does_not_start(tmp_path: Path, kind: Any):
+    with Broker.open(tmp_path / "real") as broker:
+        link = LocalLink(broker)
+        link.close()
+        with pytest.raises(ClientClosedError, match="was closed"):
+            kind(link, "g", "T", listener).start()
+    with pytest.raises(ClientClosedError, match="was closed") as refused:
+        kind(broker, "g", "T", listener).start()
+    assert "open the broker again" in refused.value.help
