@@ -18,7 +18,7 @@ HELP_OF: Final[Mapping[int, str]] = {
         " group subscribe alike, or give them groups of their own; then try again in a second"
     ),
     _SERVICE_NOT_AVAILABLE: (
-        "the broker does not serve such requests now, and says why: open one that was closed again, and make new"
-        " clients; with another try again later"
+        "the broker does not serve such requests now, and says why: open one that was closed again, and make"
+        " new clients; with another try again later"
     ),
 }
