@@ -39,7 +39,9 @@ def note_failure(
         was_given: Whether the listener has raised it.
         others: How many messages more the batch had.
     """
-    failures, key = handed.failures, str(message.unique_key or message.message_id)
+    failures = handed.failures
+    # Messages of one inner batch have one id.
+    key = str(message.unique_key or f"{message.message_id} {message.queue_offset}")
     times = 1 if failures is None else failures.count(key, error)
     attempt = named(form.group, queue, message)
     if others:
