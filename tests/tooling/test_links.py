@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "perf").glob("*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "perf").glob("*.md"),
+        *(ROOT / "examples").glob("*.md"),
+    ]
+)
 LINK = re.compile(r"\[[^\]\[]+\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^(`{3,})[^\n`]*\n.*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 

@@ -1,0 +1,36 @@
+"""A group of consumers: its members share the queues of a topic, so one of them handles each message."""
+
+from collections import Counter
+from threading import Lock
+
+from seglog import Broker, ConsumeFrom, Message, Producer, PushConsumer
+from seglog.broker.tables import TopicConfig
+
+ORDERS = 200
+lock, handled = Lock(), Counter[str]()
+
+
+def member_of(broker: Broker, name: str) -> PushConsumer[Message]:
+    def bill(_order: Message) -> None:  # called by threads of the consumer
+        with lock:
+            handled[name] += 1
+
+    return PushConsumer(broker, "billing", "orders", bill, consume_from=ConsumeFrom.FIRST)
+
+
+with Broker.open("group.store") as broker:
+    broker.topics.put(
+        TopicConfig("orders", 4, 4)
+    )  # a send creates a topic too, but the members ask for it before
+    with member_of(broker, "first") as first, member_of(broker, "second") as second:
+        first.start()
+        second.start()
+        with Producer(broker, "shop") as producer:
+            for number in range(ORDERS):
+                producer.send("orders", b"order %d" % number)
+        first.run_until_idle(timeout_s=60)
+        second.run_until_idle(timeout_s=60)
+    print(dict(handled))
+    assert (
+        handled.total() >= ORDERS
+    )  # once each; where a queue changes hands, what is not committed comes again
