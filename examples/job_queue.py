@@ -22,8 +22,8 @@ with Broker.open("jobs.store", durability=Durability.SYNC) as broker:
 
     done = 0
     with LitePullConsumer(broker, "workers", "jobs", consume_from=ConsumeFrom.FIRST) as jobs:
-        while batch := jobs.poll(1.0):  # a worker that stays: for job in jobs
-            for job_message in batch:
+        while done < 5:  # a worker that stays: for job in jobs
+            for job_message in jobs.poll(10):
                 print(job_message.keys[0], work(job_message))
                 done += 1
             jobs.commit()
