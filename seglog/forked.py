@@ -73,7 +73,7 @@ def end_child(error: BaseException | None = None) -> NoReturn:
         status = 1
         traceback.print_exception(error)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # there may be none, or nobody who reads it
+        with suppress(Exception):  # it may be missing, or have no reader
             stream.flush()
     os._exit(status & 0xFF)
 

@@ -1,7 +1,7 @@
 """The loggers of this package: each message is one line, without what a terminal would act upon.
 
-Who logs goes on in any case: where a handler or filter of the application raises, where ``str()`` of one of
-its objects does. A line of a log is not worth a queue that nobody serves any more.
+The caller goes on in any case: also if a handler or filter of the application raises, or ``str()`` of one
+of its objects does. A log line that is lost is better than a queue that is no longer served.
 """
 
 from __future__ import annotations

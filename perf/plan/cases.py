@@ -64,7 +64,7 @@ class Case:
         is_ragged: Bodies are between 64 and 2048 bytes long.
         is_view: What is read is handed out; otherwise every byte of it is copied.
         is_loop: Messages are taken out of what is read one by one, and each body is copied to an object of
-            the language, as in README. Otherwise nobody looks at single messages.
+            the language, as in README. Otherwise single messages are not read.
         columns: Its figures, the most important one first.
     """
 

@@ -141,8 +141,8 @@ def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | 
 
 def _state(one: GroupOffset, queue: QueueInfo | None, topic: TopicConfig | None) -> str:
     if queue is None:
-        queues = 0 if topic is None else max(topic.read_queue_nums, topic.write_queue_nums)
-        has_it = one.queue_id < queues or one.topic.startswith(RETRY_PREFIX)
+        queue_nums = 0 if topic is None else topic.queue_nums
+        has_it = one.queue_id < queue_nums or one.topic.startswith(RETRY_PREFIX)
         return "no message yet" if has_it else "no such queue"
     if one.queue_offset > queue.max_offset:
         return "beyond the end"
