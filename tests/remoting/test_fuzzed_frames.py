@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import tracemalloc
 
@@ -83,6 +84,14 @@ def outcome(data, chance):
     return max(kinds, key=lambda kind: kind.__name__, default=None)
 
 
+def memory_bytes(data, chance):
+    """Returns the most memory that the process takes more while a frame is read."""
+    tracemalloc.reset_peak()
+    before_bytes, _ = tracemalloc.get_traced_memory()
+    outcome(data, chance)
+    return tracemalloc.get_traced_memory()[1] - before_bytes
+
+
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_damaged_frames_lead_to_typed_errors(number):
     seed = seed_of_the_day()
@@ -100,10 +109,13 @@ def test_damaged_frames_take_little_memory():
         with repeatable(seed):
             for _ in range(FRAMES // ROUNDS // 10):
                 data = damaged(chance.choice(FRAMES_SEEN), chance)
-                tracemalloc.reset_peak()
-                before_bytes, _ = tracemalloc.get_traced_memory()
-                outcome(data, chance)
-                assert tracemalloc.get_traced_memory()[1] - before_bytes < MOST_BYTES
+                state = chance.getstate()
+                if memory_bytes(data, chance) < MOST_BYTES:
+                    continue
+                # What is freed of other tests, and a thread of theirs, count too; a frame takes it each time.
+                gc.collect()
+                chance.setstate(state)
+                assert memory_bytes(data, chance) < MOST_BYTES
     finally:
         tracemalloc.stop()
 

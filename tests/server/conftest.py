@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,17 @@ def join(dial: Callable[[BrokerServer], socket.socket]) -> Iterator[Callable[...
             return client
 
         yield connect
+
+
+@contextmanager
+def held_back(server: BrokerServer) -> Iterator[None]:
+    """Has a server look at nothing that comes until the end of the ``with`` statement."""
+    end = threading.Event()
+    server.server._loop.call_soon_threadsafe(end.wait)
+    try:
+        yield
+    finally:
+        end.set()
 
 
 def ask(client: WireEnd, request: Request, **options: Any) -> Response:

@@ -8,9 +8,10 @@ from seglog.remoting.codec import Codec
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import expect_header
 from seglog.remoting.headers import SendMessageResponseHeader
-from tests.server.conftest import ask
+from tests.server.conftest import ask, held_back
 from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, bodies_of, pull_from, send_to, wait_until
+from tests.support.machine.patience import patience_s
 
 
 def test_s4_49_a_heartbeat_is_answered_before_sends_of_its_own_connection_that_came_first(serve, dial):
@@ -29,17 +30,22 @@ def test_a_client_among_flooding_ones_is_answered_before_they_are(serve, dial, j
     modest, floods = join(server), [dial(server) for _ in range(4)]
     flood = bytes_of(codec, *(send_to("T") for _ in range(1_000)))
     ask(modest, beat_of("c1", "T"))
-    for end in floods:
-        end.sendall(flood)
-    ask(modest, send_to("U", b"in between"))
-    assert server.broker.store.max_offset("T", 0) < 4_000
+    with held_back(server):  # all of them are there before the first is looked at
+        for end in floods:
+            end.sendall(flood)
+        asked = modest.ask(send_to("U", b"in between"), 60_000)
+    asked.wait(patience_s(30))
     assert bodies_of(ask(modest, pull_from("U", 0))) == [b"in between"]
     for end in floods:
         reader = Codec()
         bytes_of(reader, *(send_to("T") for _ in range(1_000)))
         found = answers(reader, end, 1_000)
         assert all(each.code is ResponseCode.SUCCESS for each in found.values())
-    assert server.broker.store.max_offset("T", 0) == 4_000
+    store = server.broker.store
+    assert store.max_offset("T", 0) == 4_000
+    (between,) = (message.phy_offset for message in store.get("U", 0, 0, 1))
+    earlier = sum(message.phy_offset < between for message in store.get("T", 0, 0, 4_000))
+    assert earlier < 2_000
 
 
 def test_what_a_client_has_sent_is_carried_out_though_it_hung_up(serve, dial):
