@@ -123,8 +123,8 @@ def test_an_interrupted_check_says_how_to_go_on(seglog: Seglog, tmp_path):
     ran.send_signal(signal.SIGINT)
     _out, err = ran.communicate(timeout=patience_s(60))
     (kept,) = (tmp_path / "state").rglob("*.jsonl")
-    assert ran.returncode == 130
-    assert err.decode() == f"interrupted; go on with `seglog check {root} --resume {kept}`\n"
+    said = f"interrupted; go on with `seglog check {root} --resume {kept}`\n"
+    assert (err.decode(), ran.returncode) == (said, 130)
     assert seglog("check", root, "--resume", kept).exit_code == 0
 
 
