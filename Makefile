@@ -165,10 +165,10 @@ docs: $(DEV) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs
 	@$(BIN)/python tools/render-rooms
 
-build: $(DEV) ## Build sdist and wheel into dist/ and check what is in them
+build: $(DEV) ## Build sdist and wheel into dist/, check what is in them, and install each in a fresh environment
 	@rm -rf dist build/lib build/bdist.*
 	@$(BIN)/python -m build --outdir dist . > /dev/null
-	@$(BIN)/check-wheel-contents dist/*.whl
+	@tools/try-packages dist
 
 # Two makes, for what keeps one core busy; what the first says is shown when it has ended.
 define side_by_side

@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the sources of the kernels, the tag of their wheel, the page of the project."""
+"""What pyproject.toml cannot say: sources of the kernels, the tag of their wheel, the page of the project."""
 
 from __future__ import annotations
 
