@@ -160,6 +160,7 @@ OPENED = {
     "compaction_sizes": (5, "100", *(CompactionSizes(*pair) for pair in NO_DIVISIONS)),
     "durability": (*NO_DURABILITY, None),
     "record_crc": NO_FLAGS,
+    "small": NO_FLAGS,
     "max_message_size_bytes": (*NO_COUNTS, None),
     "flush_interval_ms": (*NO_COUNTS, 0, None),
     "recovery_step_bytes": (*NO_COUNTS, None),

@@ -77,6 +77,7 @@ BROKER = {
     "segment_size_bytes": (*NO_COUNTS, 0),
     "queue_file_size_bytes": (*NO_COUNTS, 0),
     "record_crc": NO_FLAGS,
+    "small": NO_FLAGS,
     "follow": NO_FOLDERS,
     "clock": NO_CLOCKS,
     "liveness_clock": NO_CLOCKS,

@@ -163,6 +163,7 @@ class Broker(Closing):
         durability: Durability = Durability.ASYNC,
         segment_size_bytes: int | None = None,
         queue_file_size_bytes: int | None = None,
+        small: bool = False,
         record_crc: bool | None = None,
         follow: Sequence[str] = (),
         files: Files | None = None,
@@ -185,6 +186,7 @@ class Broker(Closing):
             durability: What sends wait for; a message with ``WAIT=false`` never waits for the disk.
             segment_size_bytes: As for ``MessageStore.open``.
             queue_file_size_bytes: As for ``MessageStore.open``.
+            small: As for ``MessageStore.open``.
             record_crc: As for ``MessageStore.open``.
             follow: As for ``MessageStore.open``.
             files: Where the store is; None for its real files.
@@ -206,6 +208,7 @@ class Broker(Closing):
             create=create,
             segment_size_bytes=segment_size_bytes,
             queue_file_size_bytes=queue_file_size_bytes,
+            small=small,
             durability=durability,
             record_crc=record_crc,
             max_message_size_bytes=config.max_message_size_bytes,

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from seglog.clock import Clock
@@ -30,7 +31,6 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
-from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.reads.reader import Reader
 from seglog.storage.recovery.store_recovery import RecoveryReport, recover
 from seglog.storage.small_files import Attic, remove_recovery_point, write_checkpoint
@@ -113,10 +113,9 @@ def open_writer(
     root: Path,
     files: Files,
     clock: Clock,
-    wanted: tuple[int | None, int | None],
+    wanted: FileSizes,
+    new: FileSizes,
     waiters: Waiters,
-    index_geometry: IndexGeometry | None,
-    compaction_sizes: CompactionSizes | None,
     *,
     create: bool,
     recovery_step_bytes: int,
@@ -128,11 +127,11 @@ def open_writer(
         root: The store directory.
         files: Where it is.
         clock: The time.
-        wanted: Lengths of log and queue files for a new store, None for RocketMQ's defaults. An existing
-            store keeps its own; asking it for others is an error.
+        wanted: Lengths that files should have. An existing store keeps those of its log and queue files, and
+            asking it for others is an error; those of the index and of compaction topics count where it has
+            no such files.
+        new: Lengths of a new store where ``wanted`` says nothing; RocketMQ's where this says nothing either.
         waiters: Notified of new messages.
-        index_geometry: Division of index files where there are none, None for RocketMQ's default.
-        compaction_sizes: Lengths of files of compaction topics where there are none, None for RocketMQ's.
         create: Whether a missing store is made.
         recovery_step_bytes: How far the log grows from one recovery point to the next; 0 for no points.
         puts: What appends do unless the call says otherwise.
@@ -155,7 +154,7 @@ def open_writer(
     if not exists and not create:
         raise NotFoundError(f"there is no store at {root}")
     if not exists:
-        _geometry(None, wanted)  # what cannot be made is refused before anything is
+        _geometry(None, wanted.over(new))  # what cannot be made is refused before anything is
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
         lock = files.lock(root)
@@ -164,24 +163,27 @@ def open_writer(
             # Another process may have made the store, and closed it, since we looked.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
             found, doubts = None, _NO_FINDINGS
-            if not is_new:
-                given = FileSizes(segment_bytes=wanted[0], queue_file_bytes=wanted[1])
-                from_point = recovery_step_bytes > 0
-                found, doubts = _survey_to_write(root, files, lock, given, from_point=from_point)
-                _geometry(found, wanted)  # what does not fit is refused before anything is changed
-                found, mended = _mended(
-                    found,
+            if is_new:
+                wanted = wanted.over(new)
+            else:
+                look = partial(
+                    _survey_to_write,
+                    root,
                     files,
-                    lambda: _survey_to_write(root, files, lock, given, from_point=from_point)[0],
+                    lock,
+                    replace(wanted, index=None, compaction=None),
+                    from_point=recovery_step_bytes > 0,
                 )
+                found, doubts = look()
+                _geometry(found, wanted)  # what does not fit is refused before anything is changed
+                found, mended = _mended(found, files, lambda: look()[0])
                 doubts += mended
             geometry = _geometry(found, wanted)
             written = read_lengths(files, root)
-            index_geometry = written.index or index_geometry
-            if found is None:
-                report = _create(root, files)
-            else:
-                report = recover(found, files, os.getpid(), clock.now_ms())
+            index_geometry = written.index or wanted.index
+            report = (
+                _create(root, files) if found is None else recover(found, files, os.getpid(), clock.now_ms())
+            )
             # A folder of ours alone is no store: lengths come behind what RocketMQ knows.
             write_lengths(files, root, _to_write_down(found, geometry, index_geometry))
             writer = Writer(
@@ -192,7 +194,7 @@ def open_writer(
                 clock,
                 waiters,
                 index_geometry,
-                compaction_sizes,
+                wanted.compaction,
                 latch,
                 recovery_step_bytes=recovery_step_bytes,
                 mark=lock.mark,
@@ -267,8 +269,8 @@ def _mended(
         return mended_survey(found, files, survey_again, note), tuple(made)
 
 
-def _geometry(found: Survey | None, wanted: tuple[int | None, int | None]) -> StoreGeometry:
-    segment, queue_file = wanted
+def _geometry(found: Survey | None, wanted: FileSizes) -> StoreGeometry:
+    segment, queue_file = wanted.segment_bytes, wanted.queue_file_bytes
     if found is None:
         geometry = StoreGeometry()
         if segment is not None:

@@ -22,7 +22,8 @@ from typing import Final, Self
 from seglog.arguments import MAX_I32, MAX_TIMEOUT_MS, as_doing, as_enum, as_flag, as_int, as_kind, refusal
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.errors import NotAStoreError, StoreInUseError
-from seglog.storage.directory import ReadingRoot, checked_division, configured_kinds
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, ReadingRoot, checked_division, configured_kinds
+from seglog.storage.directory.geometry import SMALL_FILES
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import IndexGeometry
@@ -92,6 +93,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         queue_file_size_bytes: int | None = None,
         index_geometry: IndexGeometry | None = None,
         compaction_sizes: CompactionSizes | None = None,
+        small: bool = False,
         durability: Durability = Durability.ASYNC,
         record_crc: bool | None = None,
         max_message_size_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
@@ -116,6 +118,9 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             compaction_sizes: Lengths of the files of compaction topics in a store that has none yet, as
                 :func:`seglog.storage.format.queue.compaction.compaction_sizes` rounds them
                 (``compactionMappedFileSize``, ``compactionCqMappedFileSize``), 100 and 10 MiB by default.
+            small: Whether a new store has short files, for tests and desktops: 16 MiB of the log, 6,000 units
+                of a queue, 200,000 index entries, where no length above is given. A RocketMQ that goes on
+                with it needs the lines that ``seglog info`` prints. An existing store keeps its lengths.
             durability: What puts wait for unless they say otherwise.
             record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
                 new stores write it and existing stores keep their way.
@@ -146,6 +151,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         durability = as_enum("durability", Durability, durability)
         as_flag("create", create)
         as_flag("read_only", read_only)
+        as_flag("small", small)
         if record_crc is not None:
             as_flag("record_crc", record_crc)
         max_message_size_bytes = as_int("max_message_size_bytes", max_message_size_bytes, 0, MAX_I32)
@@ -165,9 +171,11 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
                 # The last unit of a queue file is kept for its end.
                 as_int("compaction_sizes queue_bytes", queue_bytes, 2 * BATCH_UNIT_BYTES, MAX_I32),
             )
-        wanted = (
-            _length("segment_size_bytes", segment_size_bytes),
+        wanted = FileSizes(
             _length("queue_file_size_bytes", queue_file_size_bytes),
+            index_geometry,
+            _length("segment_size_bytes", segment_size_bytes),
+            compaction=compaction_sizes,
         )
         clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
         own = None
@@ -187,9 +195,8 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
                     files,
                     clock,
                     wanted,
+                    SMALL_FILES if small else NOTHING_KNOWN,
                     Waiters(clock),
-                    index_geometry,
-                    compaction_sizes,
                     create=create,
                     recovery_step_bytes=recovery_step_bytes,
                     puts=PutSettings(

@@ -13,7 +13,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.storage.directory.file_facts import FileFacts, infer_length
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
-from seglog.storage.format.queue.compaction import CompactionSizes
+from seglog.storage.format.queue.compaction import CompactionSizes, compaction_sizes
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
 
 DEFAULT_SEGMENT_BYTES: Final = 1 << 30
@@ -89,6 +89,13 @@ class FileSizes:
 
 
 NOTHING_KNOWN: Final = FileSizes()
+SMALL_FILES: Final = FileSizes(
+    queue_file_bytes=6_000 * CQ_UNIT_BYTES,
+    index=IndexGeometry(50_000, 200_000),
+    segment_bytes=16 << 20,
+    compaction=compaction_sizes(16 << 20, 1 << 20),
+)
+"""For tests and desktops: no file is longer than 16 MiB, and a body of ``maxMessageSize`` still fits."""
 
 
 def check_geometry(geometry: StoreGeometry) -> StoreGeometry:
