@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seglog.server.limits import ServerLimits
     from seglog.server.listening import Listener
     from seglog.server.server import Server
+    from seglog.spark.source.scan import scan
     from seglog.storage.format.get_status import GetStatus
     from seglog.storage.format.record.message import Message
     from seglog.storage.format.record.tags import tags_code
@@ -77,6 +78,7 @@ __all__ = [
     "VirtualClock",
     "__version__",
     "make_client",
+    "scan",
     "sleep_ms",
     "tags_code",
 ]
@@ -87,6 +89,7 @@ __getattr__ = lazy_exports(
         "Broker": "broker.broker",
         "Client": "client.client",
         "make_client": "client.connect",
+        "scan": "spark.source.scan",
         "sleep_ms": "client.home.stepping",
         "Clock": "clock",
         "SystemClock": "clock",

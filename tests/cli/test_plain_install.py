@@ -222,9 +222,10 @@ def test_hints_name_the_package_and_extras_that_there_are():
     texts = [*(root / "seglog").rglob("*.py"), *(root / "docs").glob("*.md"), root / "README.md"]
     hints = re.findall(r"([\w-]+)\[(\w+)\]'", "".join(path.read_text() for path in texts if path.is_file()))
     named = [(name, extra) for name, extra in hints if name == project["name"]]
-    assert {extra for _name, extra in named} == {"spark", "parquet", "compression"}
+    assert {extra for _name, extra in named} == {"arrow", "spark", "parquet", "compression"}
     extras = project["optional-dependencies"]
     for extra, package in (
-        ("spark", "pyspark"), ("parquet", "pyarrow"), ("compression", "lz4"), ("compression", "zstandard"),
+        ("spark", "pyspark"), ("arrow", "pyarrow"), ("parquet", "pyarrow"), ("compression", "lz4"),
+        ("compression", "zstandard"),
     ):  # fmt: skip
         assert any(re.match(rf"{package}\b", one) for one in extras[extra])

@@ -55,6 +55,7 @@ ALLOWED = {
     "encode_batch": "with its other half, the form of a batch",
     "_missing_": "enum calls it",
     "NoPermissionError": "what a hook that users write raises; docs/embedded.md shows one",
+    "lazy": "docs/store.md shows it: a scan as a frame of Polars",
     "queue_batch": "docs/store.md names its module: a queue as Arrow",
     "COMPRESSION_ZLIB": "with its like, the values of COMPRESSION_MASK",
     "EXT_END": "a table of docs/FORMAT.md",

@@ -123,8 +123,23 @@ class Messages:
     @property
     def are_as_stored(self) -> bool:
         """Whether they are the records as they lie in the log: none is inflated or taken out of another."""
-        unwraps = self._unwraps is not None and (self.rows["sys_flag"] & INNER_BATCH).any()
-        return not self._inflates and not unwraps
+        return not self._inflates and self.are_rows
+
+    @property
+    def are_rows(self) -> bool:
+        """Whether each record is one message: none is taken out of another."""
+        return self._unwraps is None or not (self.rows["sys_flag"] & INNER_BATCH).any()
+
+    def only(self, places: npt.NDArray[np.integer]) -> Messages:
+        """Returns some of the messages.
+
+        Args:
+            places: ``(m,)``, of them among :attr:`rows`, in their order.
+        """
+        window = Window(self._window.memory, self._window.phy_offset, self.rows[places])
+        return Messages(
+            window, self._queues, inflates=self._inflates, has_placeholders=True, unwraps=self._unwraps
+        )
 
     def batch(self, wanted: Sequence[Wanted], constants: Constants) -> pa.RecordBatch:
         """Returns the columns that are wanted."""

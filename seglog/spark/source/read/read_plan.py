@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from seglog.spark.remote_files import locate
-from seglog.spark.source.read.batches import Constants, is_wide, iter_messages, tombstone_losses
+from seglog.spark.source.read.batches import Constants, Messages, is_wide, iter_messages, tombstone_losses
 from seglog.spark.source.read.frames import RowFrames, can_be_mapped, column_frames
 from seglog.spark.source.read.log_plan import LogPlan, LogSplit, plan_log
 from seglog.spark.source.read.losses import Loss, report_losses
@@ -99,6 +99,49 @@ def read_piece(
         CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on.
     """
     path = options.paths[piece.store]
+    constants = Constants(options.broker_name(piece.store), path)
+    with messages_of(piece, options, selection, is_wide=is_wide(wanted) and not gives_frames) as read:
+        if gives_frames and can_be_mapped(path, piece.root):
+            frames = RowFrames(piece.root, piece.geometry.segment_size_bytes, read.names, wanted, constants)
+            yield from frames.of(read.found)
+            return
+        for messages in read.found:
+            batch = messages.batch(wanted, constants)
+            if gives_frames:
+                yield from column_frames(batch)
+            else:
+                yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class PieceMessages:
+    """The messages of a piece, whose columns are made when they are asked for.
+
+    Attributes:
+        found: The messages, each with those beside it in the log.
+        names: Topic and number of the queues that their rows belong to; grows.
+    """
+
+    found: Iterator[Messages]
+    names: Sequence[tuple[str, int]]
+
+
+@contextmanager
+def messages_of(
+    piece: Piece, options: Options, selection: Selection, *, is_wide: bool
+) -> Iterator[PieceMessages]:
+    """Opens a piece, and gives its messages while the ``with`` statement lasts.
+
+    Args:
+        piece: What to read.
+        options: How.
+        selection: Which messages.
+        is_wide: Whether columns are made that are about as long as what is read for them.
+
+    Raises:
+        CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on; as messages are taken.
+    """
+    path = options.paths[piece.store]
 
     def lose(loss: Loss) -> None:
         report_losses(path, [loss], piece.geometry, fails=options.fail_on_data_loss)
@@ -107,10 +150,9 @@ def read_piece(
         selection = piece.spans.of(selection)
     files, _root = locate(path)
     # A window grows until it holds a batch of narrow rows; of whole messages the first one is long enough.
-    window_rows = 1 if is_wide(wanted) and not gives_frames else options.batch_rows
+    window_rows = 1 if is_wide else options.batch_rows
     rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=window_rows)
     names = rows.queues.names
-    constants = Constants(options.broker_name(piece.store), path)
     try:
         windows: Iterable[Window] | None = None
         if options.access_path != "scan" and selection.names_queues:
@@ -133,16 +175,7 @@ def read_piece(
             has_placeholders=options.include_placeholders,
             unwraps=Chooser(wanted_messages, names) if unwraps else None,
         )
-        if gives_frames and can_be_mapped(path, piece.root):
-            frames = RowFrames(piece.root, piece.geometry.segment_size_bytes, names, wanted, constants)
-            yield from frames.of(found)
-            return
-        for messages in found:
-            batch = messages.batch(wanted, constants)
-            if gives_frames:
-                yield from column_frames(batch)
-            else:
-                yield batch
+        yield PieceMessages(found, names)
     finally:
         rows.close()
 
