@@ -24,9 +24,9 @@ from tests.support.material.stores import SMALL, read_all
 from tests.support.scale import scaled
 
 COMPACTION = Path(__file__).parents[1] / "storage" / "format" / "stores" / "compaction-5.4.0.tar.xz"
-PARTS = scaled(10, 200)
+PARTS = scaled(4, 200)
 LIVES = 42
-"""In each part; a life has twelve images, so these are 5,000 or 100,000."""
+"""In each part; a life has twelve images, so these are 2,000 or 100,000."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -13,7 +13,7 @@ from tests.support.damage.campaign import suffer
 from tests.support.damage.subjects import SUBJECTS, make_subject
 from tests.support.scale import scaled
 
-EACH = scaled(100, 4000)
+EACH = scaled(50, 4000)
 SEVERAL_FILES = [name for name in SUBJECTS if name != "real-conf"]
 """Its log is one file; once that is gone or cut, whoever opens the store cannot know that there was more."""
 

@@ -18,6 +18,9 @@ from tests.support.scale import scaled
 
 WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
 
+MOST = scaled(36, 60)
+"""Every kind of damage with everything that comes only to every second or fourth damage."""
+
 SWAPS = [("real-conf", 105), ("propcrc", 960), ("propcrc", 1275), ("own with record CRC", 1347)]
 """A record keeps its body and gets the end of another's properties: its ``__CRC32#`` is out of its place."""
 
@@ -36,7 +39,7 @@ def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path: 
 def test_random_damage_is_seen_repaired_and_undone(
     store, number, memory_path: Path, request, record_testsuite_property
 ):
-    trials = Piece(store, number).run(memory_path)
+    trials = Piece(store, number).run(memory_path, MOST)
     tally = Counter({"damages": len(trials), "seen": sum(trial.seen for trial in trials)})
     tally.update(f"unseen: {trial.reason}" for trial in trials if not trial.seen)
     for name, count in tally.items():

@@ -39,7 +39,7 @@ from tests.support.scale import scaled
 ONE_SPLIT_BYTES: Final = 1 << 40
 """A split never reaches over the end of a file."""
 MANY_SPLITS_BYTES: Final = 4096
-EACH: Final = scaled(18, 900)
+EACH: Final = scaled(9, 900)
 """Every kind of damage once; the seeds are those of the campaign."""
 
 _BY_CHECK: Final = (

@@ -15,7 +15,7 @@ from seglog.remoting.frames.reader import FrameReader
 from tests.support.captured import captured, captured_frames
 from tests.support.scale import repeatable, scaled, seed_of_the_day
 
-FRAMES = scaled(200_000, 5_000_000)
+FRAMES = scaled(60_000, 5_000_000)
 ROUNDS = 10
 MOST_BYTES = 1 << 20
 FRAMES_SEEN = captured_frames()

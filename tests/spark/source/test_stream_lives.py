@@ -7,8 +7,8 @@ import pytest
 from tests.support.scale import scaled, seed_of_the_day
 from tests.support.stream_lives import Life
 
-LIVES = scaled(100, 2000)
-OF_THE_DAY = scaled(20, 200)
+LIVES = scaled(40, 2000)
+OF_THE_DAY = scaled(10, 200)
 PARTS = 10
 
 

@@ -43,11 +43,16 @@ class Piece:
         """What its results are kept under."""
         return f"{self.number:03d}-{self.store.replace(' ', '-')}.json"
 
-    def run(self, folder: Path) -> list[Trial]:
-        """Makes the store and tries all seeds, in an empty folder."""
+    def run(self, folder: Path, most: int | None = None) -> list[Trial]:
+        """Makes the store and tries its seeds, in an empty folder.
+
+        Args:
+            folder: It is left with the store.
+            most: How many seeds, the first ones; all if not given.
+        """
         (folder / "store").mkdir()
         patient = Patient.of(self.store, make_subject(self.store, folder / "store"))
-        return [try_damage(patient, folder / str(seed), seed) for seed in self.seeds]
+        return [try_damage(patient, folder / str(seed), seed) for seed in self.seeds[:most]]
 
     def run_once(self, results: Path) -> list[Trial]:
         """Runs the piece if it has no results yet, and returns them."""
