@@ -31,7 +31,7 @@ class Waiting:
             self.answer = self._clock.wait(self._condition, self._timeout_ms)
 
     def finish(self) -> bool | None:
-        self.thread.join(PATIENCE_S)
+        self.thread.join(patience_s(PATIENCE_S))
         assert not self.thread.is_alive()
         return self.answer
 
@@ -129,14 +129,14 @@ def test_advance_is_never_missed_however_it_meets_the_wait():
         # A second step is allowed: the wait may have begun after the first one and count from there.
         if not ended.wait(0.05):
             clock.advance(10)
-        assert ended.wait(PATIENCE_S)
+        assert ended.wait(patience_s(PATIENCE_S))
 
 
 def test_system_wait_of_centuries_ends_when_it_is_notified():
     clock, condition, is_waiting = SystemClock(), threading.Condition(), threading.Event()
 
     def notify():
-        is_waiting.wait(20)
+        is_waiting.wait(patience_s(20))
         with condition:
             condition.notify_all()
 

@@ -59,7 +59,7 @@ def test_lines_are_handed_on_from_the_moment_that_is_said(java, capsys):
     go(process)
     go(process)
     process.wait()
-    printed._thread.join(20.0)
+    printed._thread.join(patience_s(20.0))
     assert not printed._thread.is_alive()
     assert capsys.readouterr().err == "a line\nhalf ä and \\xff rest\n"
     assert printed.lines_so_far() == ["noise"]
@@ -73,7 +73,7 @@ def test_a_java_goes_on_where_stderr_is_closed(java, monkeypatch):
     for _ in range(3):
         go(process)
     process.wait()
-    printed._thread.join(20.0)
+    printed._thread.join(patience_s(20.0))
     assert process.returncode == 0
     assert not printed._thread.is_alive()
 

@@ -106,7 +106,7 @@ def test_s4_25_a_thread_that_waits_gets_the_message_that_arrives(tmp_path):
         while not broker.held_count:
             time.sleep(0.001)
         send(broker, "T", b"second")
-        thread.join(10)
+        thread.join(patience_s(10))
     assert bodies(answers[0]) == [b"second"]
 
 
@@ -240,7 +240,7 @@ def test_closing_the_broker_ends_threads_that_wait(tmp_path):
     while not broker.held_count:
         time.sleep(0.001)
     broker.close()
-    thread.join(10)
+    thread.join(patience_s(10))
     assert answers[0].code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 
@@ -302,7 +302,7 @@ def test_no_wake_is_lost_whatever_puts_and_pulls_do_at_once(tmp_path):
                 answer = ask(broker, queue_offset=broker.store.max_offset("T", 0), subscription=tag)
                 if isinstance(answer, HeldAnswer):
                     wanted.release()
-                    answer.wait(20)  # no sweep runs
+                    answer.wait(patience_s(20))  # no sweep runs
                 else:
                     wanted.release()
 

@@ -172,7 +172,7 @@ def test_cancelling_takes_it_out_of_its_table_once():
 def test_a_thread_waits_until_another_resolves():
     one = Deferred()
     threading.Timer(0.02, one.resolve, ("late",)).start()
-    assert one.wait(20) == "late"
+    assert one.wait(PATIENCE_S) == "late"
 
 
 def test_a_loop_may_not_wait_for_itself():

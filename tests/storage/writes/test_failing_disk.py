@@ -104,7 +104,7 @@ def test_failed_sync_fails_every_thread_that_waits_for_it(tmp_path, fault):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(patience_s(10))
     assert outcomes == ["failed"] * 8
     with pytest.raises(StoreFailedError):
         store.close()
