@@ -382,6 +382,7 @@ class GroupMember:
             until_ms = self._client.clock.monotonic_ms() + BROKER_LIVE_MS
             await self._locks.unlock(self._sharing.left_locks, until_ms)
             self._locks.say_kept()
+        await self._held.commits.commit_parted()
         await self._held.commits.persist()
         await self._client.remove_member(self)
         self._client.release(self)
@@ -396,6 +397,7 @@ class GroupMember:
         for held in list(self._queues.values()):
             held.settle()
             await self._held.commits.commit(held)
+        await self._held.commits.commit_parted()
         await self._held.commits.persist()
         await self._client.remove_member(self)
 

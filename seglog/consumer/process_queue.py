@@ -39,6 +39,7 @@ class ProcessQueue:
         pull_offset: Where the next pull begins; ``NOT_KNOWN`` before the group's offset was read.
         is_dropped: Whether nothing more of it is to be pulled or given to the listener.
         is_lost: Whether another client may have it, so that nothing more is committed.
+        is_given_up: Whether the application wants it no more; what was polled of it is committed still.
         is_at_end: Whether its last pull came to its end; None where no answer says that yet. Then the next
             pull is not held, so that it is soon known.
         is_paused: Whether nothing of it is pulled or given for now.
@@ -96,7 +97,7 @@ class ProcessQueue:
         self.doubts = self.settled = 0
         self.suggested_broker_id = 0
         self.is_dropped = False
-        self.is_lost = False
+        self.is_lost = self.is_given_up = False
         self.is_at_end: bool | None = None
         self.is_held = False
         self.is_paused = False
@@ -235,6 +236,11 @@ class ProcessQueue:
         """Whether something of it is done that is neither committed nor to be."""
         done, approved = self.done_offset(), NOT_KNOWN if self.approved is None else self.approved
         return done is not None and done > max(self.committed_offset, self._first_offset, approved)
+
+    def is_settled(self, now_ms: float) -> bool:
+        """Returns whether nothing of a dropped queue is left to be committed, now or later."""
+        is_open = self.cache.counts().taken > 0 or (self.is_by_hand and self.is_ahead)
+        return not is_open and self.to_commit(now_ms) is None
 
     def done_offset(self) -> int | None:
         """Returns up to where it is done, None before the group's offset was read."""

@@ -90,7 +90,7 @@ class Handing:
         finally:
             with self._lock:
                 self._turns.remove(held)
-                if held.is_by_hand and held.is_ahead:
+                if held.is_by_hand and held.is_ahead and not held.is_given_up:
                     self._lost.add(held.queue)
 
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
@@ -219,7 +219,7 @@ class Handing:
         held, cache, messages = given
         held.counts.delivered += len(messages)
         cache.remove(messages)
-        if held.is_dropped:
+        if held.is_dropped and not held.is_given_up:
             with self._lock:
                 self._lost.add(held.queue)
         if cache.counts().messages <= self._room_from:  # else each message would wake what pulls

@@ -28,7 +28,7 @@ from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.heartbeat import ConsumerData
 from seglog.remoting.message_queue import MessageQueue
-from seglog.remoting.subscription import ALL_TAGS, parse_subscription
+from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
 
 Place: TypeAlias = int | datetime | Literal["begin", "end"]
 """Where to go on in a queue: an offset, the first message of a time, the oldest one, or the next to come."""
@@ -140,11 +140,26 @@ class LiteMember(GroupMember):
 
     async def _become_assigned(self, wanted: frozenset[MessageQueue]) -> None:
         going = [held for queue, held in self._queues.items() if queue not in wanted or held.is_dropped]
+        for held in going:
+            held.is_given_up = True
         for flow in [self._held.begin_to_let_go(held) for held in going]:
             await until(flow)
+        await self._held.commits.commit_parted()
         if self._assigned is wanted and not self._held.is_leaving:
             for queue in sorted(wanted - self._queues.keys()):
                 self._held.take(queue, None)
+
+    @override
+    async def subscribe(self, topic: str, wanted: Subscription) -> None:
+        await self._held.commits.commit_parted()  # of a topic that it has given up before, too
+        await super().subscribe(topic, wanted)
+
+    @override
+    async def unsubscribe(self, topic: str) -> None:
+        for queue, held in self._queues.items():
+            if queue.topic == topic and not held.is_dropped:  # else it is another member's share
+                held.is_given_up = True
+        await super().unsubscribe(topic)
 
     # Where it goes on
 
@@ -172,6 +187,7 @@ class LiteMember(GroupMember):
             queue_offset = place
         if self._queues.get(queue) is not held or held.is_dropped:
             self.held(queue)  # it says so
+        self._held.parted.forget(queue)  # the place that was chosen last counts
         self._held.pulling.move(held, queue_offset)
         held.progress.ring()
         return queue_offset
@@ -206,9 +222,24 @@ class LiteMember(GroupMember):
             As :meth:`commit_or_raise`; and where what was polled is of a queue that it has no more.
         """
         self.done_with_given()
-        for held in list(self._queues.values()):
+        for held in [*self._held.parted, *self._queues.values()]:
             held.approved = held.done_offset()
-        await self._held.commits.commit_or_raise(self._handing.take_lost())
+        try:
+            await self._held.commits.commit_or_raise(self._handing.take_lost())
+        finally:
+            self._go_on_behind_parted()
+
+    def _go_on_behind_parted(self) -> None:
+        """Passes in queues that it has again what it had polled before it gave them up, and has committed."""
+        now_ms = self._client.clock.monotonic_ms()
+        for parted in self._held.parted:
+            again, committed = self._queues.get(parted.queue), parted.committed_offset
+            if again is None or again.is_dropped or parted.to_commit(now_ms) is not None:
+                continue
+            position = again.position()
+            if position is not None and position < committed:
+                self._held.pulling.move(again, committed)
+        self._held.parted.forget()
 
     async def wait_for_messages(self, timeout_ms: float | None) -> None:
         """Waits until there may be something to poll."""

@@ -85,7 +85,10 @@ class LitePullConsumer(LiteParts[M], Face):
         run_at_once(self._subscribe(topic, wanted))
 
     def unsubscribe(self, topic: str) -> None:
-        """Gives up the queues of a topic; what was polled of them and is not committed comes again.
+        """Gives up the queues of a topic.
+
+        What was polled of them is committed by the next :meth:`commit`, or once the next poll says that it is
+        done. If neither is called, it comes again to who has the queues then.
 
         Raises:
             ConsumerError: It was closed.
@@ -112,7 +115,8 @@ class LitePullConsumer(LiteParts[M], Face):
         """Has these queues, and no others, whichever members have them too; again for others.
 
         It goes on where the group has committed. Nothing is shared, and others do not hear of it. It has them
-        when this returns; one that has not started does with this.
+        when this returns; one that has not started does with this. What was polled of queues that it gives up
+        with this is committed as after :meth:`unsubscribe`.
 
         Raises:
             ConsumerError: There is no such queue; it was closed, or has its queues by :meth:`subscribe`.
@@ -182,7 +186,8 @@ class LitePullConsumer(LiteParts[M], Face):
 
         Raises:
             CommitError: A broker refuses, or does not answer; its ``is_retryable`` says whether to try again.
-            FencedError: What is not committed is of queues that it has no more, and comes again to who has.
+            FencedError: What is not committed is of queues that are another member's now, and comes again
+                to that one.
             ConsumerError: It was closed, or another thread polls it now.
             ClientClosedError: Its client was closed, or its broker in this process.
             SeglogError: The file cannot be written in which one that broadcasts has its offsets.

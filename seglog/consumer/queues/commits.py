@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import Bell, sleep
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
+from seglog.consumer.queues.parted import PartedQueues
 from seglog.consumer.shares.words import in_words
 from seglog.errors import CommitError, FencedError, SeglogError, Uncommitted
 from seglog.logs import logger
@@ -22,6 +24,7 @@ from seglog.remoting.message_queue import MessageQueue
 
 FIRST_COMMIT_MS: Final = 10_000
 COMMIT_INTERVAL_MS: Final = 5_000
+_QUEUE: Final = attrgetter("queue")
 
 _log = logger(__name__)
 
@@ -34,6 +37,7 @@ class Commits:
         group: Of the member.
         offsets: Where the group's offsets are.
         queues: Those that the member has.
+        parted: Those that the application has given up, of which something may be to be committed.
         interval_ms: Between two commits that no one asks for.
 
     Attributes:
@@ -46,12 +50,14 @@ class Commits:
         group: str,
         offsets: OffsetStore,
         queues: Mapping[MessageQueue, ProcessQueue],
+        parted: PartedQueues,
         interval_ms: float = COMMIT_INTERVAL_MS,
     ) -> None:
         self._client = client
         self._group = group
         self._offsets = offsets
         self._queues = queues
+        self._parted = parted
         self._interval_ms = interval_ms
         self.progress = Bell(client.home)
 
@@ -69,9 +75,19 @@ class Commits:
 
     async def commit_all(self) -> None:
         """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""
-        for held in list(self._queues.values()):
+        for held in [*self._parted, *self._queues.values()]:
             await self.commit(held)
+        self._parted.forget()
         await self.persist()
+
+    async def commit_parted(self) -> None:
+        """Does the same of queues that the application has given up, before it may have them again."""
+        parted = list(self._parted)
+        for held in parted:
+            await self.commit(held)
+        if parted:
+            self._parted.forget()
+            await self.persist()
 
     async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> None:
         """Does the same where the application asks for it; whichever broker refuses, others are told.
@@ -87,8 +103,8 @@ class Commits:
         clock = self._client.clock
         gone = set(lost)
         failures: list[Uncommitted] = []
-        for queue, held in sorted(self._queues.items()):
-            now_ms = clock.monotonic_ms()
+        for held in sorted((*self._parted, *self._queues.values()), key=_QUEUE):
+            queue, now_ms = held.queue, clock.monotonic_ms()
             if held.is_fenced(now_ms):
                 gone.add(queue)
             queue_offset = held.to_commit(now_ms)

@@ -21,6 +21,7 @@ from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.pulling import Pulling
 from seglog.consumer.queues.commits import Commits
+from seglog.consumer.queues.parted import PartedQueues
 from seglog.consumer.services.serving import Serving
 from seglog.consumer.settings import ConsumerSettings
 from seglog.consumer.shares.locks import LockClient
@@ -51,6 +52,7 @@ class HeldQueues:
 
     Attributes:
         all: Each by its name.
+        parted: Those that the application has given up, while something of them is to be committed still.
         commits: Of what is done of them.
         pulling: Of them.
         is_leaving: Whether the member is on its way out, with all of them together.
@@ -73,7 +75,10 @@ class HeldQueues:
         self._subscriptions = subscriptions
         self._past = Counts()
         self.all: dict[MessageQueue, ProcessQueue] = {}
-        self.commits = Commits(client, settings.group, offsets, self.all, settings.commit_interval_ms)
+        self.parted = PartedQueues(client.clock, self._past)
+        self.commits = Commits(
+            client, settings.group, offsets, self.all, self.parted, settings.commit_interval_ms
+        )
         self.pulling = Pulling(
             client,
             settings,
@@ -92,7 +97,7 @@ class HeldQueues:
     def counts(self) -> Counts:
         """What was done of them, and of those that were given back."""
         total = Counts()
-        for counts in (self._past, *(held.counts for held in self.all.copy().values())):
+        for counts in (self._past, *(held.counts for held in (*self.all.copy().values(), *self.parted))):
             total.add(counts)
         return total
 
@@ -176,7 +181,10 @@ class HeldQueues:
                 await self.commits.persist()
         if self.all.get(held.queue) is held:
             del self.all[held.queue]
-            self._past.add(held.counts)
+            if held.is_given_up:
+                self.parted.add(held)
+            else:
+                self._past.add(held.counts)
             for other in self.all.values():  # each may have more in memory now
                 other.pulls.ring()
         if self._locks is not None and not held.is_lost:
