@@ -280,6 +280,7 @@ class CreateTopicHeader(Header):
 
     Attributes:
         perm: 4 read, 2 write, 1 inherit.
+        topic_filter_type: ``SINGLE_TAG``, which is meant where it is absent, or ``MULTI_TAG``.
         attributes: ``+name=value,-name``.
     """
 
@@ -288,7 +289,7 @@ class CreateTopicHeader(Header):
     read_queue_nums: Int32
     write_queue_nums: Int32
     perm: Int32
-    topic_filter_type: str = "SINGLE_TAG"
+    topic_filter_type: str | None = "SINGLE_TAG"
     topic_sys_flag: Int32 = 0
     is_order: bool = False
     attributes: str | None = None

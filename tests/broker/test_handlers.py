@@ -202,6 +202,17 @@ def test_a_topic_cannot_have_fewer_than_no_queues(broker: Broker):
     assert ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header).code is ResponseCode.INVALID_PARAMETER
 
 
+@pytest.mark.parametrize("filter_type", ["", "single_tag", "NONE"])
+def test_a_topic_has_a_filter_type_that_there_is(broker: Broker, filter_type):
+    answer = create(broker, "T", topic_filter_type=filter_type)
+    assert answer.code is ResponseCode.SYSTEM_ERROR
+    assert answer.remark == f"topicFilterType = [{filter_type}] value invalid"
+    assert broker.topics.get("T") is None
+    for right in (None, "MULTI_TAG", "SINGLE_TAG"):
+        assert create(broker, "T", topic_filter_type=right).code is ResponseCode.SUCCESS
+        assert broker.topics.get("T").filter_type == (right or "SINGLE_TAG")
+
+
 def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker: Broker):
     send(broker, "T")
     handler = HANDLERS[RequestCode.GET_MAX_OFFSET]

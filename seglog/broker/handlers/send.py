@@ -14,6 +14,7 @@ from seglog.broker.handlers.touching import named, of_topic
 from seglog.broker.sends.dead_letters import dead_letter_topic, note_dead_letter, without_delay
 from seglog.broker.sends.send import choose_queue, complete_properties, find_batch_topic, find_topic
 from seglog.broker.state.state import BrokerState
+from seglog.broker.tables.topics import MULTI_TAG
 from seglog.errors import ProtocolError, SeglogError
 from seglog.remoting.batch import decode_batch, encoded_size
 from seglog.remoting.bodies import BatchMessage, MessageBatch
@@ -188,8 +189,6 @@ def _further_queues_of_batch(
 
 Send: TypeAlias = Callable[[BrokerState, Call[SendMessageHeader]], Answer]
 """What answers a send."""
-MULTI_TAG: Final = "MULTI_TAG"
-"""Filter type of a topic whose messages may have several tags; no client makes such topics any more."""
 _SYNC: Final = Durability.SYNC.value
 _ASYNC: Final = Durability.ASYNC.value
 _OF_ONE: Final = (of_topic(Action.PUB), named(Resource.TOPIC, _further_queues, Action.PUB))

@@ -19,6 +19,7 @@ from seglog.broker.handlers.touching import named, of_topic
 from seglog.broker.state.state import BrokerState
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
 from seglog.broker.tables.attributes import TOPIC_ATTRIBUTES, alter_named_attributes
+from seglog.broker.tables.topics import FILTER_TYPES, SINGLE_TAG
 from seglog.errors import CorruptError, InvalidArgumentError, ProtocolError, SeglogError
 from seglog.remoting.admin_bodies import ConfigBody
 from seglog.remoting.admin_headers import TopicHeader
@@ -56,6 +57,9 @@ def get_route(state: BrokerState, call: Call[GetRouteInfoHeader]) -> Response:
 def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
     """Creates a topic or replaces its settings."""
     header = call.header
+    filter_type = SINGLE_TAG if header.topic_filter_type is None else header.topic_filter_type
+    if filter_type not in FILTER_TYPES:
+        return refuse(ResponseCode.SYSTEM_ERROR, f"topicFilterType = [{filter_type}] value invalid")
     problem = _problem(state, header.topic, header.read_queue_nums, header.write_queue_nums)
     if problem is not None:
         return refuse(ResponseCode.INVALID_PARAMETER, problem)
@@ -71,7 +75,7 @@ def create_topic(state: BrokerState, call: Call[CreateTopicHeader]) -> Response:
             header.write_queue_nums,
             header.perm,
             header.is_order,
-            header.topic_filter_type,
+            filter_type,
             header.topic_sys_flag,
             attributes,
             known.unknown if known is not None else {},

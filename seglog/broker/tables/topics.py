@@ -49,6 +49,10 @@ MAX_TOPIC_CHARACTERS: Final = 127
 MAX_TOPIC_SETTINGS: Final = 1 << 16
 """Characters that the settings of one topic may take in the file; RocketMQ's take some 200."""
 TOPIC_TABLE: Final = "topicConfigTable"
+SINGLE_TAG: Final = "SINGLE_TAG"
+MULTI_TAG: Final = "MULTI_TAG"
+"""Filter type of a topic whose messages may have several tags; no client makes such topics any more."""
+FILTER_TYPES: Final = frozenset({SINGLE_TAG, MULTI_TAG})
 _log = logger(__name__)
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
@@ -68,7 +72,7 @@ class TopicConfig:
     write_queue_nums: int = 16
     perm: int = PERM_READ_WRITE
     is_order: bool = False
-    filter_type: str = "SINGLE_TAG"
+    filter_type: str = SINGLE_TAG
     sys_flag: int = 0
     attributes: Mapping[str | int, ConfigValue] = field(default_factory=dict)
     unknown: Mapping[str | int, ConfigValue] = field(default_factory=dict)
@@ -111,7 +115,7 @@ class TopicConfig:
             as_int(fields.get("writeQueueNums", 16), "writeQueueNums"),
             as_int(fields.get("perm", PERM_READ_WRITE), "perm"),
             as_bool(fields.get("order", False), "order"),
-            as_text(fields.get("topicFilterType", "SINGLE_TAG"), "topicFilterType"),
+            as_text(fields.get("topicFilterType", SINGLE_TAG), "topicFilterType"),
             as_int(fields.get("topicSysFlag", 0), "topicSysFlag"),
             as_object(fields.get("attributes", {}), "attributes"),
             {key: item for key, item in fields.items() if key not in _KNOWN},

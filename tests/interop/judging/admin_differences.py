@@ -18,6 +18,7 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import MAX_QUEUES
 from seglog.storage.format.config import parse_java_properties
 from seglog.storage.format.config.config_json import decode_config
+from tests.interop.judging import difference_cases as cases
 from tests.interop.judging.alike import Essence
 from tests.interop.judging.difference import Difference
 from tests.interop.judging.requests import commit, make_group, make_topic, pull, send
@@ -31,8 +32,13 @@ def _set(text: str) -> Request:
     return Request(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
 
 
-def _units(topic: str, first: int) -> Request:
-    return Request(RequestCode.QUERY_CONSUME_QUEUE, QueryQueueHeader(topic, 0, first, 1))
+def _units(topic: str, first: int, group: str | None = None) -> Request:
+    return Request(RequestCode.QUERY_CONSUME_QUEUE, QueryQueueHeader(topic, 0, first, 1, group))
+
+
+def _topic_of_type(topic: str, filter_type: str | None) -> Request:
+    header = CreateTopicHeader(topic, "TBW102", 4, 4, 6, filter_type)
+    return Request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
 
 def _pulled(answer: Essence) -> Any:
@@ -52,6 +58,10 @@ def _sets_path(request: Request, _broker: Broker) -> bool:
 
 def _sets_no_value(request: Request, _broker: Broker) -> bool:
     return not _set_by(request).get(_NUMBER, "0").isdigit()
+
+
+def _is_offline(request: Request, ours: Essence, _theirs: Essence) -> bool:
+    return request.code == RequestCode.QUERY_CONSUME_QUEUE and b" is not online!" in ours["body"]
 
 
 def _is_beyond(request: Request, ours: Essence, _theirs: Essence) -> bool:
@@ -200,5 +210,49 @@ ADMIN_DIFFERENCES: Final = (
         here=1,
         fields=("body",),
         holds=_is_beyond,
+    ),
+    Difference(
+        name="units-offline",
+        request="units of a queue for a group of which no client is connected and one has pulled"
+        " (QUERY_CONSUME_QUEUE)",
+        theirs="says for a day what the last pull wanted",
+        ours="says that the group is not online",
+        why="no member of it has subscribed to that",
+        shown_by=(
+            make_group("units-offline"),
+            send("units-offline"),
+            pull("units-offline", "units-offline"),
+            _units("units-offline", 0, "units-offline"),
+        ),
+        looks_at=lambda answer: json.loads(answer["body"])["filterData"],
+        there="null",
+        here="units-offline@units-offline is not online!",
+        fields=("body",),
+        holds=_is_offline,
+    ),
+    Difference(
+        name="no-filter-type",
+        request="topic without a filter type (`topicFilterType`)",
+        theirs="is refused with 1",
+        ours="is made, with SINGLE_TAG",
+        why="it is what all clients say",
+        shown_by=(_topic_of_type("no-filter-type", None),),
+        there=1,
+        here=0,
+        leads_apart=cases.has_no_filter_type,
+        is_drawn=False,
+    ),
+    Difference(
+        name="other-filter-type",
+        request="topic with a filter type that there is not (1)",
+        theirs="answers with the exception of Java and its place",
+        ours="says the same without those",
+        why="the answer says what is wrong",
+        shown_by=(_topic_of_type("other-filter-type", "NONE"),),
+        looks_at=lambda answer: answer["remark"].partition("topicFilterType")[0],
+        there="org.apache.rocketmq.remoting.exception.RemotingCommandException: ",
+        here="",
+        fields=("remark",),
+        holds=cases.is_no_filter_type,
     ),
 )

@@ -1,4 +1,4 @@
-"""What our broker answers otherwise than RocketMQ about clients: rows of ``differences.py``."""
+"""What our broker answers otherwise than RocketMQ about clients, and to them: rows of ``differences.py``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tests.interop.judging.requests import (
     consume_directly,
     make_group,
     make_topic,
+    pull,
+    send,
     set_pop,
 )
 
@@ -53,6 +55,34 @@ CLIENT_DIFFERENCES: Final = (
         there=0,
         here=3,
         leads_apart=cases.sets_pop,
+        is_drawn=False,
+    ),
+    Difference(
+        name="given-crc",
+        request="message with a property `__CRC32#` of its producer",
+        theirs="keeps it, unless `enabledAppendPropCRC` is set",
+        ours="drops it, and gives the record its own",
+        why="it is the name of the record's check, which would fail",
+        shown_by=(send("given-crc", properties=b"__CRC32#\x01123\x02"), pull("cg", "given-crc")),
+        looks_at=lambda answer: b"__CRC32#\x01123" in answer["messages"][0]["properties"],
+        there=True,
+        here=False,
+        leads_apart=cases.has_record_crc,
+        is_drawn=False,
+    ),
+    Difference(
+        name="empty-type",
+        request="pull with an expression in a language whose name is empty (`expressionType`)",
+        theirs="matches nothing, unless it is `*`",
+        ours="is by tags",
+        why="one that is not named is tags, too",
+        shown_by=(
+            send("empty-type", properties=b"TAGS\x01a\x02"),
+            pull("cg", "empty-type", subscription="a", expression_type=""),
+        ),
+        there=20,
+        here=0,
+        leads_apart=cases.has_empty_type,
         is_drawn=False,
     ),
 )

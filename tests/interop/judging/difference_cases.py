@@ -113,6 +113,28 @@ def is_blank_subscription(request: Request, _broker: Broker) -> bool:
     return any(pieces) and not any(piece.strip() for piece in pieces)
 
 
+def has_record_crc(request: Request, _broker: Broker) -> bool:
+    """Returns whether a message is sent with the property that has the record's check."""
+    return any(
+        name == b"__CRC32#" for raw in _properties(request) for name, *_value in map(tuple, _entries(raw))
+    )
+
+
+def has_empty_type(request: Request, _broker: Broker) -> bool:
+    """Returns whether a pull says that its expression is in a language without a name."""
+    return isinstance(request.header, PullMessageHeader) and request.header.expression_type == ""
+
+
+def has_no_filter_type(request: Request, _broker: Broker) -> bool:
+    """Returns whether a topic is made without a filter type."""
+    return isinstance(request.header, CreateTopicHeader) and request.header.topic_filter_type is None
+
+
+def is_no_filter_type(request: Request, _ours: Essence, _theirs: Essence) -> bool:
+    """Returns whether a topic is made with a filter type that there is not."""
+    return isinstance(request.header, CreateTopicHeader) and request.header.topic_filter_type == "NONE"
+
+
 def is_no_expression(request: Request, _broker: Broker) -> bool:
     """Returns whether a pull has an expression that is none, or is in an unknown language."""
     header = request.header
