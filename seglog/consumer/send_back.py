@@ -10,6 +10,8 @@ Source: ``DefaultMQPushConsumerImpl.java sendMessageBack, sendMessageBackAsNorma
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from typing import Final
 
 from seglog.client.client import Client
@@ -20,7 +22,7 @@ from seglog.logs import logger
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import SendBackHeader, SendMessageHeader
-from seglog.storage.format.names import RETRY_PREFIX
+from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
 from seglog.storage.format.record import sys_flag as flags
@@ -29,7 +31,9 @@ from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 FIRST_LEVEL: Final = 3
 ENDLESS: Final = 0x7FFF_FFFF
-_TRANSACTION: Final = "TRAN_MSG"
+_OF_ONE_RECORD: Final = frozenset({props.CRC32, "TRAN_MSG", props.MIN_OFFSET, props.MAX_OFFSET})
+_ROOM_BYTES: Final = 256
+"""What a broker may add to the properties of a send: its region and cluster, and the record's check."""
 
 _log = logger(__name__)
 
@@ -49,30 +53,35 @@ class SendBack:
         self._group = group
         self._max_reconsume_times = max_reconsume_times
 
-    async def retry_later(self, message: Message, broker_name: str, delay_level: int = 0) -> None:
+    async def retry_later(
+        self, message: Message, broker_name: str, delay_level: int = 0, *, is_said: bool = False
+    ) -> None:
         """Has a message tried again.
 
         Args:
             message: As it was pulled.
             broker_name: The broker that has it.
             delay_level: How long to wait; 0 for longer after every failure, below 0 for a dead letter now.
+            is_said: Whether the log has it already that the broker does not take it back.
 
         Raises:
             SeglogError: The message could be sent neither back nor anew.
         """
+        found = props.decode_properties(message.properties_raw)  # a listener may have changed its own
         header = SendBackHeader(
             message.phy_offset,
             self._group,
             delay_level,
-            props.decode_properties(message.properties_raw).get(props.UNIQ_KEY) or message.message_id,
+            found.get(props.UNIQ_KEY) or message.message_id,
             message.topic,
             max_reconsume_times=self._max_reconsume_times,
         )
         try:
             await self._brokers.order(broker_name, Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
         except SeglogError as error:
-            _log.log(level_of(error), "message %s is sent anew: %s", message.message_id, error)
-            await self.send_anew(message, message.reconsume_times + 1)
+            level = logging.DEBUG if is_said else level_of(error)
+            _log.log(level, "message %s is sent anew: %s", message.message_id, error)
+            await self._send_anew(message, message.reconsume_times + 1, found)
 
     async def send_anew(self, message: Message, failures: int) -> None:
         """Sends a message to the retry topic as a new one.
@@ -84,10 +93,11 @@ class SendBack:
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
+        await self._send_anew(message, failures, props.decode_properties(message.properties_raw))
+
+    async def _send_anew(self, message: Message, failures: int, stored: Mapping[str, str]) -> None:
         most = ENDLESS if self._max_reconsume_times is None else self._max_reconsume_times
-        found = dict(props.decode_properties(message.properties_raw))  # a listener may have changed its own
-        for name in (props.CRC32, _TRANSACTION, props.MIN_OFFSET, props.MAX_OFFSET):
-            found.pop(name, None)
+        found = _own(stored)
         found.setdefault(props.ORIGIN_MESSAGE_ID, found.get(props.UNIQ_KEY) or message.message_id)
         found.setdefault(props.RETRY_TOPIC, message.topic)
         found |= {
@@ -95,7 +105,24 @@ class SendBack:
             props.MAX_RECONSUME_TIMES: str(most),
             props.DELAY: str(FIRST_LEVEL + message.reconsume_times),
         }
-        topic = f"{RETRY_PREFIX}{self._group}"
+        await self._send(f"{RETRY_PREFIX}{self._group}", message, found, failures)
+
+    async def end_as_it_is(self, message: Message) -> None:
+        """Sends a message to the dead letters with its own properties, where none of a retry has room.
+
+        Args:
+            message: As it was pulled, with its failures.
+
+        Raises:
+            SeglogError: The broker refuses, or there is no answer.
+        """
+        found = _own(props.decode_properties(message.properties_raw))
+        origin = {props.RETRY_TOPIC: message.topic}
+        if len(props.encode_properties(found | origin)) <= props.MAX_PROPERTIES_BYTES - _ROOM_BYTES:
+            found |= origin
+        await self._send(f"{DLQ_PREFIX}{self._group}", message, found, message.reconsume_times)
+
+    async def _send(self, topic: str, message: Message, found: Mapping[str, str], failures: int) -> None:
         queue = (await self._client.routes.ask_to_publish(topic))[0]
         header = SendMessageHeader(
             PRODUCER_GROUP,
@@ -113,3 +140,8 @@ class SendBack:
         )
         sent = Request(RequestCode.SEND_MESSAGE_V2, header, message.body)
         check(await self._brokers.ask(queue.broker_name, sent))
+
+
+def _own(stored: Mapping[str, str]) -> dict[str, str]:
+    """Returns the properties that a copy of a message has too."""
+    return {name: value for name, value in stored.items() if name not in _OF_ONE_RECORD}

@@ -210,7 +210,7 @@ def test_a_topic_has_a_filter_type_that_there_is(broker: Broker, filter_type):
     assert broker.topics.get("T") is None
     for right in (None, "MULTI_TAG", "SINGLE_TAG"):
         assert create(broker, "T", topic_filter_type=right).code is ResponseCode.SUCCESS
-        assert broker.topics.get("T").filter_type == (right or "SINGLE_TAG")
+        assert not_none(broker.topics.get("T")).filter_type == (right or "SINGLE_TAG")
 
 
 def test_a_header_that_came_over_the_wire_is_answered_as_one_in_process(broker: Broker):

@@ -277,15 +277,14 @@ def test_a_dead_letter_has_the_properties_that_were_pulled_whatever_the_listener
 
 
 def test_a_dead_letter_that_cannot_be_stored_is_not_logged_as_one(
-    broker: Broker, caplog: pytest.LogCaptureFixture
+    broker: Broker, link: RecordingLink, consume: NewConsumer, caplog: pytest.LogCaptureFixture
 ):
-    def listener(message: Message) -> None:
-        raise ValueError("poison")
-
-    Producer(broker).send("T", b"x", properties={"n": "x" * 32_624})  # no room for what a retry adds
-    with OrderlyConsumer(broker, "g", "T", listener, max_reconsume_times=2) as consumer:
-        consumer.start()
-        broker.advance("1m")
+    consume()  # the group has its retry topic
+    Producer(broker).send(
+        "T", b"x", queue_id=0, properties={"n": "x" * 32_624}
+    )  # no room for what a retry adds
+    (message,) = stored(broker, "T")
+    with pytest.raises(RemoteProtocolError, match="properties take"):
+        give_back(link, message, "send_anew", 3, max_reconsume_times=2)
     assert stored(broker, "%DLQ%g") == []
-    assert "properties take" in caplog.text
     assert "is a dead letter" not in caplog.text

@@ -21,15 +21,13 @@ from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.handed import Handed, named
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.send_back import FIRST_LEVEL
-from seglog.consumer.services.service import Service
+from seglog.consumer.services.service import AGAIN_MS, Service, is_too_long
 from seglog.errors import SeglogError
 from seglog.logs import logger
 from seglog.remoting.later import CancelledError
 from seglog.schedule import Timer
 from seglog.storage.format.record import Message
 
-AGAIN_MS: Final = 5_000
-"""How long a message rests that failed and could not be sent back."""
 MOST_EXPIRED: Final = 16
 """Messages of a queue that are sent back at a time because the listener does not come back with them."""
 MOST_HANDED: Final = 32
@@ -195,23 +193,31 @@ class ConcurrentService(Service):
         Returns whether it is done here.
         """
         held.counts.failed += 1
-        again = message
+        again, is_said = message, False
         while not held.is_dropped:
             level = levels.get(message.queue_offset, 0)
+            is_last = again.reconsume_times >= self._most or level < 0
             try:
-                await self._send_back.retry_later(again, held.queue.broker_name, level)
+                await self._send_back.retry_later(again, held.queue.broker_name, level, is_said=is_said)
             except SeglogError as error:
-                _log.log(
-                    level_of(error),
-                    "%s, offset %d is tried again in %d ms: %s",
-                    held.queue,
-                    message.queue_offset,
-                    AGAIN_MS,
-                    error,
-                )
+                if is_too_long(error):
+                    if is_last and await self._has_ended_as_it_is(held, again):
+                        held.counts.given_up += 1
+                        return True
+                    self.warn_of_too_long(held, again, error, is_said=is_said)
+                    is_said = True
+                else:
+                    _log.log(
+                        level_of(error),
+                        "%s, offset %d is tried again in %d ms: %s",
+                        held.queue,
+                        message.queue_offset,
+                        AGAIN_MS,
+                        error,
+                    )
             else:
                 held.counts.given_up += 1
-                if again.reconsume_times >= self._most or level < 0:
+                if is_last:
                     self.warn_of_end(held, again)
                 return True
             await rest(self._client.home, AGAIN_MS, held.ending)

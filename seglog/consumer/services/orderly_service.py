@@ -23,7 +23,7 @@ from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.contexts import AS_SET
 from seglog.consumer.hands.handed import Handed
 from seglog.consumer.process_queue import ProcessQueue
-from seglog.consumer.services.service import Service
+from seglog.consumer.services.service import Service, is_too_long
 from seglog.consumer.settings import MAX_SUSPEND_MS, MIN_SUSPEND_MS
 from seglog.errors import SeglogError
 from seglog.logs import logger
@@ -172,6 +172,8 @@ class OrderlyService(Service):
         try:
             await self._send_back.send_anew(message, message.reconsume_times)
         except SeglogError as error:
+            if is_too_long(error) and await self._has_ended_as_it_is(held, message):
+                return True
             _log.log(
                 self._client.troubles.level(f"end of a message of {held.queue}", error),
                 "%s, offset %d cannot be given up: %s",

@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 from seglog.client.client import Client
 from seglog.client.home import rest, until
+from seglog.client.links import level_of
 from seglog.client.tracing import Tracer
 from seglog.consumer.cached_queue import CachedQueue
 from seglog.consumer.hands.batches import hand_batches
@@ -25,14 +26,18 @@ from seglog.consumer.reports.direct import consume_directly
 from seglog.consumer.send_back import ENDLESS, SendBack
 from seglog.consumer.settings import FOR_EVER, ConsumerSettings
 from seglog.consumer.shares.words import in_words
-from seglog.errors import ConsumerError
+from seglog.errors import ConsumerError, RemoteProtocolError, SeglogError
 from seglog.forked import abandon_in_children
 from seglog.logs import logger
+from seglog.remoting.codes import ResponseCode
 from seglog.remoting.heartbeat import ConsumedDirectlyBody
 from seglog.remoting.later import CancelledError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
+from seglog.storage.format.record import properties as props
 
+AGAIN_MS: Final = 5_000
+"""How long a message rests that failed and could not be sent back."""
 _WAY_OUT: Final = "begin it in a thread or a task for which the listener does not wait"
 _WAY_OUT_OF_A_THREAD: Final = (
     "begin it in a thread for which the listener does not wait; or give close() a timeout_s: "
@@ -184,6 +189,36 @@ class Service(ABC):
             self.tracer.close()
         return self._pool.close()
 
+    async def _has_ended_as_it_is(self, held: ProcessQueue, message: Message) -> bool:
+        """Returns whether a message that has no room for what a retry adds is with the dead letters now."""
+        try:
+            await self._send_back.end_as_it_is(message)
+        except SeglogError as error:
+            attempt = named(self._settings.group, held.queue, message)
+            _log.log(level_of(error), "not taken by the dead letters: %s: %s", attempt, error)
+            return False
+        self.warn_of_end(held, message)
+        return True
+
+    def warn_of_too_long(
+        self, held: ProcessQueue, message: Message, error: SeglogError, *, is_said: bool
+    ) -> None:
+        """Logs that no broker can bring a message again, since a copy of it would be too long."""
+        has_end = self._most != ENDLESS
+        _log.log(
+            logging.DEBUG if is_said else logging.WARNING,
+            "cannot be given back, for its copy would be longer than a message may be (its properties take"
+            " %d of %d bytes, and a retry has more): %s: %s; this member tries it again every %d s, %s, and"
+            " commits nothing behind it in its queue meanwhile: have the listener accept it, and send fewer"
+            " properties",
+            len(message.properties_raw),
+            props.MAX_PROPERTIES_BYTES,
+            named(self._settings.group, held.queue, message),
+            error,
+            AGAIN_MS // 1_000,
+            f"until its attempt {self._most + 1} and then gives it up" if has_end else "for ever",
+        )
+
     def warn_of_end(self, held: ProcessQueue, message: Message) -> None:
         """Logs that a message was sent away after its last attempt, which a group must be able to find."""
         attempt = named(self._settings.group, held.queue, message)
@@ -192,3 +227,8 @@ class Service(ABC):
     async def consume_directly(self, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
         """Gives a message to the listener that people have picked, of a queue."""
         return await until(self._pool.run(partial(consume_directly, self._form, message, queue)))
+
+
+def is_too_long(error: SeglogError) -> bool:
+    """Returns whether a broker does not take a message, and never will: it is longer than one may be."""
+    return isinstance(error, RemoteProtocolError) and error.code is ResponseCode.MESSAGE_ILLEGAL
