@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from seglog.client.client import Client
+from seglog.client.dropped import LoopEnd
 from seglog.client.home import Flow, VirtualHome, start, until
 from seglog.client.links import level_of
 from seglog.consumer.brokers import Brokers
@@ -53,6 +54,9 @@ class GroupMember:
         settings: Of the consumer.
         offsets: Where the group's offsets are.
         service: Gives messages to the listener.
+
+    Attributes:
+        loop_end: Warns of it where the event loop ends in which it is; None for one that is not awaited.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class GroupMember:
         offsets: OffsetStore,
         service: Serving,
     ) -> None:
+        self.loop_end: LoopEnd | None = None
         self._client = client
         self._settings = settings
         self._offsets = offsets
@@ -300,6 +305,12 @@ class GroupMember:
     def end_listeners(self) -> bool:
         """Has its listener not called any more."""
         return self._service.end()
+
+    def end_with_loop(self) -> None:
+        """Lets nothing of its queues begin any more, and commits nothing: its event loop is about to end."""
+        for held in tuple(self._queues.values()):
+            held.drop()
+        self.end_listeners()
 
     async def refusal(self) -> RemoteProtocolError | None:
         """Returns what a broker has against a subscription; see :meth:`Subscriptions.refusal`."""

@@ -16,7 +16,7 @@ from typing_extensions import override
 from seglog.arguments import MAX_I32, as_int, as_kind, as_number, as_text
 from seglog.client.client import Client
 from seglog.client.connect import Target
-from seglog.client.dropped import watch
+from seglog.client.dropped import LoopEnd, watch
 from seglog.client.home import (
     Flow,
     Steps,
@@ -220,6 +220,7 @@ class MemberParts(ABC):
         with self._close_lock:  # a listener may close it before start() has returned, and finds it begun
             self._check_not_begun()
             self._beginning = start(self._home, late(self._member.begin), f"start of group {self.group}")
+            self._watch_loop()
 
     async def _known(self, ask: Callable[[], Steps[R]], name: str, until_ms: float | None) -> R:
         """Returns what has to be known before a start, which is asked once."""
@@ -270,6 +271,14 @@ class MemberParts(ABC):
             self.client_id,
             path,
         )
+
+    def _watch_loop(self) -> None:
+        """Has it be named where its loop ends before it; of what is polled a finalizer says it."""
+        if self._is_awaited and self._goes_on_alone:
+            member, client, kind = self._member, self._client, type(self).__name__
+            member.loop_end = LoopEnd(
+                lambda: f"<{kind} {member.group} of client {client.client_id}>", client, member.end_with_loop
+            )
 
     def _warn_if_unused(self, error: BaseException | None) -> None:
         """Says at the end of a block that nothing was consumed there, unless an error ends it."""
@@ -360,6 +369,7 @@ class MemberParts(ABC):
 
     def _end_without_home(self) -> None:
         self._keep()
+        self._end_watch()
         if not self._is_closed:
             self._is_closed = True
             self._end_folder_use()
@@ -375,8 +385,13 @@ class MemberParts(ABC):
             return False
         return not self._has_left
 
+    def _end_watch(self) -> None:
+        if self._member.loop_end is not None:
+            self._member.loop_end.detach()
+
     def _begin_to_leave(self) -> Flow[None]:
         self._keep()
+        self._end_watch()
         with self._close_lock:
             if self._leaving is None:
                 self._is_closed = True  # before a wait until idle finds its queues given back

@@ -131,11 +131,22 @@ class TaskPool(Turns):
 
     @override
     def _begin(self, work: Work[R], result: Deferred[R]) -> None:
-        task = self._loop.create_task(work(), name=self._name)
+        has_begun = False
+
+        async def steps() -> R:
+            nonlocal has_begun
+            has_begun = True
+            return await work()
+
+        task = self._loop.create_task(steps(), name=self._name)
         self._tasks.add(task)
 
         def end(_: object) -> None:
             self._tasks.discard(task)
+            if not has_begun:  # it was cancelled, by who ends the loop, before its turn, which comes again
+                self._waiting.appendleft((work, result))
+                self._ended()
+                return
             self._cancelled += bool(task.cancelling())
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             if error is None:
