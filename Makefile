@@ -90,7 +90,7 @@ test-tools: | $(MADE)
 test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler and Chromium where it can
 	@mkdir -p $(RESULTS)
 	@java_home=$$(tools/ensure-java) || echo "seglog: the tests of Spark will skip" >&2; JAVA_HOME="$$java_home" \
-	    $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/tests.xml $(ARGS)
+	    $(PYTEST) -m "not interop" --in-memory --junitxml=$(RESULTS)/tests.xml $(ARGS)
 
 # Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
 # Formats are below the kernels: of their tests, those that reach one are here (tests/tooling/test_twin.py).

@@ -4,6 +4,10 @@ HYPOTHESIS_PROFILE chooses a profile; without it, nightly with ``--full``, else 
 set and dev elsewhere. Where several processes share the tests (``-n``), a file is one's as a whole, and all
 that Spark runs is one's, which has the session. Long ones are first: what begins last is short, and no
 process waits long for the other.
+
+With ``--in-memory`` the folders of tests of the engine and of the broker are in memory where it has room, but
+those of tests that are marked ``on_disk``. `make test` says so; `make twin`, `make sanitize` and
+`make interop` run on the disk, which takes a sync seriously.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 
 from tests.support import scale
+from tests.support.machine.memory_folder import in_memory
 from tests.support.machine.order import SPARK_TESTS, place_in_order
 
 # Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline.
@@ -37,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite-dialogues", action="store_true", help="write tests/dialogues/*.txt as commands talk now"
     )
+    parser.addoption(
+        "--in-memory", action="store_true", help="folders of tests that sync often are in memory"
+    )
 
 
 class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -53,6 +61,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> WholeFile
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: place_in_order(item.nodeid))
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty folder, as pytest has it; in memory with ``--in-memory`` and where that is for the test."""
+    is_asked = request.config.getoption("in_memory") and not request.node.get_closest_marker("on_disk")
+    folder = in_memory(request.node.nodeid) if is_asked else None
+    if folder is None:
+        yield request.getfixturevalue("tmp_path")
+    else:
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as name:
+            yield Path(name)
 
 
 @pytest.fixture

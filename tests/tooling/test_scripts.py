@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine.memory_folder import IN_MEMORY, in_memory
 from tests.support.machine.order import LONG_TESTS, place_in_order
 from tests.support.machine.patience import patience_s
 
@@ -282,6 +283,19 @@ def test_every_file_that_rocketmq_judges_is_among_those_of_make_interop():
     marked = [path for path in (ROOT / "tests").rglob("test_*.py") if mark in path.read_text()]
     assert marked
     assert [path for path in marked if not any(path.is_relative_to(one) for one in named)] == []
+
+
+def test_only_make_test_has_files_of_tests_in_memory():
+    asked = {
+        target: "--in-memory" in run(["make", "-n", target]).stdout
+        for target in ("test", "twin", "sanitize", "interop")
+    }
+    assert asked == {"test": True, "twin": False, "sanitize": False, "interop": False}
+
+
+def test_folders_whose_tests_are_in_memory_are_there():
+    assert [name for name in IN_MEMORY if not (ROOT / name).is_dir()] == []
+    assert in_memory("tests/tooling/test_scripts.py::test_a") is None
 
 
 def test_pythons_that_make_starts_keep_what_they_compile():

@@ -14,6 +14,8 @@ from typing_extensions import override
 from seglog.storage.files.direct_reader import DirectReader
 from seglog.storage.files.real_file import RealFile
 
+pytestmark = pytest.mark.on_disk
+
 STEP = 8192
 LENGTHS = (0, 1, 4095, 4096, 4097, STEP, STEP + 1, 5 * STEP - 1, 5 * STEP, 5 * STEP + 4096 + 7)
 

@@ -16,6 +16,8 @@ from seglog.storage.files.direct_writer import DirectWriter
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
 
+pytestmark = pytest.mark.on_disk
+
 STEP = 8192
 PARTS = {
     "nothing": [],
