@@ -42,6 +42,7 @@ _log = logger(__name__)
 _OFFSET_RESET: Final = {"earliest": ConsumeFrom.FIRST, "latest": ConsumeFrom.LAST}
 """``auto.offset.reset``."""
 OffsetIllegal: TypeAlias = Literal["drop", "freeze"]
+_FROM_1970: Final = "a time from 1970 on"
 _TIMESTAMP: Final = re.compile(r"[0-9]{14}")
 MIN_SUSPEND_MS: Final = 10
 MAX_SUSPEND_MS: Final = 30_000
@@ -218,9 +219,12 @@ def timestamp_ms_of(consume_timestamp: datetime | str | None) -> int | None:
         expected = 'a datetime, or a text of 14 digits, "yyyyMMddHHmmss"'
         raise refusal("consume_timestamp", consume_timestamp, expected)
     try:
-        return int(found.timestamp() * 1000)
+        timestamp_ms = int(found.timestamp() * 1000)
     except (ValueError, OverflowError, OSError) as error:
-        raise refusal("consume_timestamp", consume_timestamp, "a time from 1970 on") from error
+        raise refusal("consume_timestamp", consume_timestamp, _FROM_1970) from error
+    if timestamp_ms < 0:  # a broker takes none of these
+        raise refusal("consume_timestamp", consume_timestamp, _FROM_1970)
+    return timestamp_ms
 
 
 class ConsumerOptions(TypedDict, total=False):

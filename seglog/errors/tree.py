@@ -156,6 +156,7 @@ class FullError(StoreError):
     """The file system has no space for the next write; reads go on, writes resume when space returns."""
 
     exit_code = 17
+    is_retryable = True
     response_code = _SERVICE_NOT_AVAILABLE
     help = "free space on the file system of this path, then try again"
 

@@ -9,6 +9,7 @@ Source: ``DefaultMQProducerImpl.java sendDefaultImpl``, ``DefaultMQProducer.java
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Final
 
 from seglog.client.links import Troubles
@@ -61,6 +62,7 @@ class Tries:
         topic: Where the message is to go.
         raw: Its properties.
         now_ms: Monotonic time.
+        began_ms: When the send began, before its first attempt.
         end_ms: Until when the call may take; None for a call without a time of its own, which waits for
             ``WAIT_MS`` from now on.
         pauses: How it waits.
@@ -72,6 +74,7 @@ class Tries:
         topic: str,
         raw: bytes,
         now_ms: Callable[[], float],
+        began_ms: float,
         end_ms: float | None,
         pauses: Pauses,
         troubles: Troubles,
@@ -79,7 +82,7 @@ class Tries:
         self._topic = topic
         self._raw = raw
         self._now_ms = now_ms
-        self._began_ms = now_ms()
+        self._began_ms = began_ms
         self._end_ms = end_ms
         self._wait_end_ms = now_ms() + WAIT_MS if end_ms is None else end_ms
         self._pauses = pauses
@@ -89,6 +92,7 @@ class Tries:
         self._pause_ms = FIRST_PAUSE_MS
         self._tried: set[str] = set()
         self._unknown: SeglogError | None = None
+        self._attempts = 0
 
     def elsewhere(self, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
         """Returns queues of brokers that have not just failed; all queues where there are none."""
@@ -105,8 +109,10 @@ class Tries:
             queues: Where the message may go but to the queue that it has; none if that was chosen for it.
 
         Raises:
-            SeglogError: There is none: this error, or one before it after which the message may be stored.
+            SeglogError: There is none: this error, or one before it after which the message may be stored. It
+                says how often the message was sent and how long that took, where that was more than once.
         """
+        self._attempts += 1
         if broker_name is not None and isinstance(error, AskTimeoutError | ConnectionEndedError):
             self._unknown = error
         pause_ms = self._pause(error, broker_name, queues)
@@ -120,8 +126,17 @@ class Tries:
             if isinstance(error, CannotConnectError) and self._pause_ms > FIRST_PAUSE_MS:
                 what = f"{error}; the send waited {waited_ms / 1000:.1f} s for it, and is not tried again"
                 raise CannotConnectError(what, address=error.address) from error
-            raise error
-        raise self._unknown from error
+            raise self._of_all(error)
+        raise self._of_all(self._unknown) from error
+
+    def _of_all(self, error: SeglogError) -> SeglogError:
+        """Returns an error of one attempt with the number of them and the time of all."""
+        if self._attempts == 1:
+            return error
+        found = copy(error)  # other sends over the same connection may have it too
+        took_s = (self._now_ms() - self._began_ms) / 1_000
+        found.args = (f"{error}; the send gave up after {self._attempts} attempts in {took_s:.1f} s",)
+        return found
 
     def _pause(
         self, error: SeglogError, broker_name: str | None, queues: Sequence[MessageQueue]

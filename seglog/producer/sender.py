@@ -252,9 +252,9 @@ class Sender:
         routes = self._routes
         is_batch = isinstance(body, MessageBatch)
         is_free = queue_id is None and sharding_key is None
-        ask, end_ms = self._ask, None
+        ask, began_ms, end_ms = self._ask, self._now_ms(), None
         if timeout_ms is not None:
-            end_ms = self._now_ms() + timeout_ms
+            end_ms = began_ms + timeout_ms
             ask = within(ask, self._now_ms, end_ms)
         tries: Tries | None = None
         queue: MessageQueue | None = None
@@ -299,7 +299,9 @@ class Sender:
                     raise RemoteProtocolError(code, answer.remark or code.name, help=HELP_OF.get(code))
                 return queue, status, answer, expect_header(answer, SendMessageResponseHeader)
             except SeglogError as error:
-                tries = tries or Tries(topic, raw, self._now_ms, end_ms, self._pauses, self._troubles)
+                tries = tries or Tries(
+                    topic, raw, self._now_ms, began_ms, end_ms, self._pauses, self._troubles
+                )
                 await tries.wait_after(error, broker_name, queues if is_free else ())
 
     def _properties(

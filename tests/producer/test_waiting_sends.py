@@ -194,6 +194,7 @@ def test_a_refusal_after_a_lost_answer_does_not_say_that_nothing_is_stored(
         with driven(kind, link) as producer, pytest.raises(AskTimeoutError) as unknown:
             producer.send("T", b"x")
         assert isinstance(unknown.value.__cause__, RemoteProtocolError)
+        assert "; the send gave up after 2 attempts in " in str(unknown.value)
         assert len(queue_ids(link)) == 2
         link.close()
 
@@ -204,11 +205,15 @@ def test_no_permission_is_asked_for_at_another_broker_only(tmp_path: Path):
     refused = RemoteProtocolError(ResponseCode.NO_PERMISSION, "no")
     with open_broker(tmp_path / "s", clock) as broker:
         pauses = ThreadPauses(VirtualHome(broker.timers, clock))
-        tries = Tries("T", b"", clock.monotonic_ms, None, pauses, Troubles(clock))
+        tries = Tries("T", b"", clock.monotonic_ms, clock.monotonic_ms() - 500, None, pauses, Troubles(clock))
         run_at_once(tries.wait_after(refused, "a", (one, other)))
         assert tries.elsewhere((one, other)) == (other,)
-        with pytest.raises(RemoteProtocolError):
+        clock.advance(1_500)
+        with pytest.raises(RemoteProtocolError) as given_up:
             run_at_once(tries.wait_after(refused, "b", (one, other)))
+    assert str(given_up.value) == f"{refused}; the send gave up after 2 attempts in 2.0 s"
+    assert (given_up.value.code, given_up.value.help) == (refused.code, refused.help)
+    assert str(refused).endswith(": no"), "other sends may have it too"
 
 
 def test_finding_14_a_send_that_waited_in_vain_says_how_long(tmp_path: Path):
@@ -226,7 +231,8 @@ def test_finding_14_a_send_that_waited_in_vain_says_how_long(tmp_path: Path):
     away = CannotConnectError("a:1 cannot be connected to: Connection refused", address="a:1")
     with open_broker(tmp_path / "s", VirtualClock()) as broker:
         pauses = Passing(VirtualHome(broker.timers, clock))
-        tries = Tries("T", b"", clock.monotonic_ms, clock.monotonic_ms() + 30_000, pauses, Troubles(clock))
+        now_ms = clock.monotonic_ms()
+        tries = Tries("T", b"", clock.monotonic_ms, now_ms, now_ms + 30_000, pauses, Troubles(clock))
 
         def try_for_ever() -> None:
             while True:

@@ -123,6 +123,7 @@ def test_errors_are_retryable_fenced_or_fatal():
         "BrokerNotFoundError",
         "CannotConnectError",
         "ConnectionEndedError",
+        "FullError",
     }
 
 

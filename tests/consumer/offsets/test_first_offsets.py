@@ -120,6 +120,12 @@ def test_s4_03_the_time_is_half_an_hour_ago_by_default(
     assert consume(consume_from=ConsumeFrom.TIMESTAMP) == [5], "the one before it was stored an hour ago"
 
 
+@pytest.mark.parametrize("wrong", ["19691230000000", datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)])
+def test_a_time_before_1970_is_refused_where_it_is_set(wrong: Any):
+    with pytest.raises(InvalidArgumentError, match="expected a time from 1970 on"):
+        ConsumerSettings("g", subscriptions_of("T"), consume_timestamp=wrong)
+
+
 @pytest.mark.parametrize(
     "wrong",
     ["2017_0422_221800", "20170422", "201704222218000", "20171322221800", "", " 20170422221800", 5, 5.0],
