@@ -117,7 +117,8 @@ def resend_(
     """Send dead letters again, each once, while no broker has STORE open.
 
     There is a receipt for each, with its old and its new id. A letter with a receipt is not sent again, also
-    if the command was stopped half-way.
+    if the command was stopped half-way. Up to where all letters were sent is committed in the store as the
+    offset of group TOOLS_CONSUMER, so that RocketMQ's tools show what is left.
     """
     check_store(path)
     wanted = parse_conditions(conditions)

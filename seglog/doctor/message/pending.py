@@ -53,7 +53,7 @@ def wait_of(view: LogView, message: Message, later: Sequence[Message]) -> Wait |
         return _half(view, message, later)
     if role not in (Role.DELAYED, Role.TIMER):
         return None
-    due_ms = _due_ms(message, role)
+    due_ms = _due_ms(view, message, role)
     for number, one in enumerate(later):
         if parent_of(one, [message, *later[:number]]) is message:
             return Wait("cancelled" if role_of(one) is Role.TIMER_CANCEL else "delivered", due_ms)
@@ -61,11 +61,26 @@ def wait_of(view: LogView, message: Message, later: Sequence[Message]) -> Wait |
     return Wait("passed" if has_passed else "waiting", due_ms)
 
 
-def _due_ms(message: Message, role: Role) -> int:
+def _due_ms(view: LogView, message: Message, role: Role) -> int:
     if role is Role.DELAYED:
+        due_ms = _due_by_queue(view, message)
+        if due_ms is not None:
+            return due_ms
         return unit_tags_code(message.topic.encode(), message.properties_raw, message.store_timestamp_ms)
     text = message.properties.get(copy_names.TIMER_OUT_MS, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def _due_by_queue(view: LogView, message: Message) -> int | None:
+    """Returns what the broker has written, by its own ``messageDelayLevel``; None where no unit is there."""
+    queue = view.listing.queue_files.get((message.topic, message.queue_id))
+    if queue is None:
+        return None
+    first, units = read_units_left(view.files, queue, view.listing.geometry.queue_file_size_bytes)
+    at = message.queue_offset - first
+    if not 0 <= at < len(units) or units["phy_offset"][at] != message.phy_offset:
+        return None
+    return int(units["tags_code"][at])
 
 
 def _half(view: LogView, message: Message, later: Sequence[Message]) -> Wait:

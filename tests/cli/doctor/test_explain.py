@@ -6,9 +6,11 @@ import shutil
 
 import pytest
 
+from seglog.broker.settings import BrokerConfig
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.record.properties import encode_properties
 from seglog.storage.store import MessageStore
+from seglog.testing import VirtualBroker
 from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.lives import GROUP, TOPIC, UNIQUE, live
@@ -170,6 +172,17 @@ def test_ends_of_real_transactions_and_delays(seglog: Seglog, broker_store):
         "opCommitLogOffset": None,
     }
     assert {group["group"]: group["passed"] for group in delivered["groups"]}["cgsql"] is False
+
+
+def test_a_delayed_message_is_due_by_the_levels_of_its_own_broker(seglog: Seglog, tmp_path):
+    config = BrokerConfig(delay_levels="7s 2h")
+    with VirtualBroker.at(tmp_path / "s", config=config) as broker:
+        for level in (1, 2):
+            broker.producer().send("T", b"x", keys=f"k{level}", delay_level=level)
+    for level, delay_ms in ((1, 7_000), (2, 7_200_000)):
+        (stage,) = stages(seglog("explain", tmp_path / "s", f"k{level}", "--json"))
+        assert stage["wait"]["due"] - stage["storeTimestamp"] == delay_ms
+        assert stage["wait"]["state"] == "waiting"
 
 
 def test_messages_that_wait_on_stores_without_a_broker(seglog: Seglog, tmp_path):
