@@ -71,17 +71,27 @@ def of_its_topic(message: Message) -> Message:
     return message if topic is None else dataclasses.replace(message, topic=topic)
 
 
-def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -> None:
-    """Adds to pulled messages, before anyone else has them, between which offsets their queue was.
+def added_offsets(min_offset: int, max_offset: int) -> bytes:
+    """Returns the properties in stored form that pulled messages have beside their own.
 
-    They are properties, MIN_OFFSET and MAX_OFFSET, which no record has.
+    They are MIN_OFFSET and MAX_OFFSET, which no record has.
 
     Args:
-        messages: As decoded now; their properties were not asked for yet.
         min_offset: Of the first message of the queue, when the broker answered.
         max_offset: Behind its last one.
     """
-    added = f"{props.MIN_OFFSET}\x01{min_offset}\x02{props.MAX_OFFSET}\x01{max_offset}\x02".encode()
+    return f"{props.MIN_OFFSET}\x01{min_offset}\x02{props.MAX_OFFSET}\x01{max_offset}\x02".encode()
+
+
+def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -> None:
+    """Adds to pulled messages, before anyone else has them, between which offsets their queue was.
+
+    Args:
+        messages: As decoded now; their properties were not asked for yet.
+        min_offset: As of :func:`added_offsets`.
+        max_offset: Likewise.
+    """
+    added = added_offsets(min_offset, max_offset)
     behind = b"\x02" + added  # where a client of 4.x has left the end of the last property out
     for message in messages:
         raw = message.properties_raw

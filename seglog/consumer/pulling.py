@@ -15,7 +15,7 @@ from typing import Final
 from seglog.client.client import Client
 from seglog.client.home import VirtualHome, start
 from seglog.consumer.brokers import Brokers
-from seglog.consumer.message_bodies import add_offsets, of_its_topic, unwrap_all
+from seglog.consumer.message_bodies import add_offsets, added_offsets, of_its_topic, unwrap_all
 from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import NOT_KNOWN, ProcessQueue
@@ -31,7 +31,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import PullForm
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.format.record import Message
-from seglog.storage.kernels.decode import decode_message
+from seglog.storage.kernels.decode import decode_message, decode_runs
 
 RETRY_MS: Final = 1_000
 """After a pull that was refused, ``pullTimeDelayMillsWhenException``."""
@@ -372,19 +372,29 @@ class Pulling:
         self, held: ProcessQueue, answer: Response, header: PullMessageResponseHeader
     ) -> list[Message]:
         """Returns the messages that were found, those of inner batches one by one; codes of tags collide."""
+        body = expect_body(answer, RecordsBody)
+        messages = decode_runs(body.runs, added_offsets(header.min_offset, header.max_offset))
+        is_fast = messages is not None and len(messages) == body.count
+        if messages is None or not is_fast:
+            messages = self._one_by_one(held, body)
+        found = messages
+        if not held.subscription.wants_all:
+            wants = held.subscription.wants
+            found = [message for message in messages if wants(message.properties_raw)]
+            held.counts.filtered += len(messages) - len(found)
+        if not is_fast:
+            add_offsets(found, header.min_offset, header.max_offset)
+        is_retry = held.queue.topic.startswith(RETRY_PREFIX)
+        return [of_its_topic(message) for message in found] if is_retry else found
+
+    def _one_by_one(self, held: ProcessQueue, body: RecordsBody) -> list[Message]:
+        """Returns the messages of records of which one may not be readable, or may be an inner batch."""
         readable: list[Message] = []
-        for record in expect_body(answer, RecordsBody).records:
+        for record in body.records:
             try:
                 readable.append(decode_message(record))
             except SeglogError as error:
                 held.counts.unreadable += 1
                 _log.error("a message of %s cannot be read, and is passed: %s", held.queue, error)
         messages, _errors = unwrap_all(readable)  # an error comes again when the message is handed over
-        found = messages
-        if not held.subscription.wants_all:
-            wants = held.subscription.wants
-            found = [message for message in messages if wants(message.properties_raw)]
-            held.counts.filtered += len(messages) - len(found)
-        add_offsets(found, header.min_offset, header.max_offset)
-        is_retry = held.queue.topic.startswith(RETRY_PREFIX)
-        return [of_its_topic(message) for message in found] if is_retry else found
+        return messages

@@ -90,6 +90,9 @@ class FoundRecords(Protocol):
     def runs(self) -> Sequence[memoryview]:
         """The same bytes in as few pieces as possible."""
 
+    def __len__(self) -> int:
+        """How many records there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordsBody(TypedBody):
@@ -110,6 +113,11 @@ class RecordsBody(TypedBody):
     def runs(self) -> Sequence[memoryview]:
         """The body as it travels: all of it, in as few views as possible."""
         return self.found.runs
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return len(self.found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class WireRecords:
         self.records: Sequence[memoryview] = _cut(view)
         self.runs: Sequence[memoryview] = [view] if view else []
 
+    def __len__(self) -> int:
+        return len(self.records)
+
 
 def decode_records(data: bytes | memoryview) -> RecordsBody:
     """Returns the records of a pull's answer; they are views of ``data``.

@@ -135,7 +135,7 @@ class ConcurrentService(Service):
 
     @override
     def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
-        return lambda: not held.is_dropped and held.cache is cache
+        return lambda: not (held.is_dropped or self._is_forked) and held.cache is cache
 
     @override
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:

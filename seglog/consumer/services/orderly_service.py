@@ -101,7 +101,7 @@ class OrderlyService(Service):
         end_ms = min(clock.monotonic_ms() + SLICE_MS, held.continuous_ms + MOST_CONTINUOUS_MS)
 
         def may_go_on() -> bool:
-            if held.is_dropped or held.cache is not cache:
+            if held.is_dropped or self._is_forked or held.cache is not cache:
                 return False
             return clock.monotonic_ms() <= min(end_ms, held.lease.work_until_ms)
 

@@ -148,14 +148,16 @@ class Service(ABC):
 
         A child that the listener forks has what it has, and gets nothing more; it ends as the listener does.
         """
-        may_go_on = self._may_go_on(held, cache)
-        await self._hand(self._form, handed, held.queue, lambda: not self._is_forked and may_go_on())
+        await self._hand(self._form, handed, held.queue, self._may_go_on(held, cache))
         if self._is_forked and handed.failed:
             raise handed.error or SystemExit(1)  # the log has said what was raised
 
     @abstractmethod
     def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
-        """Returns what says before each call whether the listener may be called with the next message."""
+        """Returns what says before each call whether the listener may be called with the next message.
+
+        In a forked child it may not.
+        """
 
     def _abandon(self) -> None:
         """Calls the listener no more, in a forked child."""

@@ -554,6 +554,9 @@ class Decoder:
     def decode(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
         """Takes the arguments of ``decode_message``."""
 
+    def decode_runs(self, runs: list[memoryview], added: bytes, /) -> list[Message] | None:
+        """As ``decode_runs`` of the module ``decode``."""
+
     def iterate(self, result: ReadResult | PythonReadResult, /) -> Iterator[Message]:
         """Yields the messages of a native ``ReadResult``, each decoded when its turn comes."""
 

@@ -7,7 +7,7 @@ its methods, and are equal to those that Python makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from seglog.storage.format.record.message import Message, new_host
@@ -40,6 +40,20 @@ if KERNELS == NATIVE:
     decoder = _native.Decoder(Message, new_host, python_decode_message)
     decode_message = decoder.decode
     iter_messages = decoder.iterate
+
+
+def decode_runs(runs: Sequence[memoryview], added: bytes) -> list[Message] | None:
+    """Returns the messages of all records of a pull in one call, where that can be done.
+
+    Args:
+        runs: Whole records, one after another.
+        added: More properties, in stored form; each message has them behind its own.
+
+    Returns:
+        None where kernels are Python's, and where a record is not right or is an inner batch: then the caller
+        looks at each record by itself.
+    """
+    return None if decoder is None else decoder.decode_runs(list(runs), added)
 
 
 def set_properties(message: Message, properties_raw: bytes) -> None:

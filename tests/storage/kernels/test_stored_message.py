@@ -19,13 +19,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.consumer.message_bodies import add_offsets
+from seglog.consumer.message_bodies import add_offsets, added_offsets
 from seglog.consumer.payloads import decoded
 from seglog.errors import CorruptError, TruncatedError
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.message import Message, decode_message, new_host
 from seglog.storage.format.record.properties import decode_properties, split_keys
-from seglog.storage.format.record.sys_flag import COMPRESSED
+from seglog.storage.format.record.sys_flag import COMPRESSED, INNER_BATCH
 from seglog.storage.kernels import decode as decode_module
 from seglog.storage.kernels.calls.read_result import split
 from tests.support.machine.kernels import native
@@ -243,6 +243,54 @@ def test_the_messages_of_a_read_come_as_python_decodes_them_damaged_ones_too(dec
     assert all_of(decoder.iterate(result)) == all_of(map(decode_message, records_))
 
 
+@given(st.lists(records(), min_size=1, max_size=6), st.integers(0, 2**40), st.data())
+def test_a_pull_decoded_in_one_call_is_what_python_makes_of_each_record_or_nothing(
+    decoder, several, low, data
+):
+    packed = [bytearray(record.pack()) for record in several]
+    for _ in range(data.draw(st.integers(0, 2))):
+        one = data.draw(st.sampled_from(packed))
+        one[data.draw(st.integers(0, len(one) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    cut = data.draw(st.integers(0, len(packed)))
+    runs = [memoryview(b"".join(part)) for part in (packed[:cut], packed[cut:])]
+    at_once = decoder.decode_runs(runs, added_offsets(low, low + 7))
+    try:
+        expected = [decode_message(bytes(one)) for one in packed]
+    except CorruptError:
+        assert at_once is None or len(at_once) != len(packed)
+        return
+    if any(message.sys_flag & INNER_BATCH for message in expected):
+        assert at_once is None
+        return
+    add_offsets(expected, low, low + 7)
+    assert at_once == expected
+    assert [one.properties for one in at_once] == [one.properties for one in expected]
+    assert [one.tags for one in at_once] == [one.tags for one in expected]
+
+
+@given(st.lists(pieces, max_size=12).map(b"".join))
+def test_what_is_added_in_one_call_does_not_change_what_a_record_has_of_its_own(decoder, raw):
+    run = memoryview(Record(properties=raw).pack())
+    (plain,) = decoder.decode_runs([run], b"")
+    (there,) = decoder.decode_runs([run], added_offsets(3, 70))
+    assert plain.properties_raw == raw
+    assert (there.tags, there.keys, there.unique_key) == (plain.tags, plain.keys, plain.unique_key)
+    assert there.properties == plain.properties | {"MIN_OFFSET": "3", "MAX_OFFSET": "70"}
+
+
+def test_a_pull_that_is_decoded_in_one_call_holds_no_memory_and_refuses_what_is_no_list_of_buffers(decoder):
+    data = bytearray(Record().pack() * 3)
+    run = memoryview(data)
+    assert [message.body for message in decoder.decode_runs([run, run], b"")] == [b"body"] * 6
+    assert decoder.decode_runs([run[:-1]], b"") is None
+    assert decoder.decode_runs([], b"") == []
+    run.release()
+    data.clear()
+    for runs in ((b"",), [7]):
+        with pytest.raises(TypeError):
+            decoder.decode_runs(runs, b"")
+
+
 def test_an_iteration_lets_its_memory_go_when_it_ends_or_is_given_up(decoder):
     data = bytearray(Record().pack() * 3)
     run = memoryview(data)
@@ -342,6 +390,10 @@ def test_no_memory_is_lost_whatever_ends_well_or_fails(both):
         vars(message)
         assert message != both[0]
         assert len(list(decoder.iterate(results_of([data, data])[0]))) == 2
+        assert len(decoder.decode_runs([data, data], b"a\1b\2")) == 2
+        assert decoder.decode_runs([data, damaged], b"") is None
+        with pytest.raises(ValueError, match="no host"):
+            failing.decode_runs([data], b"")
         for one, other in ((failing, data), (decoder, damaged)):
             with pytest.raises((ValueError, TruncatedError)):
                 one.decode(other)

@@ -195,7 +195,7 @@ static struct stored_host stored_host_at(const uint8_t *at, bool is_v6)
 }
 
 /* All of the record is read before a host is made, for which Python may run: then its memory may go. */
-static PyObject *message_of(Decoder *decoder, const struct record *record)
+static PyObject *message_of(Decoder *decoder, const struct record *record, struct span added)
 {
     enum {
         FIRST = SEGLOG_IPV4_BYTES + SEGLOG_PORT_BYTES,
@@ -205,7 +205,7 @@ static PyObject *message_of(Decoder *decoder, const struct record *record)
     struct stored_host born = stored_host_at(record->bytes.at + at, record->sys_flag & SEGLOG_BORN_HOST_V6);
     at += born.size + BETWEEN;
     struct stored_host store = stored_host_at(record->bytes.at + at, record->sys_flag & SEGLOG_STORE_HOST_V6);
-    StoredMessage *message = stored_message_new(record, at + store.size);
+    StoredMessage *message = stored_message_new(record, at + store.size, added);
     PyObject *topic = message ? topic_of(decoder, record->topic) : NULL;
     if (!topic) {
         Py_XDECREF((PyObject *)message);
@@ -225,7 +225,7 @@ static PyObject *decode_right(Decoder *decoder, struct span bytes, bool verify, 
     *is_right = bytes.size >= SEGLOG_HEADS_0_SIZE &&
                 record_read(bytes, read_i64(bytes.at + SEGLOG_HEADS_0_PHY_OFFSET_AT), &record) &&
                 (!verify || record_verifies(&record));
-    return *is_right ? message_of(decoder, &record) : NULL;
+    return *is_right ? message_of(decoder, &record, span_of(NULL, 0)) : NULL;
 }
 
 static PyObject *call_slow(const Decoder *decoder, PyObject *record, bool verify)
@@ -359,6 +359,65 @@ static PyObject *decoder_iterate(PyObject *self, PyObject *result)
     return (PyObject *)iterator;
 }
 
+enum decoded { DECODED, NOT_PLAIN, RAISED };
+
+/* Appends the messages of records that stand one after another. */
+static enum decoded decode_run(Decoder *decoder, struct span run, struct span added, PyObject *found)
+{
+    while (run.size) {
+        struct record record;
+        if (run.size < SEGLOG_HEADS_0_SIZE ||
+            !record_read(run, read_i64(run.at + SEGLOG_HEADS_0_PHY_OFFSET_AT), &record) ||
+            (record.sys_flag & SEGLOG_INNER_BATCH))
+            return NOT_PLAIN;
+        PyObject *message = message_of(decoder, &record, added);
+        int is_appended = message ? PyList_Append(found, message) : -1;
+        Py_XDECREF(message);
+        if (is_appended < 0)
+            return RAISED;
+        run = span_after(run, record.bytes.size);
+    }
+    return DECODED;
+}
+
+static enum decoded decode_runs(Decoder *decoder, PyObject *runs, struct span added, PyObject *found)
+{
+    enum decoded decoded = DECODED;
+    for (Py_ssize_t i = 0; decoded == DECODED && i < PyList_Size(runs); i++) {
+        Py_buffer buffer;
+        PyObject *run = Py_NewRef(PyList_GetItem(runs, i)); /* a host may be made, by Python code */
+        if (PyObject_GetBuffer(run, &buffer, PyBUF_SIMPLE) < 0) {
+            decoded = RAISED;
+        } else {
+            decoded = decode_run(decoder, span_in(&buffer), added, found);
+            PyBuffer_Release(&buffer);
+        }
+        Py_DECREF(run);
+    }
+    return decoded;
+}
+
+/* decode_runs(runs, added) */
+static PyObject *decoder_decode_runs(PyObject *self, PyObject *args)
+{
+    PyObject *runs;
+    const char *added;
+    Py_ssize_t added_size;
+    if (!PyArg_ParseTuple(args, "O!y#", &PyList_Type, &runs, &added, &added_size))
+        return NULL;
+    PyObject *found = PyList_New(0);
+    if (!found)
+        return NULL;
+    struct span more = span_of((const uint8_t *)added, (size_t)added_size);
+    enum decoded decoded = decode_runs((Decoder *)self, runs, more, found);
+    if (decoded == DECODED)
+        return found;
+    Py_DECREF(found);
+    if (decoded == RAISED)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* set_properties(message, properties) */
 static PyObject *decoder_set_properties(PyObject *Py_UNUSED(self), PyObject *args)
 {
@@ -409,6 +468,7 @@ static void decoder_dealloc(PyObject *self)
 
 static PyMethodDef methods[] = {
     FAST_METHOD("decode", decoder_decode),
+    {"decode_runs", decoder_decode_runs, METH_VARARGS, NULL},
     {"iterate", decoder_iterate, METH_O, NULL},
     {"set_properties", decoder_set_properties, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

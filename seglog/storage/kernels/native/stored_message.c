@@ -4,7 +4,7 @@
 
 #include "stored_message.h"
 
-/* Caches are NULL until somebody asks. `stored`: the properties as the record has them. */
+/* Caches are NULL until somebody asks. `stored`: the properties as the record has them, and what was added. */
 struct StoredMessage {
     PyObject_VAR_HEAD
     PyObject *weak_references;
@@ -51,12 +51,29 @@ static PyObject *text_of(struct span utf8)
     return PyUnicode_DecodeUTF8((const char *)utf8.at, (Py_ssize_t)utf8.size, "replace");
 }
 
-StoredMessage *stored_message_new(const struct record *record, size_t hosts_end)
+/* The end of the last property, where a client of 4.x has left it out and more follows; else nothing. */
+static struct span end_left_out(struct span properties)
 {
+    static const uint8_t end = SEGLOG_ENTRY_END;
+    bool is_left_out = properties.size && properties.at[properties.size - 1] != end;
+    return span_of(&end, is_left_out);
+}
+
+static uint8_t *put_span(uint8_t *at, struct span bytes)
+{
+    if (bytes.size)
+        memcpy(at, bytes.at, bytes.size);
+    return at + bytes.size;
+}
+
+StoredMessage *stored_message_new(const struct record *record, size_t hosts_end, struct span added)
+{
+    struct span end = added.size ? end_left_out(record->properties) : added;
+    size_t size = record->properties.size + end.size + added.size;
     static allocfunc allocate;
     if (!allocate)
         allocate = (allocfunc)PyType_GetSlot(stored_type, Py_tp_alloc);
-    StoredMessage *message = (StoredMessage *)allocate(stored_type, (Py_ssize_t)record->properties.size);
+    StoredMessage *message = (StoredMessage *)allocate(stored_type, (Py_ssize_t)size);
     if (!message)
         return NULL;
     const uint8_t *head = record->bytes.at, *behind_hosts = head + hosts_end;
@@ -71,8 +88,7 @@ StoredMessage *stored_message_new(const struct record *record, size_t hosts_end)
     message->store_timestamp_ms = record->store_timestamp_ms;
     message->reconsume_times = read_i32(behind_hosts);
     message->prepared_transaction_offset = read_i64(behind_hosts + sizeof(int32_t));
-    if (record->properties.size)
-        memcpy(message->stored, record->properties.at, record->properties.size);
+    put_span(put_span(put_span(message->stored, record->properties), end), added);
     message->body = bytes_of(record->body);
     if (!message->body) {
         Py_DECREF((PyObject *)message);

@@ -14,8 +14,10 @@ typedef struct StoredMessage StoredMessage;
 /* Has messages be of a Python class, always the same, and takes over what that has. False with an exception. */
 bool stored_message_bind(PyTypeObject *message_type);
 
-/* A message of a record, still without topic and hosts. Runs no Python code. NULL with an exception. */
-StoredMessage *stored_message_new(const struct record *record, size_t hosts_end);
+/* A message of a record, still without topic and hosts, with more properties in stored form behind its own. Runs
+ * no Python code. NULL with an exception.
+ */
+StoredMessage *stored_message_new(const struct record *record, size_t hosts_end, struct span added);
 
 /* Gives it what several messages have in common; takes the references. False if one of them is NULL. */
 bool stored_message_share(StoredMessage *message, PyObject *topic, PyObject *born_host, PyObject *store_host);
