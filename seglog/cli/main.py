@@ -65,6 +65,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "backup": "Copy a store that may be in use, by links of what is full.",
     "branch": "Make stores that share their files with another, and compare them.",
     "spark": "Jobs over whole stores on Apache Spark.",
+    "bench": "Measure what a disk gives to a store.",
     "version": "Show versions and which parts are present.",
 }
 """Name and one line of help."""
@@ -77,12 +78,12 @@ SECTIONS: Final[Mapping[str, str]] = {
     "Groups and single messages": "offsets dlq skip park tx erase retention locks",
     "Copies": "backup branch",
     "Brokers and Spark": "serve clients top spark",
-    "About seglog": "demo version",
+    "About seglog": "demo bench version",
 }
 """The headings of the help text, and what comes under each."""
 
 _ROOMS: Final[Mapping[str, str]] = {
-    "admin": "clients dlq group locks offsets park put retention skip top topic tx",
+    "admin": "bench clients dlq group locks offsets park put retention skip top topic tx",
     "demo": "demo",
     "doctor": "backup branch check erase explain export import repair report seal undo verify",
     "read": "checkpoint config cq du dump get id index info log query queues segments tail",

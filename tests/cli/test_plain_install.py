@@ -88,6 +88,7 @@ RUNS = {
     "export": ["{store}", "--output", "{folder}/rows.jsonl"],
     "import": ["{folder}/imported", "{folder}/rows.jsonl"],
     "erase": ["{store}", "k1", "--yes"],
+    "bench": ["{folder}", "--seconds", "0.05", "--space", "64m"],
     "version": [],
 }
 """Arguments with which each command is run here, in this order; what one does, a later one may need."""

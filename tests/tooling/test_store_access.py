@@ -25,6 +25,8 @@ SEAM = {
 
 OWN = {
     "cli/doctor/check.py": "the resume file, which lies outside of every store",
+    "cli/admin/bench.py": "asks how much is free where the folder of the measures will be",
+    "cli/admin/bench_measures.py": "the folder of the measures, which the command has made",
     "cli/demo/demo.py": "the folder of the demonstration",
     "cli/demo/demo_recovery.py": "the folder of the demonstration, and the package's own data",
     "cli/ui/failures.py": "/dev/null",

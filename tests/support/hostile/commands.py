@@ -116,6 +116,7 @@ WRITING: Final[dict[str, Arguments]] = {
 ALL: Final = {**READING, **WRITING}
 NOT_HERE: Final = {
     "demo": "makes a store of its own",
+    "bench": "works in a folder of its own, in one that need not be a store",
     "serve": "ends with a signal; of a store it shows the path that was typed",
     "clients": "asks a broker; tests/cli/admin/test_clients_and_top.py has one with such clients",
     "top": "as above",
