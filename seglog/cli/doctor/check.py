@@ -60,6 +60,9 @@ def command(
 ) -> None:
     """Look at everything in STORE: log, queues, index, offsets, timers, files.
 
+    Begins with a verdict: whether RocketMQ starts on it, messages lost for good, messages that a repair
+    saves, what not to do, and what to type next; --json has it as `verdict` in its last object.
+
     Reads only, and works beside a process that has the store open. A finding says what it means for
     messages and what to do. Notes are no findings: with nothing else the exit code is 0, else 1.
 

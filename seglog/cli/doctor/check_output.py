@@ -7,10 +7,11 @@ from typing import Final
 
 from seglog.cli.ui import render
 from seglog.cli.ui.findings import counts_text, next_command, show_findings
-from seglog.doctor.check import CheckReport
+from seglog.doctor.check import CheckReport, Start, Triage, triage
 from seglog.storage.findings import finding_fields
 
 _COPY: Final = Path("COPY")
+_MAX_TOPICS: Final = 3
 
 
 def emit_check(report: CheckReport) -> None:
@@ -45,6 +46,22 @@ def check_fields(report: CheckReport) -> dict[str, object]:
         "bytes": report.read_bytes,
         "resumedBytes": report.resumed_bytes,
         "elapsedMs": round(report.elapsed_ms, 3),
+        "verdict": _verdict_fields(report, triage(report)),
+    }
+
+
+def _verdict_fields(report: CheckReport, verdict: Triage) -> dict[str, object]:
+    return {
+        "rocketmqStarts": verdict.start.start.value,
+        "why": verdict.start.why,
+        "cutAt": verdict.start.cut_at if verdict.start.cut_at >= 0 else None,
+        "cutMessages": verdict.start.cut_messages,
+        "lostForGood": verdict.lost,
+        "lostByTopic": dict(verdict.lost_of),
+        "mayBeMore": verdict.is_at_least,
+        "repairSaves": verdict.saved,
+        "doNot": verdict.do_not,
+        "next": next_command(report.findings, _COPY if report.address else report.root),
     }
 
 
@@ -56,6 +73,9 @@ def show_check(report: CheckReport, path: Path | str) -> None:
         path: The store as it was named, which goes into the commands to type: they take no address.
     """
     typed = _COPY if report.address else Path(path)
+    todo = next_command(report.findings, typed)
+    _show_verdict(report, todo)
+    render.say()
     render.facts(
         {
             "store": render.printable(str(path)),
@@ -80,12 +100,56 @@ def show_check(report: CheckReport, path: Path | str) -> None:
     render.say("not looked at, or not to be seen:")
     for text in report.not_looked_at:
         render.say(f"  {render.printable(text)}")
-    todo = next_command(report.findings, typed)
     if todo:
         render.say()
         render.say(f"next: {todo}")
         if report.address:
             render.say(f"{_COPY} is a copy of the store on a file system: an address is only read")
+
+
+def _show_verdict(report: CheckReport, todo: str) -> None:
+    """Prints what an operator asks first, in at most eight lines of 80 columns."""
+    verdict = triage(report)
+    named = {
+        "RocketMQ": _start_text(verdict),
+        "lost": _lost_text(verdict),
+        "repair": _saved_text(report, verdict),
+    }
+    if verdict.do_not:
+        named["do not"] = verdict.do_not
+    if todo:
+        named["next"] = todo
+    elif not report.is_clean:
+        named["next"] = "do by hand what the findings say"
+    render.facts(named, is_folded=True)
+
+
+def _saved_text(report: CheckReport, verdict: Triage) -> str:
+    if verdict.saved:
+        return f"saves {render.count_text(verdict.saved, 'message')}"
+    return "nothing to do" if report.is_clean else "saves no message"
+
+
+def _start_text(verdict: Triage) -> str:
+    start = verdict.start
+    if start.start is Start.LOSES:
+        count = render.count_text(start.cut_messages, "message")
+        return f"starts and loses {count if start.cut_messages else 'all messages'}: {start.why}"
+    words = {Start.YES: "starts", Start.NO: "does not start", Start.UNKNOWN: "not known whether it starts"}
+    is_said = start.why and start.start is not Start.YES
+    return words[start.start] + (f": {start.why}" if is_said else "")
+
+
+def _lost_text(verdict: Triage) -> str:
+    if verdict.lost is None:
+        return "not known: the log, or a part of it, cannot be read"
+    if not verdict.lost:
+        return "not known: no queue says what the log's holes held" if verdict.is_at_least else "no message"
+    least = "at least " if verdict.is_at_least else ""
+    topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
+    more = len(verdict.lost_of) - len(topics)
+    text = f"{least}{render.count_text(verdict.lost, 'message')} for good: {', '.join(topics)}"
+    return text + (f" and {render.count_text(more, 'more topic')}" if more > 0 else "")
 
 
 def _state_text(report: CheckReport) -> str:

@@ -48,7 +48,7 @@ def folded(
         lines: list[str] = []
         for number in range(places[-1].line + 1):
             of_line = [place for place in places if place.line == number]
-            cells = [_wrapped(row[place.number], place.width) for place in of_line]
+            cells = [wrapped(row[place.number], place.width) for place in of_line]
             for depth in range(max(map(len, cells))):
                 line = ""
                 for place, pieces in zip(of_line, cells, strict=True):
@@ -75,8 +75,11 @@ def _placed(widths: Sequence[int], room: int) -> list[_Place]:
     return places
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Returns the lines of a cell: broken between words, and in a word only where that is too long."""
+def wrapped(text: str, width: int) -> list[str]:
+    """Returns the lines of a cell, all but the first indented.
+
+    It is broken between words, and in a word only where that is too long.
+    """
     from rich.cells import cell_len
 
     if cell_len(text) <= width:

@@ -21,7 +21,7 @@ import click
 from typing_extensions import override
 
 from seglog import text as words
-from seglog.cli.ui.folded import folded
+from seglog.cli.ui.folded import folded, wrapped
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
@@ -36,6 +36,7 @@ PROGRESS_AFTER_S: Final = 1.0
 
 _DELETE: Final = "\x7f"
 _BETWEEN: Final = "  "
+_LEAST_ROOM: Final = 20
 
 count_text, messages_text = words.count_text, words.messages_text
 printable, size_text = words.printable, words.size_text
@@ -88,11 +89,20 @@ def line_text(text: str) -> str:
     return printable(text) + "\n"
 
 
-def facts(named: Mapping[str, str]) -> None:
-    """Prints names and values, one a line, in two columns."""
+def facts(named: Mapping[str, str], *, is_folded: bool = False) -> None:
+    """Prints names and values, one a line, in two columns.
+
+    Args:
+        named: The values by name.
+        is_folded: Whether a value that a terminal has no room for goes on in further lines.
+    """
     width = max(map(len, named))
+    room = shutil.get_terminal_size().columns - width - len(_BETWEEN)
     for name, value in named.items():
-        say(Styled(f"{name:<{width}}"), f"  {value}")
+        shown = printable(value)
+        lines = wrapped(shown, max(room, _LEAST_ROOM)) if is_folded and sys.stdout.isatty() else [shown]
+        for number, line in enumerate(lines):
+            say(Styled(f"{'' if number else name:<{width}}"), f"{_BETWEEN}{line}")
 
 
 def _shown(part: str | Styled) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock, SystemClock
+from seglog.doctor.check.broker_start import BrokerStart, broker_start
 from seglog.doctor.check.check_progress_file import ResumeFile, load_outcomes
 from seglog.doctor.check.check_progress_stamps import ResumeStamps
 from seglog.doctor.check.check_report import CheckReport
@@ -230,6 +231,7 @@ class StoreCheck:
         state = "clean" if report.mode == "normal" else "crashed"
         is_live = self._holder is not None
         origin = read_log_origin(self._forgiving, self._root)
+        told = each_once(findings)
         unseen = blind_spots(report, seen, origin, is_live=is_live, has_rocksdb=self._has_rocksdb)
         return CheckReport(
             self._root,
@@ -248,14 +250,19 @@ class StoreCheck:
             seen.minutes,
             len(seals.present),
             seen.keys.keys,
-            tuple(each_once(findings)),
+            tuple(told),
             tuple(concerned),
             tuple(unseen),
             sum(map(self._bytes_of, outcomes)) - self._resumed_bytes,
             self._resumed_bytes,
             self._clock.monotonic_ms() - self._begun_ms,
+            self._broker_start(log, told),
             self._address,
         )
+
+    def _broker_start(self, log: _Log, findings: Sequence[Finding]) -> BrokerStart:
+        is_live = self._holder is not None
+        return broker_start(self.plan, log.stitched, self._files, findings, is_live=is_live)
 
     def _keep(
         self, path: Path | None, files: ForgivingFiles, stamps: ResumeStamps, *, must: bool

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from seglog.doctor.check.broker_start import BrokerStart
 from seglog.doctor.parts.offset_check import GroupLag
 from seglog.storage.audit import AuditQueue
 from seglog.storage.directory import LogFile, StoreGeometry
@@ -42,6 +43,7 @@ class CheckReport:
         read_bytes: How much of the log was read by this run.
         resumed_bytes: How much an earlier run had read.
         elapsed_ms: How long it took.
+        start: What RocketMQ does when it starts on it.
         address: How the store is named if not by ``root``: that of an object store.
     """
 
@@ -67,6 +69,7 @@ class CheckReport:
     read_bytes: int
     resumed_bytes: int
     elapsed_ms: float
+    start: BrokerStart
     address: str = ""
 
     @property

@@ -1,0 +1,90 @@
+"""The verdict that a check begins with: what an operator asks first of a store that does not start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.doctor.check.broker_start import BrokerStart, Start
+from seglog.doctor.check.check_report import CheckReport
+
+_BACK: Final = frozenset(
+    {"attic-record", "queue-due", "queue-missing", "queue-short", "queue-unit-wrong", "record-repairable"}
+)
+"""Codes of messages that a repair, or the opening of the store for writing, serves again."""
+
+_NO_LOG: Final = frozenset({"file-unreadable", "log-empty"})
+_HOLES: Final = frozenset({"log-file-missing", "log-hole"})
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """The verdict.
+
+    Attributes:
+        start: What RocketMQ does when it starts on the store.
+        lost: Messages that nothing brings back, each counted once; None where that is not known.
+        lost_of: How many of each topic, most first.
+        is_at_least: Whether holes may hold more, of which no queue knows.
+        saved: Messages that RocketMQ does not serve, or would cut off, and that a repair saves.
+        do_not: What would do harm, and why; empty where nothing would.
+    """
+
+    start: BrokerStart
+    lost: int | None
+    lost_of: tuple[tuple[str, int], ...]
+    is_at_least: bool
+    saved: int
+    do_not: str
+
+
+def triage(report: CheckReport) -> Triage:
+    """Returns the verdict on a store that was checked."""
+    by_topic: Counter[str] = Counter()
+    for (topic, _queue_id), count in report.messages.lost_of.items():
+        by_topic[topic] += count
+    codes = {finding.code for finding in report.findings}
+    saved = sum(finding.messages for finding in report.findings if finding.code in _BACK)
+    behind = report.start.cut_messages
+    repairable_behind = report.start.cut_repairable
+    return Triage(
+        report.start,
+        None if codes & _NO_LOG else report.messages.lost,
+        tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
+        any(finding.code in _HOLES and not finding.messages for finding in report.findings),
+        saved + behind - repairable_behind,
+        _do_not(report),
+    )
+
+
+def _do_not(report: CheckReport) -> str:
+    start = report.start
+    if start.start is Start.LOSES:
+        harm = "it deletes the queues"
+        if start.cut_messages:
+            harm = f"it deletes {start.cut_messages:,} messages that are whole or can be repaired"
+    elif start.start is Start.UNKNOWN:
+        harm = "" if report.holder is not None else "what it does is not known"
+    elif start.start is Start.NO:
+        harm = ""
+    elif start.why:
+        harm = f"{start.why}, with {start.cut_messages:,} messages"
+    else:
+        harm = _harm_to_queues(report)
+    return f"start RocketMQ on it: {harm}" if harm else ""
+
+
+def _harm_to_queues(report: CheckReport) -> str:
+    """Returns what RocketMQ does where its queues know more, or less, than the log."""
+    ends = sum(finding.messages for finding in report.findings if finding.code == "messages-lost")
+    if ends:
+        return f"it gives the queue offsets of {ends:,} lost messages to new ones"
+    if report.state != "clean":
+        return ""
+    unqueued = sum(
+        finding.messages for finding in report.findings if finding.code in {"queue-missing", "queue-short"}
+    )
+    if unqueued and not any(finding.code == "queue-length-unknown" for finding in report.findings):
+        return f"it may not serve {unqueued:,} messages that their queues lack"
+    return ""

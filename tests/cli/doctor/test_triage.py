@@ -1,0 +1,110 @@
+"""What `seglog check` says first: does RocketMQ start, what is lost, what repair saves, what not to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from seglog.doctor.check import Start, check_store, triage
+from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN
+from seglog.storage.findings.finding_codes import CODES
+from tests.support.command_line import Seglog
+from tests.support.material import golden
+
+SAYS_NO = ("does not start", "refuses to start", "may not start")
+
+
+@pytest.mark.parametrize("name", golden.golden_names())
+def test_the_verdict_is_what_the_real_store_did_with_the_same_directory(name, tmp_path):
+    report = check_store(golden.extract(name, tmp_path))
+    start = triage(report).start
+    answered = golden.expected(name)
+    stores = [line for line in answered if line["kind"] == "store"]
+    if any(line["kind"] == "openFailed" for line in answered):
+        assert start.start is Start.NO
+        return
+    end = report.end_phy_offset if start.start is Start.YES else start.cut_at
+    assert start.start in {Start.YES, Start.LOSES}
+    assert stores[0]["maxPhyOffset"] == end
+
+
+@pytest.mark.parametrize(
+    "name", ["d-bodyflip-first-halt", "d-bodyflip-last", "d-magic", "d-zeropage-last", "d-zeropage-last-halt"]
+)
+def test_the_messages_that_rocketmq_cuts_off_are_counted(name, tmp_path):
+    report = check_store(golden.extract(name, tmp_path))
+    verdict = triage(report)
+    served = sum(line["kind"] == "msg" for line in golden.expected(name))
+    assert verdict.lost is not None
+    assert verdict.start.cut_messages == 400 - verdict.lost - served
+    assert verdict.saved == verdict.start.cut_messages
+
+
+def test_each_code_that_speaks_of_the_start_of_rocketmq_counts_for_the_verdict():
+    named = {code for code, one in CODES.items() if any(word in one.for_messages for word in SAYS_NO)}
+    assert named <= REFUSED | UNCERTAIN
+    assert CODES.keys() >= REFUSED | UNCERTAIN
+    assert not REFUSED & UNCERTAIN
+
+
+def test_check_begins_with_the_verdict(seglog: Seglog, tmp_path):
+    root = golden.extract("d-zeropage-last", tmp_path)
+    shown = seglog("check", root).stdout
+    assert shown.partition("\n\n")[0].splitlines() == [
+        "RocketMQ  starts and loses 31 messages: it cuts the log at commitlog/00000000000000262144 +20629",
+        "lost      11 messages for good: TopicB 4, order_events 4, TopicA 3",
+        "repair    saves 31 messages",
+        "do not    start RocketMQ on it: it deletes 31 messages that are whole or can be repaired",
+        f"next      seglog repair {root}",
+    ]
+
+
+def test_a_store_without_findings_begins_with_three_lines(seglog: Seglog, tmp_path):
+    shown = seglog("check", golden.extract("roll", tmp_path)).stdout
+    assert shown.partition("\n\n")[0].splitlines() == [
+        "RocketMQ  starts",
+        "lost      no message",
+        "repair    nothing to do",
+    ]
+
+
+def test_a_lost_end_of_the_log_is_one_loss(seglog: Seglog, tmp_path):
+    root = golden.extract("d-trunclast", tmp_path)
+    *_lines, check = seglog("check", root, "--json").lines
+    assert check["verdict"] == {
+        "rocketmqStarts": "no",
+        "why": "a commit-log file is not as long as the others: commitlog/00000000000000262144",
+        "cutAt": None,
+        "cutMessages": 0,
+        "lostForGood": 32,
+        "lostByTopic": {"TopicA": 11, "order_events": 11, "TopicB": 10},
+        "mayBeMore": False,
+        "repairSaves": 0,
+        "doNot": "",
+        "next": f"seglog repair {root}",
+    }
+
+
+def test_an_empty_last_file_leaves_open_whether_rocketmq_starts(seglog: Seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    (root / "commitlog" / f"{262144:020d}.bak").write_bytes(b"")
+    *_lines, check = seglog("check", root, "--json").lines
+    assert check["verdict"]["rocketmqStarts"] == "unknown"
+
+
+def test_a_store_whose_log_is_gone_says_that_rocketmq_deletes_the_queues(seglog: Seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    for file in (root / "commitlog").iterdir():
+        file.unlink()
+    first = seglog("check", root).stdout.partition("\n\n")[0].splitlines()
+    assert first[0] == (
+        "RocketMQ  starts and loses all messages: there is no commit log: it would delete all queue files"
+    )
+    assert "do not    start RocketMQ on it: it deletes the queues" in first
+    assert "lost      not known: the log, or a part of it, cannot be read" in first
+
+
+def test_what_a_crash_would_cost_counts_as_saved_by_a_repair(seglog: Seglog, tmp_path):
+    root = golden.extract("d-zeropage-first", tmp_path)
+    verdict = triage(check_store(root))
+    assert (verdict.start.start, verdict.start.cut_messages, verdict.saved) == (Start.YES, 352, 352)
+    assert "; 352 messages saved, 10 lost for good" in seglog("repair", root).stdout
