@@ -7,7 +7,7 @@ from typing import Final
 
 from seglog.cli.ui import render
 from seglog.cli.ui.findings import counts_text, next_command, show_findings
-from seglog.doctor.check import CheckReport, Start, Triage, triage
+from seglog.doctor.check import CheckReport, Start, Triage, verdict_on
 from seglog.storage.findings import finding_fields
 
 _COPY: Final = Path("COPY")
@@ -46,7 +46,7 @@ def check_fields(report: CheckReport) -> dict[str, object]:
         "bytes": report.read_bytes,
         "resumedBytes": report.resumed_bytes,
         "elapsedMs": round(report.elapsed_ms, 3),
-        "verdict": _verdict_fields(report, triage(report)),
+        "verdict": _verdict_fields(report, verdict_on(report)),
     }
 
 
@@ -109,7 +109,7 @@ def show_check(report: CheckReport, path: Path | str) -> None:
 
 def _show_verdict(report: CheckReport, todo: str) -> None:
     """Prints what an operator asks first, in at most eight lines of 80 columns."""
-    verdict = triage(report)
+    verdict = verdict_on(report)
     named = {
         "RocketMQ": _start_text(verdict),
         "lost": _lost_text(verdict),

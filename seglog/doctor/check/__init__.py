@@ -8,7 +8,6 @@ observer.
 Truth: the log. A check writes nothing; a verification writes seals where it is asked to.
 """
 
-from seglog.doctor.check.broker_start import BrokerStart as BrokerStart
 from seglog.doctor.check.broker_start import Start as Start
 from seglog.doctor.check.check import SPLIT_BYTES as SPLIT_BYTES
 from seglog.doctor.check.check import StoreCheck as StoreCheck
@@ -18,6 +17,6 @@ from seglog.doctor.check.check_report import CheckReport as CheckReport
 from seglog.doctor.check.log_walk import SplitOutcome as SplitOutcome
 from seglog.doctor.check.log_walk import walk_split as walk_split
 from seglog.doctor.check.triage import Triage as Triage
-from seglog.doctor.check.triage import triage as triage
+from seglog.doctor.check.triage import verdict_on as verdict_on
 from seglog.doctor.check.verify import VerifyReport as VerifyReport
 from seglog.doctor.check.verify import verify_store as verify_store

@@ -18,6 +18,7 @@ from seglog.storage.directory import LogReader
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
+from seglog.storage.format.record import FILLER, FILLER_BYTES
 from seglog.storage.walk import MISSING, Hole, record_at
 
 REFUSED: Final = frozenset(
@@ -213,7 +214,8 @@ def _behind(hole: Hole, log: Stitched, findings: Sequence[Finding]) -> tuple[int
 
 
 def _is_one_record(reader: LogReader, hole: Hole) -> bool:
-    return int.from_bytes(reader.read(hole.phy_offset, 4), "big") == hole.size_bytes
+    head = reader.read(hole.phy_offset, FILLER_BYTES)
+    return len(head) == FILLER_BYTES and FILLER.struct.unpack(head)[0] == hole.size_bytes
 
 
 def _phy_offset(finding: Finding) -> int:

@@ -39,7 +39,7 @@ class Triage:
     do_not: str
 
 
-def triage(report: CheckReport) -> Triage:
+def verdict_on(report: CheckReport) -> Triage:
     """Returns the verdict on a store that was checked."""
     by_topic: Counter[str] = Counter()
     for (topic, _queue_id), count in report.messages.lost_of.items():

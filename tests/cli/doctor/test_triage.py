@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import Start, check_store, triage
+from seglog.doctor.check import Start, check_store, verdict_on
 from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
@@ -16,7 +16,7 @@ SAYS_NO = ("does not start", "refuses to start", "may not start")
 @pytest.mark.parametrize("name", golden.golden_names())
 def test_the_verdict_is_what_the_real_store_did_with_the_same_directory(name, tmp_path):
     report = check_store(golden.extract(name, tmp_path))
-    start = triage(report).start
+    start = verdict_on(report).start
     answered = golden.expected(name)
     stores = [line for line in answered if line["kind"] == "store"]
     if any(line["kind"] == "openFailed" for line in answered):
@@ -32,7 +32,7 @@ def test_the_verdict_is_what_the_real_store_did_with_the_same_directory(name, tm
 )
 def test_the_messages_that_rocketmq_cuts_off_are_counted(name, tmp_path):
     report = check_store(golden.extract(name, tmp_path))
-    verdict = triage(report)
+    verdict = verdict_on(report)
     served = sum(line["kind"] == "msg" for line in golden.expected(name))
     assert verdict.lost is not None
     assert verdict.start.cut_messages == 400 - verdict.lost - served
@@ -105,6 +105,6 @@ def test_a_store_whose_log_is_gone_says_that_rocketmq_deletes_the_queues(seglog:
 
 def test_what_a_crash_would_cost_counts_as_saved_by_a_repair(seglog: Seglog, tmp_path):
     root = golden.extract("d-zeropage-first", tmp_path)
-    verdict = triage(check_store(root))
+    verdict = verdict_on(check_store(root))
     assert (verdict.start.start, verdict.start.cut_messages, verdict.saved) == (Start.YES, 352, 352)
     assert "; 352 messages saved, 10 lost for good" in seglog("repair", root).stdout

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from seglog.doctor.check import Start, check_store, triage
+from seglog.doctor.check import Start, check_store, verdict_on
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.format.index.index import IndexGeometry
 from tests.interop.judging.judge import Judge
@@ -30,7 +30,7 @@ SEEDS = range(2)
 def hold(judge, root):
     """Holds the verdict on a store against what RocketMQ does with a copy of it."""
     report = check_store(root, given=GIVEN)
-    start = triage(report).start
+    start = verdict_on(report).start
     dump = judge.dump(root, SMALL_GEOMETRY)
     codes = [(finding.code, finding.file, finding.found) for finding in report.findings]
     said = (start, dump.refusal, codes)
