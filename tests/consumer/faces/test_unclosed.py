@@ -81,7 +81,6 @@ print(json.dumps([at_end > 0, len(seen) - at_end, any(open_ones), retried]))
             for kind in ("AsyncPushConsumer", "AsyncOrderlyConsumer")
             for how in ("sleeps", "quick", "plain")
         ),
-        ("AsyncPushConsumer", "catches"),
         ("AsyncLitePullConsumer", "polled"),
     ],
 )
