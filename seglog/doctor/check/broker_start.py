@@ -8,6 +8,7 @@ recoverAbnormally, ``MappedFileQueue.java`` load), and is held against what the 
 from __future__ import annotations
 
 import enum
+import zlib
 from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,8 +18,18 @@ from seglog.storage.audit import AuditPlan, Stitched
 from seglog.storage.directory import LogReader
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
+from seglog.storage.format.layout import I32, I64
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
-from seglog.storage.format.record import FILLER, FILLER_BYTES
+from seglog.storage.format.record import (
+    CRC_MASK,
+    FILLER,
+    FILLER_BYTES,
+    HEAD_V4,
+    MAGIC_BLANK,
+    PHY_OFFSET_AT,
+    Damage,
+    examine,
+)
 from seglog.storage.walk import MISSING, Hole, record_at
 
 REFUSED: Final = frozenset(
@@ -89,8 +100,8 @@ class BrokerStart:
         start: Whether it starts.
         why: The reason; for :attr:`Start.YES` what a crash would lead to, mostly empty.
         cut_at: Physical offset at which it cuts the log, -1 where it does not.
-        cut_messages: How many messages that can be read, or repaired, it cuts off; for :attr:`Start.YES`
-            after a crash.
+        cut_messages: How many messages that can be read, or repaired, it cuts off; for other than
+            :attr:`Start.LOSES` after a crash, once it starts.
         cut_repairable: How many of these cannot be read now.
     """
 
@@ -119,9 +130,16 @@ def broker_start(
         is_live: Whether a process has it open.
     """
     serious = [finding for finding in findings if finding.severity is not Severity.NOTE]
+
+    def without_walk(start: Start, finding: Finding) -> BrokerStart:
+        why = f"{finding.meaning}: {finding.file}"
+        with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
+            hole = next((one for one in log.log.holes if _cut_at(reader, one) is not None), None)
+        return BrokerStart(start, why, -1, *((0, 0) if hole is None else _behind(hole, log, findings)))
+
     for finding in serious:
         if finding.code in REFUSED and not _may_pass(store, files, finding):
-            return BrokerStart(Start.NO, f"{finding.meaning}: {finding.file}")
+            return without_walk(Start.NO, finding)
     if is_live:
         return BrokerStart(Start.UNKNOWN, "a process has the store open; stop it and check again")
     if any(finding.code == "log-empty" for finding in serious):
@@ -130,7 +148,7 @@ def broker_start(
     for finding in serious:
         is_remade = finding.code == "queue-length-unknown" and not has_queues
         if finding.code in UNCERTAIN | REFUSED and not is_remade:
-            return BrokerStart(Start.UNKNOWN, f"{finding.meaning}: {finding.file}")
+            return without_walk(Start.UNKNOWN, finding)
     with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
         return _of_log(store, log, reader, findings)
 
@@ -181,26 +199,64 @@ def _of_log(store: AuditPlan, log: Stitched, reader: LogReader, findings: Sequen
     for hole in holes:
         place = f"{COMMIT_LOG}/{segment_file_name(hole.phy_offset - hole.phy_offset % segment)}"
         place += f" +{hole.phy_offset % segment}"
+        cut_at = _cut_at(reader, hole)
+        if cut_at is None:
+            continue
+        behind = _behind(hole, log, findings)
         if begin is not None and hole.end <= begin:
-            if hole.why not in _UNSEEN and not after_crash.why:
+            if not after_crash.why:
                 why = f"after a crash it may cut the log at {place}"
-                after_crash = BrokerStart(Start.YES, why, -1, *_behind(hole, log, findings))
+                after_crash = BrokerStart(Start.YES, why, -1, *behind)
             continue
         if begin is None and hole.phy_offset < last:
-            return BrokerStart(
-                Start.UNKNOWN, f"the queues do not say whether it walks the log from before {place}"
-            )
+            why = f"the queues do not say whether it walks the log from before {place}"
+            return BrokerStart(Start.UNKNOWN, why, -1, *behind)
         if hole.why == MISSING.kind:
-            return BrokerStart(Start.UNKNOWN, f"a file of the log is missing at {place}")
-        if hole.why in _UNSEEN:
-            if _is_one_record(reader, hole):
-                continue
-            return BrokerStart(Start.UNKNOWN, f"whether it reads over the damage at {place}")
-        cut, repairable = _behind(hole, log, findings)
-        if cut == 0:
+            return BrokerStart(Start.UNKNOWN, f"a file of the log is missing at {place}", -1, *behind)
+        if behind[0] == 0:
             return after_crash
-        return BrokerStart(Start.LOSES, f"it cuts the log at {place}", hole.phy_offset, cut, repairable)
+        return BrokerStart(Start.LOSES, f"it cuts the log at {place}", cut_at, *behind)
     return after_crash
+
+
+def _cut_at(reader: LogReader, hole: Hole) -> int | None:
+    """Returns the physical offset within a hole at which RocketMQ cuts the log; None where it reads on."""
+    place = hole.phy_offset
+    while hole.why != MISSING.kind and place < hole.end:
+        size_bytes = _taken_bytes(reader, place)
+        if not size_bytes:
+            return None if _ends_file(reader, place, hole) else place
+        place += size_bytes
+    return None if place == hole.end else hole.phy_offset
+
+
+def _ends_file(reader: LogReader, phy_offset: int, hole: Hole) -> bool:
+    """Returns whether a place has a filler, at which RocketMQ goes on with the next file, as records do."""
+    head = reader.read(phy_offset, FILLER_BYTES)
+    is_filler = len(head) == FILLER_BYTES and FILLER.struct.unpack(head)[1] == MAGIC_BLANK
+    return is_filler and hole.end == phy_offset + reader.available(phy_offset)
+
+
+def _taken_bytes(reader: LogReader, phy_offset: int) -> int:
+    """Returns how long the record is that RocketMQ's recovery takes at a place; 0 for none.
+
+    It looks at magic, lengths and the CRC of the body (``CommitLog.checkMessageAndReturnSize``), and neither
+    at what a record says of its place nor at its queue.
+    """
+    head = reader.read(phy_offset, FILLER_BYTES)
+    size_bytes = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+    record = bytearray(reader.read(phy_offset, max(0, size_bytes)))
+    if len(record) != size_bytes or size_bytes < HEAD_V4.size_bytes:
+        return 0
+    for at in (HEAD_V4.offsets["queue_id"], HEAD_V4.offsets["queue_offset"]):
+        record[at] &= 0x7F  # it takes negative ones
+    I64.pack_into(record, PHY_OFFSET_AT, phy_offset)
+    row = examine(memoryview(record), 0, phy_offset, verify=False)
+    if isinstance(row, Damage) or row.size_bytes != size_bytes:
+        return 0
+    body = record[row.body_at : row.body_at + row.body_bytes]
+    (said,) = I32.unpack_from(record, HEAD_V4.offsets["body_crc"])
+    return size_bytes if not body or zlib.crc32(body) & CRC_MASK == said else 0
 
 
 def _behind(hole: Hole, log: Stitched, findings: Sequence[Finding]) -> tuple[int, int]:
@@ -211,11 +267,6 @@ def _behind(hole: Hole, log: Stitched, findings: Sequence[Finding]) -> tuple[int
     )
     readable = sum(one.records for one in log.log.stretches if one.start >= hole.phy_offset)
     return readable + repairable, repairable
-
-
-def _is_one_record(reader: LogReader, hole: Hole) -> bool:
-    head = reader.read(hole.phy_offset, FILLER_BYTES)
-    return len(head) == FILLER_BYTES and FILLER.struct.unpack(head)[0] == hole.size_bytes
 
 
 def _phy_offset(finding: Finding) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -113,34 +114,58 @@ class Scan:
         def read(
             columns: list[str] | None, predicate: pl.Expr | None, most: int | None, _batch: int | None
         ) -> Iterator[pl.DataFrame]:
-            return _first(self._pushed(columns, predicate), most)
+            by_name = {one.asked_as: one for one in self._wanted}
+            wanted = [by_name[name] for name in (by_name if columns is None else columns)]
+            if predicate is None:
+                return self._columns(wanted or _NARROWEST, most)
+            asked = predicate.meta.root_names()
+            first = [by_name[name] for name in by_name if name in asked] or list(_NARROWEST)
+            return self._chosen(predicate, first, wanted, most)
 
         return register_io_source(read, schema=pl.DataFrame(self.schema.empty_table()).schema)
 
-    def _pushed(self, columns: Sequence[str] | None, predicate: pl.Expr | None) -> Iterator[pl.DataFrame]:
-        """Yields frames of the columns, of the messages for which the predicate holds."""
+    def _columns(self, wanted: Sequence[Wanted], most: int | None) -> Iterator[pl.DataFrame]:
+        """Yields frames of the columns, of the first messages or all."""
         import polars as pl
 
-        by_name = {one.asked_as: one for one in self._wanted}
-        wanted = [by_name[name] for name in (by_name if columns is None else columns)]
-        if predicate is None:
-            for messages, constants in self._messages(wanted or _NARROWEST):
-                yield pl.DataFrame(messages.batch(wanted or _NARROWEST, constants))
-            return
-        asked = predicate.meta.root_names()
-        first = [by_name[name] for name in by_name if name in asked] or list(_NARROWEST)
+        left = sys.maxsize if most is None else most
+        for messages, constants in self._messages(wanted):
+            frame = pl.DataFrame(messages.batch(wanted, constants)).head(left)
+            yield frame
+            left -= len(frame)
+            if left <= 0:
+                return
+
+    def _chosen(
+        self, predicate: pl.Expr, first: Sequence[Wanted], wanted: Sequence[Wanted], most: int | None
+    ) -> Iterator[pl.DataFrame]:
+        """Yields frames of the columns, of the messages for which a predicate holds.
+
+        Args:
+            predicate: One that looks at one message at a time.
+            first: The columns that it needs.
+            wanted: Those of the frames.
+            most: How many messages are looked at, those for which it does not hold too; None for all.
+        """
+        import polars as pl
+
+        left = sys.maxsize if most is None else most
+        names = [one.asked_as for one in wanted]
         rest = [one for one in wanted if one not in first]
         for messages, constants in self._messages([*first, *rest]):
-            if not messages.are_rows:  # a record is several messages: there is no row to leave out
-                whole = pl.DataFrame(messages.batch([*first, *rest], constants)).filter(predicate)
-                yield whole.select([one.asked_as for one in wanted])
-                continue
-            narrow = pl.DataFrame(messages.batch(first, constants)).with_row_index(_ROW)
-            found = narrow.filter(predicate)
-            if len(found):
-                left = messages.only(found[_ROW].to_numpy())
-                whole = found.drop(_ROW).hstack(pl.DataFrame(left.batch(rest, constants)))
-                yield whole.select([one.asked_as for one in wanted])
+            if messages.are_rows:
+                narrow = pl.DataFrame(messages.batch(first, constants)).head(left).with_row_index(_ROW)
+                count, found = len(narrow), narrow.filter(predicate)
+                if len(found):
+                    others = messages.only(found[_ROW].to_numpy()).batch(rest, constants)
+                    yield found.drop(_ROW).hstack(pl.DataFrame(others)).select(names)
+            else:  # a record is several messages: there is no row to leave out
+                whole = pl.DataFrame(messages.batch([*first, *rest], constants)).head(left)
+                count = len(whole)
+                yield whole.filter(predicate).select(names)
+            left -= count
+            if left <= 0:
+                return
 
     def _messages(self, wanted: Sequence[Wanted]) -> Iterator[tuple[Messages, Constants]]:
         options = self._options
@@ -149,15 +174,3 @@ class Scan:
             with messages_of(piece, options, options.selection, is_wide=is_wide(wanted)) as read:
                 for messages in read.found:
                     yield messages, constants
-
-
-def _first(frames: Iterator[pl.DataFrame], most: int | None) -> Iterator[pl.DataFrame]:
-    """Yields frames, or the first ``most`` rows of them."""
-    if most is None:
-        yield from frames
-        return
-    for frame in frames:
-        yield frame.head(most)
-        most -= len(frame)
-        if most <= 0:
-            return

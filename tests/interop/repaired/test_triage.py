@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from seglog import MessageStore
 from seglog.doctor.check import Start, check_store, verdict_on
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.format.index.index import IndexGeometry
@@ -63,3 +64,30 @@ def test_the_verdict_on_random_damage_is_what_rocketmq_does(judge: Judge, tmp_pa
         shutil.copytree(subject.root, root)
         KINDS[kind](subject, root, random.Random(f"{name} {kind} {seed}"))
         hold(judge, root)
+
+
+@pytest.mark.parametrize(
+    ("at", "size", "is_random"),
+    [
+        (8, 4, False), (12, 40, True), (12, 8, True), (20, 16, True), (21, 100, False), (28, 8, False),
+        (28, 9, False), (28, 56, True), (28, 60, False), (32, 8, True), (36, 4, True), (56, 8, False),
+    ],
+)  # fmt: skip
+def test_the_verdict_on_a_record_that_says_another_place_and_more_is_what_rocketmq_does(
+    judge: Judge, tmp_path, at, size, is_random
+):
+    root = golden.extract("roll", tmp_path)
+    with MessageStore.open(root, read_only=True) as store:
+        places = [
+            message.phy_offset
+            for queue in store.queues()
+            for message in store.get(queue.topic, queue.queue_id, 0, 1_000)
+        ]
+    last = max((root / "commitlog").iterdir())
+    inside = sorted(place for place in places if place > int(last.name))
+    data = bytearray(last.read_bytes())
+    start = inside[len(inside) // 2] - int(last.name) + at
+    chance = random.Random(f"{at} {size}")
+    data[start : start + size] = chance.randbytes(size) if is_random else bytes(size)
+    last.write_bytes(data)
+    hold(judge, root)

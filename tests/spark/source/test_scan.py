@@ -112,6 +112,15 @@ def test_polars_pushes_columns_rows_and_predicates_down(orders, made):
     assert frame.head(2).select("body").collect()["body"].to_list() == [b"0", b"1"]
 
 
+def test_a_limit_before_a_filter_counts_all_messages(orders):
+    scan = seglog.scan(orders, columns=["tags", "body"])
+    is_open = pl.col("tags") == "open"
+    for most in (1, 50, 2_999, COUNT + 9):
+        ours, theirs = scan.lazy(), pl.DataFrame(scan).lazy()
+        assert ours.limit(most).filter(is_open).collect().equals(theirs.limit(most).filter(is_open).collect())
+        assert ours.filter(is_open).limit(most).collect().equals(theirs.filter(is_open).limit(most).collect())
+
+
 def test_polars_gets_of_inner_batches_the_messages(tmp_path):
     root = extract("innerbatch", tmp_path)
     frame = seglog.scan(root).lazy()
