@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+import signal
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Final, NoReturn
 
 import click
 
@@ -46,10 +51,10 @@ def command(*, folder: Path, seconds: float, space_bytes: int, body_bytes: int, 
     """Measure what the disk of FOLDER gives to a store: puts, syncs and reads.
 
     Works in a folder of its own in FOLDER, such as the place of your store, and removes it at the end, also
-    after Ctrl-C. FOLDER itself is not changed, and may be a store in use.
+    after Ctrl-C and SIGTERM. FOLDER itself is not changed, and may be a store in use.
     """
-    _check(folder, space_bytes, body_bytes)
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder) as place:
+    _check(folder, seconds, space_bytes, body_bytes)
+    with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder) as place:
         taken = []
         for measure in measures(Path(place), seconds, space_bytes, body_bytes, time.perf_counter):
             if as_json:
@@ -64,12 +69,29 @@ def command(*, folder: Path, seconds: float, space_bytes: int, body_bytes: int, 
         render.say("reads are of what was written just now: of the page cache, as far as that has it")
 
 
-def _check(folder: Path, space_bytes: int, body_bytes: int) -> None:
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Has SIGTERM end the process by way of what is to be removed; it would end it at once."""
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _check(folder: Path, seconds: float, space_bytes: int, body_bytes: int) -> None:
     """Refuses what cannot be measured.
 
     Raises:
-        InvalidArgumentError: Too little space is given or there, or a body is empty or too large.
+        InvalidArgumentError: A time is no number, too little space is given or there, or a body is empty or
+            too large.
     """
+    if not math.isfinite(seconds):  # NaN is in every range
+        raise InvalidArgumentError("--seconds: found no number", help="give --seconds 2, say")
     if space_bytes < LEAST_SPACE_BYTES:
         least = render.size_text(LEAST_SPACE_BYTES)
         raise InvalidArgumentError(

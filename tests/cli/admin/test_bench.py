@@ -112,8 +112,15 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_made(seglog: Segl
     assert seglog("bench", tmp_path / "none").exit_code == 2
 
 
+def test_a_time_that_is_no_number_is_refused(seglog: Seglog, tmp_path):
+    ran = seglog("bench", tmp_path, "--seconds", "nan")
+    assert (ran.exit_code, list(tmp_path.iterdir())) == (24, [])
+    assert "--seconds: found no number" in ran.stderr
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("at", ["store", "pages"])
-def test_after_ctrl_c_nothing_is_left(tmp_path, at):
+def test_after_ctrl_c_or_sigterm_nothing_is_left(tmp_path, at, asked):
     """The folder of the measures is gone where it is interrupted while it puts, and while it syncs."""
     seconds = "60" if at == "store" else "1"
     words = [sys.executable, "-m", "seglog", "bench", str(tmp_path), "--seconds", seconds, "--space", "64m"]
@@ -123,10 +130,10 @@ def test_after_ctrl_c_nothing_is_left(tmp_path, at):
         while not list(tmp_path.glob(f"seglog-bench-*/{at}*")) and running.poll() is None:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(asked)
         _out, err = running.communicate(timeout=DEADLINE_S)
     finally:
         running.kill()
         running.wait()
-    assert running.returncode == 130, err
+    assert running.returncode == 128 + asked, err
     assert list(tmp_path.iterdir()) == []
