@@ -1,4 +1,4 @@
-"""A loop ends around a consumer that nobody has closed: one line names it; what was at work comes again."""
+"""A loop ends around a consumer that was not closed: one line names it; what was at work comes again."""
 
 from __future__ import annotations
 

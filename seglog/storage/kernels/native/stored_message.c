@@ -4,7 +4,7 @@
 
 #include "stored_message.h"
 
-/* Caches are NULL until somebody asks. `stored`: the properties as the record has them, and what was added. */
+/* Caches are NULL until they are asked for. `stored`: the properties as the record has them, and what was added. */
 struct StoredMessage {
     PyObject_VAR_HEAD
     PyObject *weak_references;
