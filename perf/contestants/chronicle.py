@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
+from perf.contestants.warm import warm_up
 from perf.figures.sample import Sample, SanityError
 from perf.plan.budget import Budget
 from perf.plan.cases import FILL_BATCH, READS, Case, Workload
@@ -49,6 +50,7 @@ class Chronicle:
 
     key: Final = "chronicle"
     title: Final = f"Chronicle {VERSION}"
+    flushes_itself: Final = False
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -59,11 +61,16 @@ class Chronicle:
         """One thread, one queue, and nothing but a body."""
         return case.workload in _WORKLOADS and case.threads == case.queues == 1
 
+    def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
+        """Starts the JVM of a case, and does its work for some seconds; a smoke test has one JVM."""
+        if self._warm == case.name or budget.is_smoke:
+            return
+        self._end()
+        warm_up(lambda made: self.sample(case, budget, made), budget, directory)
+        self._warm = case.name
+
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
-        """Asks the JVM of this case; the first time it is a new one."""
-        if self._warm != case.name and not budget.is_smoke:  # where figures say nothing, one JVM does it all
-            self._end()
-        is_warm, self._warm = self._warm == case.name, case.name
+        """Asks the JVM of this case."""
         is_timed = case.workload is Workload.LATENCY
         count = budget.latency_bytes if is_timed else budget.read_bytes
         result = self._ask(
@@ -78,8 +85,8 @@ class Chronicle:
             timed=is_timed,
             sync=case.workload is Workload.SYNC,
             seconds=budget.seconds,
-            warm_up_seconds=budget.next_warm_up_seconds if is_warm else budget.first_warm_up_seconds,
-            max_bytes=2 * budget.max_write_bytes,
+            warm_up_seconds=budget.jvm_warm_up_seconds,
+            max_bytes=budget.max_write_bytes(case.body_bytes),
         )
         figures = {key: result[key] for key in SHARES} if is_timed else {}
         return Sample(result["n"], result["seconds"], result["cpu_seconds"], figures)

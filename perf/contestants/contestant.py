@@ -23,8 +23,21 @@ class Contestant(Protocol):
         """What the report calls it."""
         ...
 
+    @property
+    def flushes_itself(self) -> bool:
+        """Whether what it wrote goes to the disk every half second without anybody's help."""
+        ...
+
     def knows(self, case: Case) -> bool:
         """Returns whether it takes part in a case."""
+        ...
+
+    def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
+        """Does what comes before the first sample of a case, in directories beside the given one.
+
+        Raises:
+            SanityError: It did not do what is to be measured.
+        """
         ...
 
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:

@@ -17,14 +17,18 @@ class Limit:
 
     key: Final = "limit"
     title: Final = "pwrite limit"
+    flushes_itself: Final = False
 
     def knows(self, case: Case) -> bool:
         """Batches are what comes near it."""
         return case.workload is Workload.BATCH
 
+    def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
+        """Every sample has a process of its own."""
+
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         """Runs a child."""
-        return take(Request(self.key, case.name, budget.size, str(directory)))
+        return take(Request(self.key, case.name, budget.size, str(directory), budget.sample_s))
 
     def close(self) -> None:
         """Nothing is kept."""

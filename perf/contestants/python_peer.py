@@ -19,6 +19,7 @@ class PythonPeer:
     key: str
     title: str
     has_views: bool
+    flushes_itself: bool = False
 
     def knows(self, case: Case) -> bool:
         """One thread writes; queues that lie interleaved in one log are nothing that it has."""
@@ -26,9 +27,12 @@ class PythonPeer:
             return case.queues == 1 and (self.has_views or not case.is_view)
         return case.workload in WRITES - {Workload.FLIGHT} and case.threads == 1
 
+    def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
+        """Every sample has a process of its own."""
+
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         """Runs a child."""
-        return take(Request(self.key, case.name, budget.size, str(directory)))
+        return take(Request(self.key, case.name, budget.size, str(directory), budget.sample_s))
 
     def close(self) -> None:
         """Nothing is kept."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from perf.contestants.warm import warm_up
 from perf.figures.sample import Sample, SanityError, check
 from perf.plan.budget import Budget
 from perf.plan.cases import FILL_BATCH, LATENCY_FILE_BYTES, READS, Case, Workload
@@ -35,6 +36,8 @@ _WORKLOADS: Final = {
     Workload.RANDOM: "random",
     Workload.REOPEN: "reopen",
 }
+_NEVER_WARM: Final = frozenset({Workload.REOPEN, Workload.SIZE})
+"""A process opens its store once; what loads classes is done before, by the judge. Bytes need no warm JVM."""
 _MAX_BATCH_BYTES: Final = 16 << 20
 """By default RocketMQ takes 4 MiB a batch, which 4096 messages of 1 KiB exceed."""
 _AS_LONG_AS_IT_TAKES_S: Final = 100
@@ -44,6 +47,7 @@ class RocketMq:
     """The store of one version."""
 
     key: Final = "rocketmq"
+    flushes_itself: Final = True
 
     def __init__(self) -> None:
         self._judge: Judge | None = None
@@ -54,18 +58,23 @@ class RocketMq:
         """What a store does, but for our survey."""
         return case.workload in _WORKLOADS
 
+    def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
+        """Starts the JVM of a case, and does its work for some seconds; a smoke test has one JVM."""
+        if self._judge is not None and (self._warm == case.name or budget.is_smoke):
+            return
+        self.close()
+        # Where figures say nothing, a JVM that starts quickly is enough.
+        self._judge = Judge(is_bench=not budget.is_smoke)
+        if case.workload not in _NEVER_WARM:
+            warm_up(lambda made: self.sample(case, budget, made), budget, directory)
+        self._warm = case.name
+
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
-        """Asks the JVM of this case; the first time it is a new one."""
+        """Asks the JVM of this case."""
         try:
-            if self._judge is None or (self._warm != case.name and not budget.is_smoke):
-                self.close()
-                # Where figures say nothing, a JVM that starts quickly is enough.
-                self._judge = Judge(is_bench=not budget.is_smoke)
-            found = self._sample(case, budget, directory)
+            return self._sample(case, budget, directory)
         except JudgeError as error:
             raise SanityError(f"RocketMQ in {case.name}: {error}") from error
-        self._warm = case.name
-        return found
 
     def _sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         match case.workload:
@@ -103,7 +112,6 @@ class RocketMq:
         return Sample(result["n"], result["seconds"], result["cpu_seconds"], figures)
 
     def _bench(self, case: Case, budget: Budget, directory: Path, **options: object) -> Line:
-        is_warm = self._warm == case.name
         known: dict[str, object] = {
             "workload": _WORKLOADS[case.workload],
             "body_bytes": case.body_bytes,
@@ -115,8 +123,8 @@ class RocketMq:
             "view": case.is_view,
             "loop": case.is_loop,
             "seconds": budget.seconds,
-            "warm_up_seconds": budget.next_warm_up_seconds if is_warm else budget.first_warm_up_seconds,
-            "max_bytes": 2 * budget.max_write_bytes,
+            "warm_up_seconds": budget.jvm_warm_up_seconds,
+            "max_bytes": budget.max_write_bytes(case.body_bytes),
         }
         config: dict[str, object] = {
             "messageIndexEnable": case.is_usual,

@@ -28,14 +28,18 @@ class Seglog:
     title: str
     kernels: str
     checkout: str = ""
+    flushes_itself: bool = True
 
     def knows(self, case: Case) -> bool:
         """All cases are ours; kernels make no difference to an import."""
         return case.workload is not Workload.START or self.kernels == NATIVE
 
+    def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
+        """Every sample has a process of its own."""
+
     def sample(self, case: Case, budget: Budget, directory: Path) -> Sample:
         """Runs a child, or several where the workload has steps."""
-        request = Request("seglog", case.name, budget.size, str(directory), self.checkout)
+        request = Request("seglog", case.name, budget.size, str(directory), budget.sample_s, self.checkout)
         environment = {VARIABLE: self.kernels}
         if case.workload is Workload.REOPEN:
             return self._reopen(request, directory)

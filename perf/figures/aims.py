@@ -18,12 +18,13 @@ class Measure(enum.Enum):
     """How many times as good as somebody else: at least."""
     SAME = "equal"
     """The same figure as somebody else."""
-    SHARE = "share"
-    """A share of somebody else's figure: at least."""
     AT_LEAST = "≥"
     """The figure itself."""
     AT_MOST = "≤"
     """The figure itself."""
+
+
+_ALONE: Final = frozenset({Measure.AT_LEAST, Measure.AT_MOST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,14 @@ class Aim:
     value: float
     other: str = "rocketmq"
 
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """Keys of those whose figures decide it."""
+        return (self.who,) if self.measure in _ALONE else (self.who, self.other)
+
     def found(self, rounds: Sequence[Samples]) -> Spread | None:
         """Returns what is compared with the aim; None if somebody took no part."""
-        if self.measure in {Measure.AT_LEAST, Measure.AT_MOST}:
+        if self.measure in _ALONE:
             return figures(rounds, self.who, self.column, COLUMNS[self.column].scale)
         return ratios(rounds, self.who, self.other, self.column)
 
@@ -65,48 +71,56 @@ class Aim:
         match self.measure:
             case Measure.SAME:
                 return f"as much as {other}"
-            case Measure.SHARE:
-                return f"≥ {self.value:.0%} of the {other}"
             case Measure.TIMES:
                 return f"≥ {self.value:g} × {other}"
             case _:
-                return f"{self.measure.value} {self.value:g} {column.unit}"
+                return f"{self.measure.value} {self.value:,g} {column.unit}"
 
 
-def _both(case: str, column: str, native: float, python: float) -> list[Aim]:
-    return [
-        Aim(case, column, "native", Measure.TIMES, native),
-        Aim(case, column, "python", Measure.TIMES, python),
-    ]
+def _times(case: str, value: float, *others: str, column: str = "per_s", who: str = "native") -> list[Aim]:
+    return [Aim(case, column, who, Measure.TIMES, value, other) for other in others or ("rocketmq",)]
 
 
 def _each(case: str, column: str, measure: Measure, value: float) -> list[Aim]:
     return [Aim(case, column, who, measure, value) for who in ("native", "python")]
 
 
+def _at_least(case: str, millions_a_second: float) -> Aim:
+    return Aim(case, "per_s", "native", Measure.AT_LEAST, 1000 * millions_a_second)
+
+
+SHOWN: Final = (
+    _at_least("put-128", 4),
+    *_times("put-128", 4),
+    *_times("put-128", 0.5, who="python"),
+    *_times("put-128-usual", 2.5),
+    *_times("put-128-usual", 0.25, who="python"),
+    *_times("put-1024", 2),
+    *_times("put-1024", 0.5, who="python"),
+    *_times("put-1024-usual", 2),
+    *_times("put-1024-usual", 0.25, who="python"),
+    *_times("batch-128-256", 2.5),
+    *_times("batch-128-256", 1, "lmdb", "kafka"),
+    *_times("batch-128-4096", 0.5, "commitlog"),
+    *_times("batch-1024-256", 2.5),
+    *_times("batch-1024-256", 1, "lmdb", "kafka"),
+    *_times("sync-16", 1.15),
+    *_times("sync-64", 1.3),
+    *_times("flight-512", 2),
+    *_times("view-4", 1.6),
+    _at_least("loop-128", 4),
+    *_times("loop-128", 1),
+    _at_least("loop-1024", 4),
+    *_times("loop-1024", 1),
+    *_times("random-view", 2),
+    *_times("random-copy", 1.3),
+    _at_least("random-loop", 1.2),
+    *_times("reopen", 3, column="open_s"),
+)
+"""What must be shown: the rows of ``--shown``, with those whom they name."""
+
 AIMS: Final = (
-    *_both("put-128", "per_s", 6, 1.5),
-    Aim("put-128", "per_s", "native", Measure.TIMES, 1, "chronicle"),
-    *_both("put-128-usual", "per_s", 4, 0.8),
-    *_both("put-1024", "per_s", 5, 1.5),
-    Aim("put-1024", "per_s", "native", Measure.TIMES, 1, "chronicle"),
-    *_both("put-1024-usual", "per_s", 4, 0.8),
-    *_each("together", "over_one", Measure.AT_LEAST, 1),
-    *_both("batch-128-256", "per_s", 4, 0.8),
-    Aim("batch-128-256", "bytes_per_s", "native", Measure.SHARE, 0.8, "limit"),
-    *_both("batch-1024-256", "per_s", 3, 0.8),
-    Aim("batch-1024-256", "bytes_per_s", "native", Measure.SHARE, 0.8, "limit"),
-    Aim("batch-ragged-256", "per_s", "python", Measure.TIMES, 0.5),
-    *_both("sync-1", "per_s", 1.2, 1.2),
-    *_both("sync-16", "per_s", 1.1, 1.1),
-    *_both("flight-512", "per_s", 2, 2),
-    *_both("view-1", "per_s", 4, 2),
-    *_both("view-4", "per_s", 4, 2),
-    *(Aim(f"loop-{size}", "per_s", "native", Measure.TIMES, 1) for size in (128, 1024)),
-    Aim("random-loop", "per_s", "native", Measure.TIMES, 1),
-    *_both("random-view", "per_s", 3, 0.5),
-    *_both("random-copy", "per_s", 3, 0.5),
-    *_both("reopen", "open_s", 8, 1.5),
+    *SHOWN,
     *(
         aim
         for case in ("size-bare", "size-usual")
@@ -117,4 +131,12 @@ AIMS: Final = (
     Aim("start", "import_ms", "native", Measure.AT_MOST, 60),
     Aim("start", "help_ms", "native", Measure.AT_MOST, 200),
 )
-"""Puts of a p99 and a maximum are shown beside RocketMQ's, and pulls copied beside views, without an aim."""
+"""What has no aim is shown beside the others."""
+
+
+def cast(aims: Sequence[Aim]) -> dict[str, frozenset[str]]:
+    """Returns the cases of aims, each with the keys of those whom its aims name."""
+    found: dict[str, frozenset[str]] = {}
+    for aim in aims:
+        found[aim.case] = found.get(aim.case, frozenset()).union(aim.contestants)
+    return found

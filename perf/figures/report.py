@@ -9,7 +9,7 @@ from perf.figures.aims import AIMS
 from perf.figures.results import Results, Run
 from perf.figures.spread import Spread, figures, ratios
 from perf.plan.budget import Budget
-from perf.plan.cases import CASE, Case, Workload
+from perf.plan.cases import CASE, CASES, Case, Workload
 from perf.plan.columns import COLUMNS
 
 _ROCKETMQ: Final = "rocketmq"
@@ -33,40 +33,66 @@ def to_markdown(results: Results, plot: str = "") -> str:
 
 
 def _how(results: Results) -> Iterator[str]:
-    sizes = sorted({run.size for run in results.runs.values()})
+    budgets = sorted({(run.size, run.sample_s) for run in results.runs.values() if run.sample_s})
     for name, why in results.left_out.items():
         yield f"Left out: {name}, because {why}."
         yield ""
     yield (
         "Medians of all rounds (lowest–highest); contestants took turns within each round, and × is how many "
         "times as good as RocketMQ the one before it was in the same round. *Bare* messages have neither "
-        "properties nor `__CRC32#`, lie in one queue, and nobody indexes them; *usual* ones have TAGS, KEYS "
+        "properties nor `__CRC32#`, are in one queue, and nobody indexes them; *usual* ones have TAGS, KEYS "
         "and UNIQ_KEY, `__CRC32#` and four queues. A write counts when it can be consumed, a usual one when "
         "it is found by its key too; waiting for that is part of the time. Files have RocketMQ's default "
         "lengths; where single calls are timed, log files are of 64 MiB, so that some calls begin one."
     )
     yield ""
     yield (
-        "seglog takes part twice, over its kernels in C and in Python. LMDB and SQLite are used from Python, "
-        "a transaction a put; without a sync they leave the disk to the system as all others do. None of the "
-        "peers but RocketMQ has checksums, and Chronicle Queue has no keys. A sample of reads or writes is "
-        + ", ".join(_times(Budget(size)) for size in sizes)
-        + " RocketMQ and Chronicle Queue keep their JVM (G1, 1–2 GiB of heap) for all rounds of a case. "
-        "Before each sample of a writer the harness touches 1 or 2 GiB of memory and gives it back, so "
-        "that nobody's page cache waits for the host of a virtual machine."
+        "seglog takes part twice, over its kernels in C and in Python; LMDB and SQLite are used from Python, "
+        "a transaction a put. Of the peers RocketMQ, Kafka and commitlog have checksums; only RocketMQ, LMDB "
+        "and SQLite have keys. A dash: it cannot, or it took no part in that row."
     )
+    yield ""
+    yield (
+        "**The disk.** seglog and RocketMQ flush every 500 ms by themselves. All others are flushed by the "
+        "harness, which calls `fdatasync` on all files of the log every 500 ms, in its own process: what "
+        "that takes on a core is not in their CPU time. In rows *on the disk* each put is synced before it "
+        "returns."
+    )
+    yield ""
+    yield (
+        " ".join(["**Samples.**", *(_times(Budget(*each)) for each in budgets)])
+        + " Java processes (G1, 1–2 GiB of heap) stay for all rounds of a case, and have loaded their "
+        "classes before a reopen is timed. Before each sample of a writer the harness touches as much "
+        "memory as the sample and its warm-up may fill, and gives it back, so that nobody's page cache "
+        "waits for the host of a virtual machine."
+    )
+    yield ""
+    yield (
+        "**Rows.** What README shows is "
+        + ", ".join(f"*{case.title}*" for case in CASES if case.is_loop)
+        + ": `for message in store.get(...)` and `message.body`. *Views* hand out memory of the log that "
+        "nobody has looked at yet; *bytes copied* is all of a pull in one piece."
+    )
+    if any(not run.sample_s for run in results.runs.values()):
+        yield ""
+        yield (
+            "Rows without a commit were measured by an earlier harness: samples of 0.8 s, Java warmed 4 s, "
+            "nobody flushed who does not flush by itself, and memory of 1 or 2 GiB touched before."
+        )
 
 
 def _times(budget: Budget) -> str:
     return (
-        f"{budget.seconds:g} s after a warm-up of {budget.warm_up_seconds:g} s; of a JVM after "
-        f"{budget.first_warm_up_seconds:g} s the first time and {budget.next_warm_up_seconds:g} s then."
+        f"A sample of reads or writes is {budget.seconds:g} s, or what fills "
+        f"{budget.max_stored_bytes >> 20:,} MiB of our log, after a warm-up of {budget.warm_up_seconds:g} s; "
+        f"of Java after {budget.jvm_warm_up_seconds:g} s, and before its first one after "
+        f"{budget.first_warm_up_seconds:g} s more of the same work into other logs."
     )
 
 
 def _aims(results: Results) -> Iterator[str]:
-    yield _row(["case", "who", "aim", "found", "met"])
-    yield _rule(5)
+    yield _row(["case", "who", "aim", "found", "met", "commit, day"])
+    yield _rule(6)
     for aim in AIMS:
         run = results.runs.get(aim.case)
         if run is None:
@@ -77,33 +103,35 @@ def _aims(results: Results) -> Iterator[str]:
         verdict = ("–", "not measured")
         if found is not None:
             verdict = (found.text(), "yes" if aim.is_met(found) else "**no**")
-        yield _row([title, results.titles.get(aim.who, aim.who), aim.text(results.titles), *verdict])
+        yield _row(
+            [title, results.titles.get(aim.who, aim.who), aim.text(results.titles), *verdict, run.whence]
+        )
 
 
 def _figures(results: Results) -> Iterator[str]:
-    shown = [key for key in results.titles if key != "limit"]
+    shown = _seen(results)
     heads: list[str] = []
     for key in shown:
         heads += [results.titles[key], *(["×"] if key in _OURS else [])]
-    yield _row(["case", "in", *heads])
-    yield _rule(2 + len(heads))
+    yield _row(["case", "in", *heads, "commit, day"])
+    yield _rule(3 + len(heads))
     for case, run, column in _columns(results):
         cells = [_title(case, column), COLUMNS[column].unit]
         for key in shown:
             cells.append(_text(figures(run.samples, key, column, COLUMNS[column].scale)))
             if key in _OURS:
                 cells.append(_text(ratios(run.samples, key, _ROCKETMQ, column)))
-        yield _row(cells)
+        yield _row([*cells, run.whence])
 
 
 def _shares(results: Results) -> Iterator[str]:
     yield "The limit: 64 KiB a `pwrite` to a fresh, reserved file, in the same round. Counts: log and queues."
     yield ""
-    keys = [key for key in (*_OURS, _ROCKETMQ) if key in results.titles]
+    keys = [key for key in _seen(results) if key in {*_OURS, _ROCKETMQ}]
     yield _row(["case", "pwrite, MB/s", *(f"{results.titles[key]}, %" for key in keys)])
     yield _rule(2 + len(keys))
     for name, run in results.runs.items():
-        if CASE[name].workload is Workload.BATCH:
+        if CASE[name].workload is Workload.BATCH and any("limit" in each for each in run.samples):
             limit = figures(run.samples, "limit", "bytes_per_s", 1e6)
             shares = (ratios(run.samples, key, "limit", "bytes_per_s") for key in keys)
             yield _row([CASE[name].title, _text(limit), *(_percent(share) for share in shares)])
@@ -112,7 +140,7 @@ def _shares(results: Results) -> Iterator[str]:
 def _cpu(results: Results) -> Iterator[str]:
     yield "Of the whole process, background threads included, in µs a message."
     yield ""
-    shown = [key for key in results.titles if key != "limit"]
+    shown = _seen(results)
     yield _row(["case", *(results.titles[key] for key in shown)])
     yield _rule(1 + len(shown))
     for name, run in results.runs.items():
@@ -124,16 +152,22 @@ def _runs(results: Results) -> Iterator[str]:
     """Returns what was run: cases that one command measured stand together."""
     commands: dict[tuple[str, str, str], list[Run]] = {}
     for run in results.runs.values():
-        commands.setdefault((run.command, run.date, str(run.machine)), []).append(run)
-    for (command, date, machine), runs in commands.items():
+        commands.setdefault((run.command, run.whence, str(run.machine)), []).append(run)
+    for (command, whence, machine), runs in commands.items():
         loads = [value for run in runs for each in run.rounds for value in each.load]
         rounds = sorted({len(run.rounds) for run in runs})
         yield (
-            f"- `{command}`, {date}; {machine}; {len(runs)} cases, {'–'.join(map(str, rounds))} rounds, "
+            f"- `{command}`, {whence}; {machine}; {len(runs)} cases, {'–'.join(map(str, rounds))} rounds, "
             f"{sum(run.took_s for run in runs) / 60:.1f} minutes; load {_text(Spread.of(loads))}"
         )
     yield ""
     yield "Load of the last minute before and after each round is with the samples, in the JSON file."
+
+
+def _seen(results: Results) -> list[str]:
+    """Returns the keys of those who have a figure in some case, but for the machine's limit."""
+    seen = {key for run in results.runs.values() for each in run.samples for key in each}
+    return [key for key in results.titles if key in seen and key != "limit"]
 
 
 def _columns(results: Results) -> Iterator[tuple[Case, Run, str]]:

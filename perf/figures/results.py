@@ -12,7 +12,13 @@ from perf.figures.machine import Machine
 from perf.figures.sample import Sample
 from perf.plan.cases import CASE, CASES
 
-KEYS: Final = ("native", "python", "other", "rocketmq", "chronicle", "lmdb", "sqlite", "limit")
+KEYS: Final = (
+    *("native", "python", "other"),
+    *("rocketmq", "kafka", "chronicle"),
+    *("commitlog", "walrus", "fjall"),
+    *("lmdb", "sqlite", "honker"),
+    "limit",
+)
 """All contestants, in the order of the tables."""
 
 
@@ -35,6 +41,8 @@ class Run:
 
     Attributes:
         size: Work a sample.
+        commit: Of the checkout, empty where that is not known; with a ``+`` where the code had been changed.
+        sample_s: Seconds of a sample, 0 of what an earlier harness measured.
         took_s: How long it took, with everything around the samples.
     """
 
@@ -42,8 +50,15 @@ class Run:
     date: str
     size: float
     machine: Machine
+    commit: str = ""
+    sample_s: float = 0.0
     took_s: float = 0.0
     rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def whence(self) -> str:
+        """Of which code it is, and of which day."""
+        return ", ".join(part for part in (self.commit, self.date) if part)
 
     @property
     def samples(self) -> list[Mapping[str, Sample]]:

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 FIGURES_SIZE: Final = 4.0
+SAMPLE_S: Final = 3.0
+"""Length of a sample where figures are wanted: several flushes, which come every half second, are in it."""
+_MAX_BYTES_A_SECOND: Final = 1 << 30
+_BESIDE_BODY_BYTES: Final = 116
+"""What a bare message takes besides its body in our log and queue; every peer takes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +19,11 @@ class Budget:
 
     Args:
         size: 1 for a smoke test, 4 for figures.
+        sample_s: Seconds of a sample of reads or writes where figures are wanted.
     """
 
     size: float
+    sample_s: float = SAMPLE_S
 
     @property
     def is_smoke(self) -> bool:
@@ -26,27 +33,31 @@ class Budget:
     @property
     def seconds(self) -> float:
         """How long writes and reads are measured."""
-        return 0.05 * self.size if self.is_smoke else 0.2 * self.size
+        return 0.05 * self.size if self.is_smoke else self.sample_s
 
     @property
     def warm_up_seconds(self) -> float:
         """How long they run before."""
-        return self.seconds / 2
+        return self.seconds / 2 if self.is_smoke else 0.5
 
     @property
     def first_warm_up_seconds(self) -> float:
-        """How long a JVM runs before, in its first round of a case; it stays for the other rounds."""
-        return 2 * self.seconds if self.is_smoke else 4.0
+        """How long a JVM does the work of a case, into logs that nobody keeps, before its first sample."""
+        return 0.0 if self.is_smoke else 5.0
 
     @property
-    def next_warm_up_seconds(self) -> float:
-        """How long it runs before in each later round."""
-        return 1.25 * self.seconds
+    def jvm_warm_up_seconds(self) -> float:
+        """How long it runs before each sample, in the log of the sample."""
+        return 1.25 * self.seconds if self.is_smoke else 1.0
 
     @property
-    def max_write_bytes(self) -> int:
-        """Body bytes after which a write stops."""
-        return int(self.size * (512 << 20))
+    def max_stored_bytes(self) -> int:
+        """Bytes of log and queue after which a write stops."""
+        return int(self.size * (512 << 20) if self.is_smoke else self.sample_s * _MAX_BYTES_A_SECOND)
+
+    def max_write_bytes(self, body_bytes: int) -> int:
+        """Returns the body bytes after which a write of such bodies stops: the same for everybody."""
+        return self.max_stored_bytes * body_bytes // (body_bytes + _BESIDE_BODY_BYTES)
 
     @property
     def read_bytes(self) -> int:
@@ -73,9 +84,10 @@ class Budget:
         """Body bytes that are written and read to see how much memory that takes: 4 GiB for figures."""
         return int(self.size * ((256 << 20) if self.is_smoke else (1 << 30)))
 
-    def ready_bytes(self, body_bytes: int) -> int:
-        """Returns bytes of memory to touch before a writer of such bodies: what the fastest one writes."""
-        return 0 if self.is_smoke else int(self.size * ((256 << 20) if body_bytes < 1 << 10 else 512 << 20))
+    @property
+    def ready_bytes(self) -> int:
+        """Bytes of memory to touch before a writer: what it and its warm-up, a quarter of that, may write."""
+        return 0 if self.is_smoke else self.max_stored_bytes * 5 // 4
 
     @property
     def size_messages(self) -> int:

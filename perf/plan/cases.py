@@ -164,6 +164,7 @@ CASES: Final = (
     *_batches(),
     Case("sync-1", "put on the disk, 1 KiB, 1 thread", Workload.SYNC, 1024),
     Case("sync-16", "put on the disk, 1 KiB, 16 threads", Workload.SYNC, 1024, threads=16),
+    Case("sync-64", "put on the disk, 1 KiB, 64 threads", Workload.SYNC, 1024, threads=64),
     Case("flight-512", "put on the disk, 1 KiB, 512 in flight", Workload.FLIGHT, 1024, threads=512),
     *_reads(),
     Case(
@@ -182,7 +183,8 @@ CASES: Final = (
 CASE: Final = {case.name: case for case in CASES}
 
 _LIKE_OTHERS: Final = frozenset(
-    {"put-1024", "put-1024-usual", "batch-1024-256", "view-4", "pull-1", "random-view", "loop-1024"}
+    {"put-1024", "put-1024-usual", "batch-1024-256", "sync-64"}
+    | {"view-4", "pull-1", "random-view", "loop-1024"}
     | {case.name for case in CASES if case.workload is Workload.BATCH and case.batch_size != FILL_BATCH}
 )
 SMOKE: Final = tuple(case for case in CASES if case.name not in _LIKE_OTHERS)

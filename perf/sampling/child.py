@@ -15,7 +15,7 @@ from typing import Final
 
 from perf.figures.sample import Sample
 from perf.logs.log import Log
-from perf.plan.budget import Budget
+from perf.plan.budget import SAMPLE_S, Budget
 from perf.plan.cases import CASE, LATENCY_FILE_BYTES, READS, WRITES, Case, Workload
 
 NOTHING: Final = Sample(0, 0.0, 0.0)
@@ -30,6 +30,7 @@ class Request:
         contestant: ``seglog``, ``sqlite``, ``lmdb`` or ``limit``.
         checkout: Where seglog is imported from, empty for the path as it is.
         directory: An empty directory for the log's files, or what an earlier step left.
+        sample_s: Seconds of a sample, as :class:`perf.plan.budget.Budget` takes it.
         step: Which part of the workload, where it has several: ``fill`` and ``quick`` of a reopen.
     """
 
@@ -37,6 +38,7 @@ class Request:
     case: str
     size: float
     directory: str
+    sample_s: float = SAMPLE_S
     checkout: str = ""
     step: str = ""
 
@@ -46,7 +48,11 @@ def main(text: str) -> None:
     request = Request(**json.loads(text))
     if request.checkout:
         sys.path.insert(0, request.checkout)
-    case, budget, directory = CASE[request.case], Budget(request.size), Path(request.directory)
+    case, budget, directory = (
+        CASE[request.case],
+        Budget(request.size, request.sample_s),
+        Path(request.directory),
+    )
     if request.contestant == "limit":
         from perf.workloads.limit import write_to_the_limit
 

@@ -14,15 +14,29 @@ from perf.plan.budget import Budget
 from perf.plan.cases import Case, Workload
 
 _PAGE_BYTES = mmap.PAGESIZE
-_WRITERS = frozenset({Workload.PUT, Workload.BATCH, Workload.TOGETHER, Workload.LATENCY, Workload.REOPEN})
+_LOGS = {
+    Workload.PUT: 1,
+    Workload.BATCH: 1,
+    Workload.TOGETHER: 2,
+    Workload.LATENCY: 1,
+    Workload.FLIGHT: 1,
+    Workload.REOPEN: 1,
+}
+"""How many logs a sample fills, where it fills any."""
 
 
-def make_ready(case: Case, budget: Budget) -> None:
-    """Touches as much memory as a writer may fill, and gives it back: the kernel hands it out next."""
-    size_bytes = budget.ready_bytes(case.body_bytes) if case.workload in _WRITERS else 0
-    if not size_bytes:
-        return
+def make_ready(case: Case, budget: Budget) -> int:
+    """Touches as much memory as a writer may fill, and gives it back: the kernel hands it out next.
+
+    Returns:
+        How many bytes, of whole pages.
+    """
+    pages = -(-budget.ready_bytes * _LOGS.get(case.workload, 0) // _PAGE_BYTES)
+    size_bytes = pages * _PAGE_BYTES
+    if not pages:
+        return 0
     with mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        memory[::_PAGE_BYTES] = bytes(size_bytes // _PAGE_BYTES)
+        memory[::_PAGE_BYTES] = bytes(pages)
+    return size_bytes

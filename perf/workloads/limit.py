@@ -19,11 +19,11 @@ def write_to_the_limit(directory: Path, budget: Budget) -> Sample:
     data = os.urandom(_WRITE_BYTES)
     descriptor = os.open(directory / "limit", os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        os.posix_fallocate(descriptor, 0, budget.max_write_bytes)
+        os.posix_fallocate(descriptor, 0, budget.max_stored_bytes)
         watch = Stopwatch()
         position = 0
         end = time.perf_counter() + budget.seconds
-        while time.perf_counter() < end and position < budget.max_write_bytes:
+        while time.perf_counter() < end and position < budget.max_stored_bytes:
             position += os.pwrite(descriptor, data, position)
         sample = watch.sample(position // _WRITE_BYTES)
     finally:

@@ -22,11 +22,12 @@ def write(log: Log, case: Case, budget: Budget) -> Sample:
     Raises:
         SanityError: It does not.
     """
-    written = write_for(log, case, budget.warm_up_seconds, budget.max_write_bytes // 4)
+    max_bytes = budget.max_write_bytes(case.body_bytes)
+    written = write_for(log, case, budget.warm_up_seconds, max_bytes // 4)
     log.settle()
     stored_bytes = log.stored_bytes()
     watch = Stopwatch()
-    measured = write_for(log, case, budget.seconds, budget.max_write_bytes)
+    measured = write_for(log, case, budget.seconds, max_bytes)
     log.settle()
     sample = watch.sample(measured)
     check(written + measured, total(log, case), "messages after writing")
