@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -46,6 +49,29 @@ def printable(text: str) -> str:
     )
 
 
+def shell_text(words: str | os.PathLike[str]) -> str:
+    """Returns a word as a shell takes it; ``$'...'`` of bash, zsh and ksh where a terminal would act on it.
+
+    Args:
+        words: The word, such as a path.
+    """
+    word = os.fspath(words)
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(_escaped(char) for char in word) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return "\\" + char
+    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+def shell_line(words: Iterable[str | os.PathLike[str]]) -> str:
+    """Returns a command to type."""
+    return " ".join(map(shell_text, words))
+
+
 def text_of(value: object) -> str:
     """Returns ``str()`` of an application's object, say of an error; what it is where that raises."""
     try:
@@ -60,3 +86,14 @@ def moment(timestamp_ms: int) -> str:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
         return str(timestamp_ms)
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Returns ``2026-11-27 23:07:47.123Z``, in local time; the bare number where no calendar reaches."""
+    try:
+        local = datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
+    zone = local.strftime("%z")
+    zone = "Z" if zone == "+0000" else f"{zone[:3]}:{zone[3:]}"
+    return local.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}{zone}"

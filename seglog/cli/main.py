@@ -2,13 +2,13 @@
 
 ``seglog --help`` and ``seglog version`` must be quick, so nothing here imports numpy, rich or the engine.
 Every error of every command ends in one place, :class:`SeglogGroup`, which prints it and sets the exit
-code. Codes: 0 success, 1 findings or a failed check, 2 wrong usage, 3 to 99 the class of the error
-(:mod:`seglog.errors`), 130 interrupted, 141 the reader of our output went away.
+code, of which :mod:`seglog.errors` has the tables.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -100,9 +100,11 @@ class SeglogGroup(LazyGroup):
     def invoke(self, ctx: click.Context) -> object:
         as_json = "--json" in takewhile(lambda argument: argument != "--", ctx.args)
         try:
-            result: object = super().invoke(ctx)
-            # Here and not at the end of the process, where a broken pipe could no longer be kept quiet.
-            sys.stdout.flush()
+            try:
+                result: object = super().invoke(ctx)
+            finally:
+                # Here and not at the end of the process, where a broken pipe could no longer be kept quiet.
+                sys.stdout.flush()
         except (click.exceptions.Exit, click.exceptions.NoArgsIsHelpError):
             raise
         # The top of every command: what is not expected here is reported as a bug, with its traceback.
@@ -137,8 +139,20 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
     callback=_show_version,
     help="Show the version and exit; `seglog version` shows more.",
 )
-def commands() -> None:
+@click.option(
+    "--color",
+    "when",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour what is shown. [auto: on a terminal, where NO_COLOR is not set]",
+)
+@click.option("--wide", "is_wide", is_flag=True, help="Fold no line, however narrow the terminal is.")
+@click.pass_context
+def commands(ctx: click.Context, *, when: str, is_wide: bool) -> None:
     """seglog: SQLite for message logs, in Apache RocketMQ's own files."""
+    is_plain = when == "never" or (when == "auto" and bool(os.environ.get("NO_COLOR")))
+    ctx.color = False if is_plain else True if when == "always" else None
+    ctx.meta[render.WIDE] = is_wide
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,7 +3,7 @@
 Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that
 says what happened, where, what was expected and what was found; :attr:`SeglogError.help` says what to
 do next. ``exit_code`` is what the command line ends with, ``response_code`` what a broker answers with
-(RocketMQ's ``ResponseCode``). Exit codes 0, 1 and 2 are taken: success, findings, wrong usage.
+(RocketMQ's ``ResponseCode``). :class:`Ending` has the exit codes of what is no error.
 
 Called by every room.
 Truth: the classes themselves; ``docs/errors.md`` is written from them.
@@ -16,6 +16,7 @@ from seglog.errors.consuming import ConsumerError as ConsumerError
 from seglog.errors.consuming import FencedError as FencedError
 from seglog.errors.consuming import PayloadError as PayloadError
 from seglog.errors.consuming import Uncommitted as Uncommitted
+from seglog.errors.ending import Ending as Ending
 from seglog.errors.tree import AskLimitError as AskLimitError
 from seglog.errors.tree import AskTimeoutError as AskTimeoutError
 from seglog.errors.tree import BrokerNotFoundError as BrokerNotFoundError

@@ -3,7 +3,7 @@
 Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that
 says what happened, where, what was expected and what was found; :attr:`SeglogError.help` says what to
 do next. ``exit_code`` is what the command line ends with, ``response_code`` what a broker answers with
-(RocketMQ's ``ResponseCode``). Exit codes 0, 1 and 2 are taken: success, findings, wrong usage.
+(RocketMQ's ``ResponseCode``). Exit codes of what is no error are in ``ending``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from seglog.errors import (
     StoreError,
     UndoError,
 )
+from seglog.logs import logger
 from seglog.storage.certain_mends import Mend, certain_mends, mended_survey, withhold
 from seglog.storage.directory import ReadingRoot, as_stated, check_is_store, demand_log, find_misnamed
 from seglog.storage.directory.broker_conf import read_lengths, write_lengths
@@ -27,7 +28,7 @@ from seglog.storage.directory.file_facts import Certainty
 from seglog.storage.directory.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.files import Files, HeldLock, explained
 from seglog.storage.files.latch import Latch, LatchedFiles
-from seglog.storage.findings.findings import Finding
+from seglog.storage.findings import Finding, Severity, place_text
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
@@ -45,8 +46,11 @@ from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
 from seglog.storage.writes.fast_path_opening import open_fast_path
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.writer import Writer
+from seglog.text import shell_line
 
+_log = logger(__name__)
 _NO_FINDINGS: tuple[Finding, ...] = ()
+_MAX_LOSSES_SAID = 3
 _FROM_FILES = (Certainty.BY_SIZE, Certainty.WRITTEN)
 """A caller who says otherwise has other files in mind."""
 
@@ -217,7 +221,18 @@ def open_writer(
                     files.remove(root / ABORT_FILE)
             lock.release()
             raise
+    _warn_of_losses(root, report.findings)
     return Opened(writer, appender, files, lock, appender.record_crc, report, fast_path, appender.durability)
+
+
+def _warn_of_losses(root: Path, findings: Sequence[Finding]) -> None:
+    """Has the log of the process say what the opening found lost: who embeds a store looks there first."""
+    losses = [finding for finding in findings if finding.severity is Severity.LOSS]
+    if losses:
+        places = "; ".join(map(place_text, losses[:_MAX_LOSSES_SAID]))
+        more = f"; and {len(losses) - _MAX_LOSSES_SAID} more" if len(losses) > _MAX_LOSSES_SAID else ""
+        command = shell_line(["seglog", "check", root])
+        _log.warning("messages of the store are lost: %s%s; `%s` says more", places, more, command)
 
 
 def _demand_whole_repair(root: Path, files: Files) -> None:

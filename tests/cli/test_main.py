@@ -14,8 +14,15 @@ import pytest
 
 from seglog import MessageStore
 from seglog.cli.main import COMMANDS, SECTIONS
-from seglog.cli.ui import failures
-from seglog.errors import FullError, NotFoundError, OutputError, ReadOnlyError, StoreError, error_classes
+from seglog.errors import (
+    Ending,
+    FullError,
+    NotFoundError,
+    OutputError,
+    ReadOnlyError,
+    StoreError,
+    error_classes,
+)
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
 from tests.support.command_line import Seglog
@@ -187,18 +194,14 @@ def test_an_error_of_the_operating_system_gets_a_sentence_and_advice(number, kin
 
 def test_exit_codes_of_the_entry_collide_with_no_error_class():
     taken = {kind.exit_code for kind in error_classes()}
-    assert not taken & {
-        click.UsageError.exit_code,
-        failures.INTERNAL_EXIT_CODE,
-        failures.INTERRUPTED_EXIT_CODE,
-        failures.BROKEN_PIPE_EXIT_CODE,
-    }
+    assert click.UsageError.exit_code == Ending.USAGE
+    assert not taken & set(Ending)
 
 
 def test_a_bug_is_reported_with_its_traceback(seglog: Seglog, monkeypatch):
     monkeypatch.setattr("seglog.cli.ui.version.package_version", lambda _name: 1 // 0)
     failed = seglog("version")
-    assert failed.exit_code == failures.INTERNAL_EXIT_CODE
+    assert failed.exit_code == Ending.BUG
     assert "Traceback" in failed.stderr
     assert "error: ZeroDivisionError" in failed.stderr
 
@@ -213,7 +216,7 @@ def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line: list[str
     not_none(dump.stdout).close()
     assert not_none(dump.stderr).read() == b""
     not_none(dump.stderr).close()
-    assert dump.wait() == failures.BROKEN_PIPE_EXIT_CODE
+    assert dump.wait() == Ending.NO_READER
 
 
 def test_ctrl_c_ends_following_quietly_with_130(command_line: list[str], seglog: Seglog, tmp_path):
@@ -226,7 +229,7 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line: list[str], seglog:
     assert json.loads(not_none(tail.stdout).readline())["body"] == "first"
     tail.send_signal(signal.SIGINT)
     _stdout, stderr = tail.communicate(timeout=patience_s(30))
-    assert tail.returncode == failures.INTERRUPTED_EXIT_CODE
+    assert tail.returncode == Ending.INTERRUPTED
     assert stderr == b""
 
 

@@ -11,7 +11,7 @@ from seglog.cli.demo import demo_recovery
 from seglog.cli.spark import COMMANDS
 from seglog.cli.spark import audit as job_audit
 from seglog.doctor.check.check import check_store
-from seglog.errors import MissingDependencyError, NotFoundError
+from seglog.errors import Ending, MissingDependencyError, NotFoundError
 from seglog.spark.audit import stores
 from seglog.spark.audit.unread import unread_into
 from seglog.storage.findings.findings import Finding
@@ -61,7 +61,7 @@ def test_a_clean_store_ends_with_0(seglog: Seglog, found):
     assert (audit["kind"], audit["clean"], audit["records"], audit["verified"]) == ("audit", True, 7, True)
     shown = seglog("spark", "audit", "x")
     assert shown.exit_code == 0
-    assert "result   clean" in shown.stdout
+    assert "result    clean" in shown.stdout
 
 
 def test_each_queue_says_of_which_kind_it_is(seglog: Seglog, found):
@@ -74,14 +74,14 @@ def test_each_queue_says_of_which_kind_it_is(seglog: Seglog, found):
     assert table == [["%LMQ%q", "2", "lmq"], ["batches", "2", "batch"], ["orders", "2", "plain"]]
 
 
-def test_findings_end_with_1(seglog: Seglog, found):
+def test_losses_end_with_5(seglog: Seglog, found):
     found({"findings": (HOLE,)})
     shown = seglog("spark", "audit", "x")
-    assert shown.exit_code == 1
+    assert shown.exit_code == Ending.LOSS
     assert "NOT clean" in shown.stdout
     assert "log-hole commitlog/00000000000000000000 +4096, 119 bytes" in shown.stdout
     as_json = seglog("spark", "audit", "x", "--json")
-    assert as_json.exit_code == 1
+    assert as_json.exit_code == Ending.LOSS
     assert (as_json.lines[0]["kind"], as_json.lines[0]["code"], as_json.lines[0]["pos"]) == (
         "finding",
         "log-hole",
@@ -92,7 +92,7 @@ def test_findings_end_with_1(seglog: Seglog, found):
 def test_stores_are_told_one_by_one_and_the_worst_decides(seglog: Seglog, found):
     found({"findings": (HOLE,)})
     both = seglog("spark", "audit", "x", "y", "--json")
-    assert both.exit_code == 1
+    assert both.exit_code == Ending.LOSS
     assert [line["kind"] for line in both.lines] == [*["finding", "queue", "audit"] * 2, "audits"]
     assert {line["store"] for line in both.lines[:-1]} == {both.lines[0]["store"]}
 

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
+from seglog.errors import Ending
 from seglog.storage.store import MessageStore
 from tests.support.damage.unproven import LEFT, left_to_operator
 from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL_INDEX, new_clock
@@ -47,7 +48,7 @@ def test_a_repair_leaves_and_names_what_nothing_proves(old, new, stores):
     change(damaged, old, new)
     assert left_to_operator(store, damaged) == LEFT
     repaired = CliRunner().invoke(commands, ["repair", "--apply", "--yes", str(damaged)])
-    assert repaired.exit_code == 1
+    assert repaired.exit_code == Ending.LEFT
     assert "config-shape config/topics.json" in repaired.stdout
     assert f"`seglog config show {damaged}`" in " ".join(repaired.stdout.split())
 

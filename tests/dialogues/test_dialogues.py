@@ -204,9 +204,9 @@ VARYING = (
     (re.compile(r"(page\.html, )[\d.]+ KiB"), r"\g<1>8.5 KiB"),
     # Now, in milliseconds and in names and words.
     (re.compile(r"(attic/|erased/)\d{13}"), r"\g<1>1700000000000"),
-    (re.compile(r"^(try +|since )[-0-9]{10} [:.0-9]{12}", re.MULTILINE), r"\g<1>2026-11-21 12:00:00.000"),
-    (re.compile(r"[-0-9]{10} [:.0-9]{12}(  new  k1)"), r"2026-11-21 12:00:00.000\g<1>"),
-    (re.compile(r"^[-0-9]{10} [:.0-9]{12}(  cg1 )", re.MULTILINE), r"2026-11-21 12:00:00.000\g<1>"),
+    (re.compile(r"^(try +|since )[-0-9]{10} [:.0-9]{12}Z", re.MULTILINE), r"\g<1>2026-11-21 12:00:00.000Z"),
+    (re.compile(r"[-0-9]{10} [:.0-9]{12}Z(  new  k1)"), r"2026-11-21 12:00:00.000Z\g<1>"),
+    (re.compile(r"^[-0-9]{10} [:.0-9]{12}Z(  cg1 )", re.MULTILINE), r"2026-11-21 12:00:00.000Z\g<1>"),
     (re.compile(r"(begins at )[-0-9]{10} [:0-9]{8}( UTC)"), r"\g<1>2026-11-21 12:00:00\g<2>"),
     # What holes save depends on the file system.
     (re.compile(r"^(disk +)\S+ \S+ for files of", re.MULTILINE), r"\g<1>1.0 MiB for files of"),

@@ -12,6 +12,7 @@ import click
 from seglog.broker.retention import Doomed, Victim, by_group
 from seglog.broker.settings import GuardPolicy
 from seglog.cli.admin.amounts import Duration
+from seglog.cli.admin.retention_broker import broker
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
 from seglog.cli.ui.lazy_group import CommandGroup
@@ -32,6 +33,9 @@ _HOUR_MS: Final = 3_600_000
 @click.group(cls=CommandGroup)
 def command() -> None:
     """Delete old messages, but none that somebody still needs."""
+
+
+command.add_command(broker)
 
 
 def rules(function: options.CommandFunction) -> options.CommandFunction:

@@ -9,6 +9,7 @@ import click
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.doctor.copies import Copied, make_backup
+from seglog.errors import Ending
 from seglog.storage.directory import ReadingRoot, as_stated
 from seglog.storage.findings import Severity, finding_fields
 from seglog.storage.survey import Survey, survey
@@ -59,7 +60,7 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
             render.say()
             show_findings(losses, target)
     if losses:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(Ending.LOSS)
 
 
 def misnamed_count(found: Survey) -> int:

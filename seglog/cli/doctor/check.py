@@ -2,14 +2,12 @@
 
 With ``--records-only`` it reads the log and the last units of queues, as ``seglog verify`` does.
 
-Reads only, and takes no lock: it works on a store that was not closed, and beside a running writer. Ends
-with 0 if nothing was found but notes, as ``git fsck`` does; with 1 after a finding; with 3 or more if it
-could not see all.
+Reads only, and takes no lock: it works on a store that was not closed, and beside a running writer. The
+exit codes are those of :class:`~seglog.errors.Ending`; those of errors say that it could not see all.
 """
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 
@@ -19,10 +17,11 @@ from seglog.cli.admin import amounts
 from seglog.cli.doctor.check_output import emit_check, show_check
 from seglog.cli.doctor.verify import show_verified
 from seglog.cli.ui import options, render
-from seglog.cli.ui.failures import INTERRUPTED_EXIT_CODE
 from seglog.doctor.check import check_store, default_resume_file
-from seglog.errors import StoppedError
+from seglog.errors import Ending, StoppedError
 from seglog.storage.directory import FileSizes
+from seglog.storage.findings import ending_of
+from seglog.text import shell_line
 
 
 @click.command
@@ -47,6 +46,7 @@ from seglog.storage.directory import FileSizes
     help="Read the records of the log and the last units of queues; all else only if the log is damaged."
     " Not with --max-duration or --resume.",
 )
+@click.option("--strict", "is_strict", is_flag=True, help="End with 4 if there are notes, and nothing else.")
 @options.file_sizes
 @options.as_json
 def command(
@@ -55,16 +55,24 @@ def command(
     max_ms: int | None,
     resume_file: Path | None,
     records_only: bool,
+    is_strict: bool,
     given: FileSizes,
     as_json: bool,
 ) -> None:
-    """Look at everything in STORE: log, queues, index, offsets, timers, files.
+    r"""Look at everything in STORE: log, queues, index, offsets, timers, files.
 
     Begins with a verdict: whether RocketMQ starts on it, messages lost for good, messages that a repair
     saves, what not to do, and what to type next; --json has it as `verdict` in its last object.
 
     Reads only, and works beside a process that has the store open. A finding says what it means for
-    messages and what to do. Notes are no findings: with nothing else the exit code is 0, else 1.
+    messages and what to do.
+
+    \b
+    Exit codes:
+      0  clean, or nothing but notes (4 with --strict)
+      1  something is wrong that a repair puts right without loss
+      5  messages are lost, or cannot be read
+      10 and above: an error; not all was seen
 
     Ctrl-C, or the end of --max-duration, leaves a file outside of the store with which a later check
     goes on.
@@ -77,7 +85,7 @@ def command(
     if records_only:
         if max_ms is not None or resume_file is not None:
             raise click.UsageError("--records-only cannot be stopped and resumed")
-        show_verified(path, seal=False, as_json=as_json, given=given)
+        show_verified(path, seal=False, as_json=as_json, given=given, is_strict=is_strict)
         return
     deadline_s = None if max_ms is None else time.monotonic() + max_ms / 1000
     kept = resume_file or default_resume_file(path)
@@ -94,7 +102,7 @@ def command(
             )
     except KeyboardInterrupt:
         render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)
-        raise click.exceptions.Exit(INTERRUPTED_EXIT_CODE) from None
+        raise click.exceptions.Exit(Ending.INTERRUPTED) from None
     except StoppedError as error:
         if error.resume_file:
             error.help = f"go on with `{_go_on(path, kept)}`"
@@ -103,9 +111,8 @@ def command(
         emit_check(report)
     else:
         show_check(report, path)
-    if not report.is_clean:
-        raise click.exceptions.Exit(1)
+    raise click.exceptions.Exit(ending_of(report.findings, is_strict=is_strict))
 
 
 def _go_on(path: Path, kept: Path) -> str:
-    return f"seglog check {shlex.quote(str(path))} --resume {shlex.quote(str(kept))}"
+    return shell_line(["seglog", "check", path, "--resume", kept])

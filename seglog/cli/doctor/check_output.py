@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from seglog.cli.ui import render
-from seglog.cli.ui.findings import counts_text, next_command, show_findings
-from seglog.doctor.check import CheckReport, Start, Triage, verdict_on
-from seglog.storage.findings import finding_fields
+from seglog.cli.ui.findings import show_findings
+from seglog.doctor.check import CheckReport, RecoveryWalk, Triage, verdict_facts, verdict_on
+from seglog.storage.findings import finding_fields, next_command
 
 _COPY: Final = Path("COPY")
-_MAX_TOPICS: Final = 3
 
 
 def emit_check(report: CheckReport) -> None:
@@ -56,12 +55,25 @@ def _verdict_fields(report: CheckReport, verdict: Triage) -> dict[str, object]:
         "why": verdict.start.why,
         "cutAt": verdict.start.cut_at if verdict.start.cut_at >= 0 else None,
         "cutMessages": verdict.start.cut_messages,
+        "recoveryReads": _walk_fields(verdict.start.walk),
         "lostForGood": verdict.lost,
         "lostByTopic": dict(verdict.lost_of),
         "mayBeMore": verdict.is_at_least,
         "repairSaves": verdict.saved,
+        "rocketmqMakesAnew": verdict.made_anew,
         "doNot": verdict.do_not,
         "next": next_command(report.findings, _COPY if report.address else report.root),
+    }
+
+
+def _walk_fields(walk: RecoveryWalk | None) -> dict[str, object] | None:
+    if walk is None:
+        return None
+    return {
+        "fromPhyOffset": walk.first_phy_offset,
+        "files": walk.files,
+        "bytes": walk.size_bytes,
+        "sinceTimestamp": walk.since_ms or None,
     }
 
 
@@ -74,17 +86,18 @@ def show_check(report: CheckReport, path: Path | str) -> None:
     """
     typed = _COPY if report.address else Path(path)
     todo = next_command(report.findings, typed)
-    _show_verdict(report, todo)
+    render.facts(verdict_facts(report, typed))
     render.say()
     render.facts(
         {
             "store": render.printable(str(path)),
             "state": _state_text(report),
             "log": _log_text(report),
+            **_recovery_facts(report.start.walk, len(report.log_files)),
             "records": f"{render.count_text(report.records)}{_crc_text(report)}",
             "queues": _queues_text(report),
             "index": render.count_text(report.keys, "key") + " in the log",
-            "result": "clean" if report.is_clean else f"NOT clean: {counts_text(report.findings)}",
+            "result": "clean" if report.is_clean else "NOT clean",
         }
     )
     if report.findings:
@@ -99,7 +112,7 @@ def show_check(report: CheckReport, path: Path | str) -> None:
     render.say()
     render.say("not looked at, or not to be seen:")
     for text in report.not_looked_at:
-        render.say(f"  {render.printable(text)}")
+        render.say("  ", text)
     if todo:
         render.say()
         render.say(f"next: {todo}")
@@ -107,49 +120,12 @@ def show_check(report: CheckReport, path: Path | str) -> None:
             render.say(f"{_COPY} is a copy of the store on a file system: an address is only read")
 
 
-def _show_verdict(report: CheckReport, todo: str) -> None:
-    """Prints what an operator asks first, in at most eight lines of 80 columns."""
-    verdict = verdict_on(report)
-    named = {
-        "RocketMQ": _start_text(verdict),
-        "lost": _lost_text(verdict),
-        "repair": _saved_text(report, verdict),
-    }
-    if verdict.do_not:
-        named["do not"] = verdict.do_not
-    if todo:
-        named["next"] = todo
-    elif not report.is_clean:
-        named["next"] = "do by hand what the findings say"
-    render.facts(named, is_folded=True)
-
-
-def _saved_text(report: CheckReport, verdict: Triage) -> str:
-    if verdict.saved:
-        return f"saves {render.count_text(verdict.saved, 'message')}"
-    return "nothing to do" if report.is_clean else "saves no message"
-
-
-def _start_text(verdict: Triage) -> str:
-    start = verdict.start
-    if start.start is Start.LOSES:
-        count = render.count_text(start.cut_messages, "message")
-        return f"starts and loses {count if start.cut_messages else 'all messages'}: {start.why}"
-    words = {Start.YES: "starts", Start.NO: "does not start", Start.UNKNOWN: "not known whether it starts"}
-    is_said = start.why and start.start is not Start.YES
-    return words[start.start] + (f": {start.why}" if is_said else "")
-
-
-def _lost_text(verdict: Triage) -> str:
-    if verdict.lost is None:
-        return "not known: the log, or a part of it, cannot be read"
-    if not verdict.lost:
-        return "not known: no queue says what the log's holes held" if verdict.is_at_least else "no message"
-    least = "at least " if verdict.is_at_least else ""
-    topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
-    more = len(verdict.lost_of) - len(topics)
-    text = f"{least}{render.count_text(verdict.lost, 'message')} for good: {', '.join(topics)}"
-    return text + (f" and {render.count_text(more, 'more topic')}" if more > 0 else "")
+def _recovery_facts(walk: RecoveryWalk | None, log_files: int) -> dict[str, str]:
+    if walk is None or not walk.files:
+        return {}
+    files = f"{walk.files:,} of {render.count_text(log_files, 'file')}"
+    since = f", stored since {render.time_text(walk.since_ms)}" if walk.since_ms else ""
+    return {"recovery": f"RocketMQ reads {files}, {render.size_text(walk.size_bytes)}{since}"}
 
 
 def _state_text(report: CheckReport) -> str:

@@ -101,10 +101,10 @@ def _show(life: Life) -> None:
 def _show_branch(life: Life, stage: Stage, indent: str, *, is_last: bool) -> None:
     children = life.children(stage.message.phy_offset)
     below = indent + ("   " if is_last else "│  ")
-    render.say(render.fitted(f"{indent}{'└─' if is_last else '├─'} {_headline(stage)}"))
+    render.say(f"{indent}{'└─' if is_last else '├─'} ", _headline(stage))
     bar = "│  " if children else "   "
     for line in _details(stage):
-        render.say(render.fitted(f"{below}{bar}{line}"))
+        render.say(f"{below}{bar}", line)
     for number, child in enumerate(children):
         _show_branch(life, child, below, is_last=number == len(children) - 1)
 

@@ -14,7 +14,7 @@ import click
 from seglog.cli.ui import messages, options, render
 from seglog.doctor.exchange import Selection, iter_rows, write_parquet
 from seglog.doctor.tables import OffsetTable
-from seglog.errors import InvalidArgumentError
+from seglog.errors import Ending, InvalidArgumentError
 from seglog.storage.files import new_file_outside
 from seglog.storage.format.index import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
@@ -81,7 +81,7 @@ def command(
 
     Nothing is lost on the way: bodies that are no text go as base64, properties, keys, flags, births and
     places go with them. Works beside a process that has STORE open. Messages that are lost are named on
-    stderr; the others are written, and the command ends with 1.
+    stderr; the others are written, and the command ends with 5.
     """
     for topic in topics:
         check_topic(topic)
@@ -119,7 +119,7 @@ def command(
     elif not is_stdout:
         render.say(f"{render.count_text(count, 'message')} in {target}")
     if lost.counts.total() and not allow_lost:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(Ending.LOSS)
 
 
 class _Lost:

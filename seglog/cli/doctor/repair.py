@@ -16,15 +16,18 @@ from seglog.cli.doctor.confirm import is_typed
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.clock import SystemClock
+from seglog.doctor.check import check_store, verdict_on
 from seglog.doctor.draft import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.plans import Action
-from seglog.doctor.repair import Plan, add_left, plan_repair, repair_store, wrong_now
+from seglog.doctor.repair import Plan, judge, plan_repair, repair_store, wrong_now
 from seglog.doctor.undo import UndoPack
-from seglog.errors import StoreLockedError
+from seglog.errors import Ending, StoreLockedError
 from seglog.storage.directory import FileSizes
-from seglog.storage.findings import Finding, finding_fields
+from seglog.storage.findings import ending_of, finding_fields
 from seglog.storage.overlay import LostMessages
 
+_BEFORE_OTHERS: Final = frozenset({"hole", "segment", "tail-lost"})
+"""Actions on a stretch of the log behind which RocketMQ, after a crash, may serve nothing."""
 _MAX_LOST_SHOWN: Final = 12
 _MAX_CHANGES_SHOWN: Final = 20
 
@@ -43,39 +46,45 @@ def command(
     given: FileSizes,
     as_json: bool,
 ) -> None:
-    """Show what would put STORE right; with --apply do it.
+    r"""Show what would put STORE right; with --apply do it.
 
     Messages that cannot be saved keep their queue offsets: tombstones take their places, so that RocketMQ
     opens the store and serves everything else. `seglog undo STORE` takes a repair back, bit for bit.
 
-    The exit code is that of a check of the store as it is then: 0 if nothing is wrong (any more), else 1.
+    \b
+    Exit codes:
+      0  nothing is wrong (any more)
+      1  shown: a repair puts all right without loss
+      5  shown: messages are lost for good, or cannot be read
+      6  something is left that no repair puts right
     """
     if is_applied and as_json and not is_sure:
         raise click.UsageError("--json asks nothing: give --yes as well")
     if is_sure and not is_applied:
         raise click.UsageError("--yes goes with --apply")
     if is_applied:
-        wrong = _apply(path, given, is_sure=is_sure, as_json=as_json)
+        ending = _apply(path, given, is_sure=is_sure, as_json=as_json)
     else:
-        wrong = _show_plan(path, given, as_json=as_json)
-    if wrong:
-        raise click.exceptions.Exit(1)
+        ending = _show_plan(path, given, as_json=as_json)
+    raise click.exceptions.Exit(ending)
 
 
-def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> list[Finding]:
-    """Prints what a repair would do; returns what a check finds wrong with the store as it is."""
+def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
+    """Prints what a repair would do; returns how a check of the store as it is ends."""
     plan = _dry_run(path, given)
-    wrong = wrong_now(path, options.followed(path))
-    add_left(plan, wrong)
+    wrong = judge(plan, check_store(path, follow=options.followed(path)))
     _tell_plan(plan, is_sound=not wrong, as_json=as_json)
-    return wrong
+    helps = plan.first or plan.actions
+    return ending_of(wrong) if helps or not wrong else Ending.LEFT
 
 
-def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> list[Finding]:
-    """Repairs a store, if somebody agrees; returns what a check finds wrong with it then."""
+def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
+    """Repairs a store, if somebody agrees; returns whether something is left."""
     shown: list[Plan] = []
+    before = check_store(path, follow=options.followed(path))
 
     def confirm(plan: Plan) -> bool:
+        judge(plan, before)
         shown.append(plan)
         if is_sure:  # it is done before anything is printed: who reads that may go away
             return True
@@ -91,7 +100,8 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> lis
     is_done = pack is not None or plan.is_settled
     if shown and not is_done:
         render.say("nothing was changed")
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(Ending.FINDINGS)
+    plan.rescued = verdict_on(before).saved
     wrong = plan.left = wrong_now(path, options.followed(path))
     if as_json:
         _emit(plan, pack)
@@ -101,7 +111,7 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> lis
         elif is_sure:
             _show(shown[0], is_sound=False, with_left=False)
         _show_done(plan, pack, path)
-    return wrong
+    return Ending.LEFT if wrong else Ending.CLEAN
 
 
 def _dry_run(path: Path, sizes: FileSizes) -> Plan:
@@ -208,11 +218,14 @@ def _show_action(number: int, action: Action) -> None:
     if action.position_bytes or action.size_bytes:
         where += f" +{action.position_bytes}"
     size = f", {render.count_text(action.size_bytes, 'byte')}" if action.size_bytes else ""
-    render.say(f"{number:3}. {action.purpose}: {render.printable(where)}{size}")
+    render.say(f"{number:3}. ", f"{action.purpose}: {where}{size}")
     if action.detail:
-        render.say(f"     {render.printable(action.detail)}")
+        render.say(" " * 5, action.detail)
     if action.saved:
-        render.say(f"     saves {render.count_text(action.saved, 'message')}")
+        count = render.count_text(action.saved, "message")
+        render.say(
+            f"     keeps {count} behind it" if action.kind in _BEFORE_OTHERS else f"     saves {count}"
+        )
     if action.lost:
         shown = ", ".join(str(one) for one in action.lost[:_MAX_LOST_SHOWN])
         more = (
@@ -221,7 +234,7 @@ def _show_action(number: int, action: Action) -> None:
             else ""
         )
         lost = render.count_text(action.lost_messages, "message")
-        render.say(f"     lost for good: {lost}, {render.printable(shown)}{more}")
+        render.say(" " * 5, f"lost for good: {lost}, {shown}{more}")
 
 
 def _show_changes(plan: Plan) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from seglog.cli.ui import options, render
-from seglog.cli.ui.findings import counts_text
 from seglog.clock import SystemClock
 from seglog.doctor.check import check_store
 from seglog.doctor.report import render_report
 from seglog.storage.files import new_file_outside
+from seglog.storage.findings import counts_text, ending_of
 
 
 @click.command
@@ -56,5 +56,4 @@ def command(*, path: Path, html_file: Path, force: bool, as_json: bool) -> None:
                 "report": f"{render.printable(str(html_file))}, {render.size_text(len(page))}",
             }
         )
-    if not report.is_clean:
-        raise click.exceptions.Exit(1)
+    raise click.exceptions.Exit(ending_of(report.findings))

@@ -20,7 +20,7 @@ def command(*, path: Path, as_json: bool) -> None:
     """Seal the full segments of STORE that have no seal, or a stale one.
 
     A seal has the checksums of a segment's blocks: it covers what records without __CRC32# leave open, and
-    the next check of the log goes at the speed of the disk. The log is verified on the way: the exit code is
-    1 if anything is found that is not as it was written. A segment that is damaged is never sealed.
+    the next check of the log goes at the speed of the disk. The log is verified on the way, and the exit
+    code is that of `seglog verify`. A segment that is damaged is never sealed.
     """
     show_verified(path, seal=True, as_json=as_json)

@@ -18,7 +18,7 @@ from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.doctor.check import VerifyReport, verify_store
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes
-from seglog.storage.findings import finding_fields
+from seglog.storage.findings import ending_of, finding_fields
 from seglog.storage.seals import Concerned
 
 _MAX_MESSAGES_SHOWN: Final = 20
@@ -31,7 +31,8 @@ _MAX_MESSAGES_SHOWN: Final = 20
 def command(*, path: Path, seal: bool, as_json: bool) -> None:
     """Verify the commit log of STORE.
 
-    The exit code is 1 if anything is found that is not as it was written. Records without __CRC32# have a
+    The exit code is 0 if everything is as it was written, 5 if messages are lost or cannot be read, and 1
+    after anything else that is not as it was written. Records without __CRC32# have a
     checksum of their body alone until their segment is sealed: how many there are is said. Of queues only
     the last units are read, for records that the log does not have; index and tables are not. If anything is
     other than it was written, the whole store is checked, and what `seglog check` says of the log is shown. A
@@ -40,7 +41,9 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
     show_verified(path, seal=seal, as_json=as_json)
 
 
-def show_verified(path: Path, *, seal: bool, as_json: bool, given: FileSizes = NOTHING_KNOWN) -> None:
+def show_verified(
+    path: Path, *, seal: bool, as_json: bool, given: FileSizes = NOTHING_KNOWN, is_strict: bool = False
+) -> None:
     """Verifies the log of a store and shows how it is.
 
     Args:
@@ -48,9 +51,10 @@ def show_verified(path: Path, *, seal: bool, as_json: bool, given: FileSizes = N
         seal: Whether to seal full segments that have no seal, or a stale one.
         as_json: Whether to print JSON.
         given: Lengths of files that the caller knows.
+        is_strict: Whether notes end it with a code of their own.
 
     Raises:
-        click.exceptions.Exit: With 1, if anything is not as it was written.
+        click.exceptions.Exit: With how the log is.
         SeglogError: There is no log, or none that can be read.
     """
     with render.progress("verifying the log") as tell:
@@ -59,8 +63,7 @@ def show_verified(path: Path, *, seal: bool, as_json: bool, given: FileSizes = N
         render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:
         _show(report, path)
-    if not report.is_clean:
-        raise click.exceptions.Exit(1)
+    raise click.exceptions.Exit(ending_of(report.findings, is_strict=is_strict))
 
 
 def _fields(report: VerifyReport) -> dict[str, object]:
@@ -130,6 +133,6 @@ def _show_concerned(messages: Sequence[Concerned]) -> None:
     for message in messages[:_MAX_MESSAGES_SHOWN]:
         place = f"{render.printable(message.topic)}/{message.queue_id} {message.queue_offset}"
         state = "uncertain" if message.is_readable else "damaged"
-        render.say(f"  {state:<9} {place} in {message.file} +{message.position_bytes}")
+        render.say(f"  {state:<9} ", f"{place} in {message.file} +{message.position_bytes}")
     if len(messages) > _MAX_MESSAGES_SHOWN:
         render.say(f"… and {render.count_text(len(messages) - _MAX_MESSAGES_SHOWN)} more; --json prints all")

@@ -20,7 +20,7 @@ from seglog.cli.read.reading import file_sizes, log_as_stated, survey_store
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.doctor.plans import unfinished_findings
-from seglog.errors import CorruptError
+from seglog.errors import CorruptError, Ending
 from seglog.storage.directory import (
     BATCH_FILE,
     INDEX_ENTRIES,
@@ -139,17 +139,17 @@ class Facts:
 def command(*, path: Path, verify: bool, given: FileSizes, as_json: bool) -> None:
     """Show what STORE holds and what state it is in.
 
-    With --verify the exit code is 1 if messages of the log cannot be read.
+    With --verify the exit code is 5 if messages are lost, and 1 if a repair saves all that cannot be read.
     """
     facts = gather(path, verify=verify, given=given)
     if as_json:
         render.emit(_fields(facts))
     else:
         _show(facts)
-    if verify and (
-        facts.found.withheld or any(one.severity is Severity.LOSS for one in facts.found.findings)
-    ):
-        raise click.exceptions.Exit(1)
+    if verify and any(one.severity is Severity.LOSS for one in facts.found.findings):
+        raise click.exceptions.Exit(Ending.LOSS)
+    if verify and facts.found.withheld:
+        raise click.exceptions.Exit(Ending.FINDINGS)
 
 
 def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Facts:
@@ -298,7 +298,7 @@ def _show(facts: Facts) -> None:
     render.say()
     render.say("broker.conf for a RocketMQ broker on this folder:")
     for line in facts.config_lines:
-        render.say(f"  {line}")
+        render.say("  ", line)
 
 
 def _state_text(facts: Facts) -> str:

@@ -13,6 +13,7 @@ from seglog.cli.spark.results import Results, show_unread, to_results
 from seglog.cli.spark.session import job_session
 from seglog.cli.ui import render
 from seglog.doctor.check import CheckReport
+from seglog.errors import Ending
 from seglog.spark.audit import (
     Unread,
     finding_rows,
@@ -24,6 +25,7 @@ from seglog.spark.audit import (
 )
 from seglog.spark.save import save_table
 from seglog.storage.audit import AuditQueue
+from seglog.storage.findings import ending_of
 
 
 @click.command
@@ -36,10 +38,10 @@ from seglog.storage.audit import AuditQueue
 def command(*, paths: Sequence[str], no_verify: bool, cluster: Cluster, results: Results) -> None:
     """Look at everything in each STORE, as `seglog check` does, in splits on Spark.
 
-    Finds what `seglog check` finds, with the same codes, files and places. Ends with 1 if anything but
-    notes was found. Of several stores those that cannot be read are named, and the others are looked at;
-    the exit code is then that of the first error. --output writes the tables `stores`, `findings` and
-    `queues`.
+    Finds what `seglog check` finds, with the same codes, files and places. Ends as that does: with 5 if
+    messages are lost, with 1 after other findings but notes. Of several stores those that cannot be read
+    are named, and the others are looked at; the exit code is then that of the first error. --output writes
+    the tables `stores`, `findings` and `queues`.
     """
     unread: Unread = []
     with job_session(cluster, "auditing", paths) as session:
@@ -70,8 +72,7 @@ def command(*, paths: Sequence[str], no_verify: bool, cluster: Cluster, results:
         _sum_up(list(zip(read, reports, strict=True)), unread, as_json=results.is_json)
     if unread:
         raise click.exceptions.Exit(unread[0].error.exit_code)
-    if not all(report.is_clean for report in reports):
-        raise click.exceptions.Exit(1)
+    raise click.exceptions.Exit(max((ending_of(report.findings) for report in reports), default=Ending.CLEAN))
 
 
 def _emit(report: CheckReport, *, verified: bool) -> None:
@@ -111,7 +112,6 @@ def _show(report: CheckReport, path: str) -> None:
             ("topic", "queue", "kind", "min", "max", "records", "size", "gaps", "last stored"),
             [_cells(queue) for queue in report.queues],
             numbers=("queue", "min", "max", "records", "size", "gaps"),
-            is_whole=True,
         )
         render.say()
     show_check(report, path)

@@ -200,7 +200,6 @@ def _show(plan: CompactionPlan) -> None:
         ("topic", "kept", "dropped", "size", "size then", "reasons"),
         [_cells(topic) for topic in plan.topics],
         numbers=("kept", "dropped", "size", "size then"),
-        is_whole=True,
     )
     if plan.undelivered:
         render.say()

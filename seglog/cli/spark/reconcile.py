@@ -141,7 +141,7 @@ def _show_next(outcome: Outcome) -> None:
     for step in steps:
         more = f"; {render.count_text(step.others)} more like it" if step.others else ""
         render.say(f"next: {render.printable(step.command)}")
-        render.say(f"      {step.verdict}: {render.printable(step.why)}{more}")
+        render.say(" " * 6, f"{step.verdict}: {step.why}{more}")
     if any(COPY in step.command.split() for step in steps):
         render.say(f"{COPY} is a copy of the store on a file system: an address is only read")
 

@@ -14,12 +14,7 @@ from typing import Final
 import click
 
 from seglog.cli.ui import render
-from seglog.errors import OutputError, SeglogError
-
-INTERNAL_EXIT_CODE: Final = 70
-"""``EX_SOFTWARE`` of sysexits.h: a bug."""
-INTERRUPTED_EXIT_CODE: Final = 130
-BROKEN_PIPE_EXIT_CODE: Final = 141
+from seglog.errors import Ending, OutputError, SeglogError
 
 
 def exit_code_of(error: BaseException, *, as_json: bool) -> int:
@@ -30,10 +25,10 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
         as_json: Whether to report it as one JSON object.
     """
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return INTERRUPTED_EXIT_CODE
+        return Ending.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         _silence_stdout()
-        return BROKEN_PIPE_EXIT_CODE
+        return Ending.NO_READER
     if isinstance(error, click.ClickException):
         return _report_usage(error, as_json=as_json)
     if isinstance(error, OSError):
@@ -52,10 +47,10 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
         "Bug",
         text,
         "this is a bug in seglog: report it with the lines above",
-        INTERNAL_EXIT_CODE,
+        Ending.BUG,
         as_json=as_json,
     )
-    return INTERNAL_EXIT_CODE
+    return Ending.BUG
 
 
 _INSTEAD: Final = (
@@ -63,6 +58,7 @@ _INSTEAD: Final = (
     ("offsets reset", "'--to'", "--to takes a queue offset; --start and --end go to the ends of the queue"),
 )
 """What was meant, of commands whose like takes it so: the end of its name, and words of the error."""
+_BEFORE: Final = ("--wide", "--color")
 
 
 def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
@@ -72,6 +68,8 @@ def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
     for command, words, instead in _INSTEAD:
         if path.endswith(command) and words in text:
             advice = f"{instead}; {advice}"
+    if isinstance(error, click.NoSuchOption) and error.option_name in _BEFORE:
+        advice = f"it stands before the command: `seglog {error.option_name} ...`"
     _report("UsageError", text, advice, error.exit_code, as_json=as_json)
     return error.exit_code
 

@@ -16,6 +16,8 @@ _CELL_INDENT: Final = 2
 """Of the lines that a cell goes on in which is wider than the terminal."""
 _LEAST: Final = 8
 """A cell is never narrower for want of room."""
+_LAST_LEAST: Final = 24
+"""With so much room the last cell is folded where it stands, and not moved to a line of its own."""
 _BETWEEN: Final = 2
 _WORDS: Final = re.compile(r"\S+\s*|\s+")
 
@@ -67,7 +69,8 @@ def _placed(widths: Sequence[int], room: int) -> list[_Place]:
     places: list[_Place] = []
     line = begin = 0
     for number, width in enumerate(widths):
-        if number and begin + width > room:
+        is_folded_here = number == len(widths) - 1 and room - begin >= _LAST_LEAST
+        if number and begin + width > room and not is_folded_here:
             line, begin = line + 1, INDENT
         shown = min(width, max(_LEAST, room - begin))
         places.append(_Place(number, line, begin, shown))

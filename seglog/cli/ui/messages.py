@@ -64,7 +64,7 @@ def message_text(message: Message, place: str | None = None) -> str:
     offset, *cells, body = message_cells(message, "text")
     place = place or place_text(message.topic, message.queue_id, int(offset))
     start = body if len(body) <= _BODY_CHARS else body[: _BODY_CHARS - 1] + "…"
-    return render.fitted("  ".join((place, *cells, start)))
+    return "  ".join((place, *cells, start))
 
 
 def place_text(topic: str, queue_id: int, queue_offset: int) -> str:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -37,9 +36,13 @@ PROGRESS_AFTER_S: Final = 1.0
 _DELETE: Final = "\x7f"
 _BETWEEN: Final = "  "
 _LEAST_ROOM: Final = 20
+_TYPED: Final = ("seglog ", "next: seglog ")
+"""What a line begins with that is copied to be typed."""
+WIDE: Final = "seglog.wide"
+"""In what a click context keeps: whether lines are never folded."""
 
 count_text, messages_text = words.count_text, words.messages_text
-printable, size_text = words.printable, words.size_text
+printable, size_text, time_text = words.printable, words.size_text, words.time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,46 @@ def _without_delete(text: str) -> str:
 def say(*parts: str | Styled, err: bool = False) -> None:
     """Prints a line for people, on stdout or stderr.
 
+    On a terminal the last part goes on in further lines, indented to where it begins; a command to type does
+    not, for it is copied as one line.
+
     Args:
         parts: What it is made of; nothing in them can end the line, or steer a terminal.
-        err: Whether it goes to stderr.
+        err: Whether it goes to stderr, where nothing is folded.
     """
+    if parts and not err and is_screen():
+        *before, last = parts
+        begin = sum(len(_text(part)) for part in before)
+        text = printable(_text(last))
+        lead = "" if before else " " * (len(text) - len(text.lstrip(" ")))
+        room = max(screen_width() - begin - len(lead), _LEAST_ROOM)
+        if len(text) > room - len(lead) and not text.lstrip(" ").startswith(_TYPED):
+            first, *others = wrapped(text[len(lead) :], room)
+            colour = last.colour if isinstance(last, Styled) else None
+            click.echo("".join(map(_shown, (*before, _alike(last, lead + first, colour)))))
+            for line in others:
+                click.echo(_shown(_alike(last, " " * (begin + len(lead)) + line, colour)))
+            return
     click.echo("".join(_shown(part) for part in parts), err=err)
+
+
+def _text(part: str | Styled) -> str:
+    return part.text if isinstance(part, Styled) else part
+
+
+def _alike(part: str | Styled, text: str, colour: str | None) -> str | Styled:
+    return Styled(text, colour) if isinstance(part, Styled) else text
+
+
+def is_screen() -> bool:
+    """Returns whether lines are to be folded: they go to a terminal, and ``--wide`` was not given."""
+    context = click.get_current_context(silent=True)
+    return sys.stdout.isatty() and not (context is not None and context.meta.get(WIDE))
+
+
+def screen_width() -> int:
+    """Returns how many columns the terminal has."""
+    return shutil.get_terminal_size().columns
 
 
 def line_text(text: str) -> str:
@@ -89,20 +127,11 @@ def line_text(text: str) -> str:
     return printable(text) + "\n"
 
 
-def facts(named: Mapping[str, str], *, is_folded: bool = False) -> None:
-    """Prints names and values, one a line, in two columns.
-
-    Args:
-        named: The values by name.
-        is_folded: Whether a value that a terminal has no room for goes on in further lines.
-    """
+def facts(named: Mapping[str, str]) -> None:
+    """Prints names and values, one a line, in two columns; a long value goes on in further lines."""
     width = max(map(len, named))
-    room = shutil.get_terminal_size().columns - width - len(_BETWEEN)
     for name, value in named.items():
-        shown = printable(value)
-        lines = wrapped(shown, max(room, _LEAST_ROOM)) if is_folded and sys.stdout.isatty() else [shown]
-        for number, line in enumerate(lines):
-            say(Styled(f"{'' if number else name:<{width}}"), f"{_BETWEEN}{line}")
+        say(Styled(f"{name:<{width}}"), _BETWEEN, value)
 
 
 def _shown(part: str | Styled) -> str:
@@ -116,59 +145,34 @@ def table(
     rows: Iterable[Iterable[Cell]],
     *,
     numbers: Sequence[str] = (),
-    is_whole: bool = False,
-    is_folded: bool = False,
 ) -> None:
-    """Prints a table without frames; on a terminal the last column gives way, in a pipe nothing is cut.
+    """Prints a table without frames; nothing is cut.
 
-    Where a terminal has no room for the heading of the last column, each row is a block, a line for a cell.
-    So it is where there is no room for all of a last column that has to be whole.
-    rich's own table lets the first columns go where the last one is long, so only its measures are used.
+    Rows that a terminal has no room for go on in further lines. rich's own table lets the first columns go
+    where the last one is long, so only its measures are used.
 
     Args:
         columns: Headings.
         rows: Cells, as many as headings.
         numbers: The headings whose cells are set flush right.
-        is_whole: Whether no cell of the last column may be cut; numbers never are.
-        is_folded: Whether a row that a terminal has no room for goes on in further lines, so that none of its
-            cells is cut.
     """
     from rich.cells import cell_len
 
     shown = [columns, *([_cell_text(cell) for cell in row] for row in rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*shown, strict=True)]
-    if is_folded and _is_too_wide(widths):
-        whole = shutil.get_terminal_size().columns
-        for number, lines in enumerate(folded(columns, shown[1:], numbers, whole)):
+    needed = sum(widths) + len(_BETWEEN) * (len(widths) - 1)
+    if is_screen() and needed > screen_width():
+        for number, lines in enumerate(folded(columns, shown[1:], numbers, screen_width())):
             for line in lines:
                 say(line if number else Styled(line))
-        return
-    keeps_last = is_whole or columns[-1] in numbers
-    if _is_too_wide(widths if keeps_last else [*widths[:-1], cell_len(columns[-1])]):
-        _blocks(columns, shown[1:])
         return
     for row in shown:
         cells: list[str] = []
         for cell, column, width in zip(row, columns, widths, strict=True):
             room = " " * (width - cell_len(cell))
             cells.append(room + cell if column in numbers else cell + room)
-        line = fitted(_BETWEEN.join(cells).rstrip())
+        line = _BETWEEN.join(cells).rstrip()
         say(Styled(line) if row is columns else line)
-
-
-def _is_too_wide(widths: Sequence[int]) -> bool:
-    """Returns whether a terminal cannot show columns of some widths side by side; a pipe always can."""
-    needed = sum(widths) + len(_BETWEEN) * (len(widths) - 1)
-    return sys.stdout.isatty() and needed > shutil.get_terminal_size().columns
-
-
-def _blocks(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    width = max(map(len, columns))
-    for number, row in enumerate(rows):
-        if number:
-            say()
-        for name, cell in zip(columns, row, strict=True):
-            say(Styled(f"{name:<{width}}"), _BETWEEN, cell)
 
 
 def _cell_text(cell: Cell) -> str:
@@ -207,20 +211,10 @@ class Listing:
     def end(self) -> bool:
         """Prints the table, or that there is nothing; returns whether there was a table."""
         if self._rows:
-            table(self._columns, self._rows, numbers=self._numbers, is_folded=True)
+            table(self._columns, self._rows, numbers=self._numbers)
         elif not self._as_json:
             say(self._none)
         return bool(self._rows)
-
-
-def fitted(line: str) -> str:
-    """Returns a line that ends at the right border if stdout is a terminal."""
-    if not sys.stdout.isatty():
-        return line
-    from rich.cells import cell_len, set_cell_size
-
-    width = shutil.get_terminal_size().columns
-    return line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"
 
 
 @contextmanager
@@ -257,15 +251,6 @@ def progress(step: str, *, unit: str = "bytes") -> Iterator[Tell]:
 def rate_text(count: int, seconds: float) -> str:
     """Returns ``62,500 messages/s``."""
     return f"{count / max(seconds, 1e-6):,.0f} messages/s"
-
-
-def time_text(timestamp_ms: int) -> str:
-    """Returns a time stamp in local time with milliseconds; the bare number where no calendar reaches."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"
 
 
 def _tell_nobody(_done: int, _total: int) -> None:

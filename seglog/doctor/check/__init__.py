@@ -16,7 +16,9 @@ from seglog.doctor.check.check_progress_file import default_resume_file as defau
 from seglog.doctor.check.check_report import CheckReport as CheckReport
 from seglog.doctor.check.log_walk import SplitOutcome as SplitOutcome
 from seglog.doctor.check.log_walk import walk_split as walk_split
+from seglog.doctor.check.recovery_walk import RecoveryWalk as RecoveryWalk
 from seglog.doctor.check.triage import Triage as Triage
 from seglog.doctor.check.triage import verdict_on as verdict_on
+from seglog.doctor.check.verdict_text import verdict_facts as verdict_facts
 from seglog.doctor.check.verify import VerifyReport as VerifyReport
 from seglog.doctor.check.verify import verify_store as verify_store

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import enum
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from seglog.doctor.check.recovery_walk import RecoveryWalk, first_walked, recovery_walk
 from seglog.storage.audit import AuditPlan, Stitched
 from seglog.storage.directory import LogReader
 from seglog.storage.files import Files
@@ -30,7 +31,7 @@ from seglog.storage.format.record import (
     Damage,
     examine,
 )
-from seglog.storage.walk import MISSING, Hole, record_at
+from seglog.storage.walk import MISSING, Hole
 
 REFUSED: Final = frozenset(
     {
@@ -70,17 +71,6 @@ UNCERTAIN: Final = frozenset(
 
 _STRAYS: Final = frozenset({"log-file-stray", "queue-file-stray"})
 
-_BEHIND_QUEUES: Final = frozenset(
-    {"queue-beyond-log", "queue-due", "queue-missing", "queue-short", "queue-unit-stray", "queue-unit-wrong"}
-)
-"""After a clean stop the queues say where RocketMQ's walk begins; with these it is not known."""
-
-_UNSEEN: Final = frozenset({"phy-offset", "record-crc", "torn-properties"})
-"""Damage that RocketMQ's own look at a record passes over."""
-
-_EARLIER_MS: Final = 3000
-"""RocketMQ takes so much from the times of its checkpoint (``StoreCheckpoint.getMinTimestamp``)."""
-
 
 class Start(enum.Enum):
     """Whether RocketMQ starts on a store."""
@@ -103,6 +93,8 @@ class BrokerStart:
         cut_messages: How many messages that can be read, or repaired, it cuts off; for other than
             :attr:`Start.LOSES` after a crash, once it starts.
         cut_repairable: How many of these cannot be read now.
+        walk: What it reads of the log before it serves the store; None where it does not start, or where
+            that is not known.
     """
 
     start: Start
@@ -110,6 +102,7 @@ class BrokerStart:
     cut_at: int = -1
     cut_messages: int = 0
     cut_repairable: int = 0
+    walk: RecoveryWalk | None = None
 
 
 def broker_start(
@@ -150,7 +143,12 @@ def broker_start(
         if finding.code in UNCERTAIN | REFUSED and not is_remade:
             return without_walk(Start.UNKNOWN, finding)
     with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
-        return _of_log(store, log, reader, findings)
+        first = first_walked(store, reader, findings, log.log.holes)
+        answer = _of_log(store, log, reader, findings, first)
+        if first is None or not store.log_files:
+            return answer
+        end = answer.cut_at if answer.start is Start.LOSES else log.log.end_phy_offset
+        return replace(answer, walk=recovery_walk(store, reader, first, end))
 
 
 def _may_pass(store: AuditPlan, files: Files, finding: Finding) -> bool:
@@ -161,38 +159,12 @@ def _may_pass(store: AuditPlan, files: Files, finding: Finding) -> bool:
     return size == 0 or (finding.code in _STRAYS and size in lengths)
 
 
-def first_walked(
-    store: AuditPlan, reader: LogReader, findings: Sequence[Finding], holes: Collection[Hole]
-) -> int | None:
-    """Returns the first file of the log that RocketMQ's recovery walks, by its physical offset.
-
-    None where that is not known. After a crash it is the last file that begins with a record not younger
-    than the checkpoint; after a clean stop the last one that begins with a record which the queues know.
-    """
-    firsts = [file.first_offset for file in store.log_files]
-    is_closed = store.mode == "normal"
-    if is_closed and holes and any(finding.code in _BEHIND_QUEUES for finding in findings):
-        return firsts[0] if len(firsts) == 1 else None
-    checkpoint = store.checkpoint
-    flushed_ms = min(checkpoint.physic_timestamp_ms, checkpoint.logics_timestamp_ms)
-    latest_ms = max(0, flushed_ms - _EARLIER_MS)
-    for first in reversed(firsts[1:]):
-        found = record_at(reader, first)
-        if found is None:
-            if any(hole.why in _UNSEEN and hole.phy_offset <= first < hole.end for hole in holes):
-                return None
-            continue
-        stored_ms = found[1].store_timestamp_ms
-        if stored_ms and (is_closed or stored_ms <= latest_ms):
-            return first
-    return firsts[0] if firsts else 0
-
-
-def _of_log(store: AuditPlan, log: Stitched, reader: LogReader, findings: Sequence[Finding]) -> BrokerStart:
+def _of_log(
+    store: AuditPlan, log: Stitched, reader: LogReader, findings: Sequence[Finding], begin: int | None
+) -> BrokerStart:
     holes = log.log.holes
     if not holes:
         return BrokerStart(Start.YES)
-    begin = first_walked(store, reader, findings, holes)
     last = max(file.first_offset for file in store.log_files)
     segment = store.geometry.segment_size_bytes
     after_crash = BrokerStart(Start.YES)

@@ -14,6 +14,9 @@ _BACK: Final = frozenset(
 )
 """Codes of messages that a repair, or the opening of the store for writing, serves again."""
 
+_RECORDS: Final = frozenset({"attic-record", "record-repairable"})
+"""Those of them that are records, which RocketMQ never brings back."""
+
 _NO_LOG: Final = frozenset({"file-unreadable", "log-empty"})
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
 
@@ -27,7 +30,8 @@ class Triage:
         lost: Messages that nothing brings back, each counted once; None where that is not known.
         lost_of: How many of each topic, most first.
         is_at_least: Whether holes may hold more, of which no queue knows.
-        saved: Messages that RocketMQ does not serve, or would cut off, and that a repair saves.
+        saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves.
+        made_anew: How many of these RocketMQ serves again by itself once it has started.
         do_not: What would do harm, and why; empty where nothing would.
     """
 
@@ -36,6 +40,7 @@ class Triage:
     lost_of: tuple[tuple[str, int], ...]
     is_at_least: bool
     saved: int
+    made_anew: int
     do_not: str
 
 
@@ -46,16 +51,32 @@ def verdict_on(report: CheckReport) -> Triage:
         by_topic[topic] += count
     codes = {finding.code for finding in report.findings}
     saved = sum(finding.messages for finding in report.findings if finding.code in _BACK)
-    behind = report.start.cut_messages
-    repairable_behind = report.start.cut_repairable
+    behind = report.start.cut_messages - report.start.cut_repairable
+    back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
     return Triage(
         report.start,
         None if codes & _NO_LOG else report.messages.lost,
         tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
         any(finding.code in _HOLES and not finding.messages for finding in report.findings),
-        saved + behind - repairable_behind,
+        # One that is behind a cut, and has no queue unit either, is in both.
+        min(saved + behind, report.messages.messages + back),
+        saved - back if _makes_queues_itself(report) else 0,
         _do_not(report),
     )
+
+
+def _makes_queues_itself(report: CheckReport) -> bool:
+    """Returns whether RocketMQ makes queues that lack messages anew when it starts.
+
+    It does for what its recovery walks after a crash, and of a store without any queue file: then it follows
+    the log from its start (``DefaultMessageStore.java`` recoverTopicQueueTable).
+    """
+    walk = report.start.walk
+    if walk is None:
+        return False
+    missing = sum(finding.messages for finding in report.findings if finding.code == "queue-missing")
+    walks_all = walk.first_phy_offset <= max(0, report.min_phy_offset)
+    return missing == report.messages.messages or (report.state == "crashed" and walks_all)
 
 
 def _do_not(report: CheckReport) -> str:

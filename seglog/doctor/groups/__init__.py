@@ -6,6 +6,11 @@ Called by the commands of ``seglog`` for groups.
 Truth: the broker's own tables, changed through the broker's own codecs.
 """
 
+from seglog.doctor.groups.broker_retention import BrokerRules as BrokerRules
+from seglog.doctor.groups.broker_retention import Kept as Kept
+from seglog.doctor.groups.broker_retention import Rule as Rule
+from seglog.doctor.groups.broker_retention import broker_cleaning as broker_cleaning
+from seglog.doctor.groups.broker_retention import is_above as is_above
 from seglog.doctor.groups.broker_tables import hold_tables as hold_tables
 from seglog.doctor.groups.broker_tables import read_groups as read_groups
 from seglog.doctor.groups.broker_tables import read_topics as read_topics

@@ -11,5 +11,5 @@ from seglog.doctor.repair.repair import Plan as Plan
 from seglog.doctor.repair.repair import locked as locked
 from seglog.doctor.repair.repair import plan_repair as plan_repair
 from seglog.doctor.repair.repair import repair_store as repair_store
-from seglog.doctor.repair.verdict import add_left as add_left
+from seglog.doctor.repair.verdict import judge as judge
 from seglog.doctor.repair.verdict import wrong_now as wrong_now

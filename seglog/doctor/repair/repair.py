@@ -77,6 +77,7 @@ class Plan:
         served: Messages that the queues of the repaired store lead to.
         renaming: The undo pack of the names of log files, where a repair gave any; it is older than that of
             everything else.
+        rescued: Messages that it saves by the verdict of a check, None before one was made.
     """
 
     root: Path
@@ -90,10 +91,13 @@ class Plan:
     is_settled: bool = False
     served: int = 0
     renaming: UndoPack | None = None
+    rescued: int | None = None
 
     @property
     def saved(self) -> int:
-        """How many messages the actions save; several may save the same one."""
+        """How many messages it saves; without a check a sum of actions, of which several may save one."""
+        if self.rescued is not None:
+            return self.rescued
         return min(sum(action.saved for action in self.actions), self.served)
 
     @property

@@ -10,7 +10,7 @@ from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.record_observer import MINUTE_MS
 from seglog.doctor.report.html_text import text
 from seglog.storage.format.names import segment_file_name
-from seglog.text import moment, size_text
+from seglog.text import size_text, time_text
 
 _WIDTH: Final = 1000
 _ROW: Final = 22
@@ -129,7 +129,7 @@ def timeline(minutes: Sequence[tuple[int, int, int]]) -> str:
         if not held:
             continue
         height = max(2.0, size_bytes / peak * (_HEIGHT - 20))
-        title = f"{moment((base + at * step) * MINUTE_MS)}: {held:,} records, {size_text(size_bytes)}"
+        title = f"{time_text((base + at * step) * MINUTE_MS)}: {held:,} records, {size_text(size_bytes)}"
         bars.append(
             f'<rect x="{at * width:.1f}" y="{_HEIGHT - height:.1f}" width="{max(1.0, width - 1):.1f}"'
             f' height="{height:.1f}" class="used"><title>{text(title)}</title></rect>'
@@ -139,9 +139,9 @@ def timeline(minutes: Sequence[tuple[int, int, int]]) -> str:
         f'<text x="0" y="12">peak {text(size_text(peak))} in {_step_text(step)}</text>'
         f'<line x1="0" y1="{_HEIGHT}" x2="{_WIDTH}" y2="{_HEIGHT}"/>'
         + "".join(bars)
-        + f'<text x="0" y="{_HEIGHT + 18}">{text(moment(first * MINUTE_MS))}</text>'
+        + f'<text x="0" y="{_HEIGHT + 18}">{text(time_text(first * MINUTE_MS))}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 18}" text-anchor="end">'
-        f"{text(moment(last * MINUTE_MS))}</text></svg>"
+        f"{text(time_text(last * MINUTE_MS))}</text></svg>"
     )
 
 

@@ -7,20 +7,19 @@ that nothing a store says can act.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.check.verdict_text import verdict_facts
 from seglog.doctor.report.html_drawings import segment_map, timeline
 from seglog.doctor.report.html_text import bar, facts, section, table, text
-from seglog.storage.findings import Finding, Severity, place_text
-from seglog.text import messages_text, moment, size_text
+from seglog.storage.findings import Finding, Severity, counts_text, place_text
+from seglog.text import messages_text, shell_text, size_text, time_text
 
 _MAX_ROWS: Final = 40
 _MAX_PLACES: Final = 20
-_WORDS: Final = {Severity.LOSS: "losses", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1a1c1e;--soft:#5a6068;--paper:#fff;--panel:#f4f5f7;--line:#d5d9de;
 --used:#3b7dd8;--free:#e3e7ec;--lost:#c62828;--loss:#b71c1c;--warning:#8a5a00;--note:#2a5d9f;--good:#1b6e34}
@@ -73,7 +72,7 @@ def render_report(report: CheckReport, made_ms: int) -> str:
     store = str(report.root)
     body = [
         f"<h1>{text(store)}</h1>",
-        f'<p class="note">seglog report of {text(moment(made_ms))}</p>',
+        f'<p class="note">seglog report of {text(time_text(made_ms))}</p>',
         _verdict(report),
         section("The store", facts(_facts(report))),
         section(
@@ -102,40 +101,17 @@ def render_report(report: CheckReport, made_ms: int) -> str:
     )
 
 
-def _counts(report: CheckReport) -> str:
-    counts = report.counts
-    parts = [
-        f"{counts[severity]} {severity.value if counts[severity] == 1 else words}"
-        for severity, words in _WORDS.items()
-        if counts[severity]
-    ]
-    return ", ".join(parts) or "nothing found"
-
-
 def _verdict(report: CheckReport) -> str:
     worst = max((finding.severity for finding in report.findings), key=list(Severity).index, default=None)
     kind = worst.value if worst is not None else "note"
-    words = {
-        "loss": "Messages are lost or cannot be read",
-        "warning": "No message is lost, but the store needs care",
-        "note": "The store is as it should be",
-    }[kind]
-    lost = f"<p>{report.lost_messages:,} messages are known to be lost.</p>" if report.lost_messages else ""
-    command = _next(report)
-    todo = f'<p>What to do next:</p><code class="do">{text(command)}</code>' if command else ""
-    return f'<div class="verdict {kind}">{words}: {_counts(report)}{lost}{todo}</div>'
-
-
-def _next(report: CheckReport) -> str:
-    for severity in (Severity.LOSS, Severity.WARNING):
-        same = [item for item in report.findings if item.severity is severity and item.command]
-        if same:
-            return Counter(_typed(item, report) for item in same).most_common(1)[0][0]
-    return ""
+    named = verdict_facts(report, report.root)
+    todo = f'<p>Next:</p><code class="do">{text(named.pop("next"))}</code>' if "next" in named else ""
+    lines = "".join(f"<p><b>{text(name)}</b> {text(value)}</p>" for name, value in named.items())
+    return f'<div class="verdict {kind}">{lines}<p>{text(counts_text(report.findings))}</p>{todo}</div>'
 
 
 def _typed(finding: Finding, report: CheckReport) -> str:
-    return finding.command_for(shlex.quote(str(report.root)))
+    return finding.command_for(shell_text(report.root))
 
 
 def _facts(report: CheckReport) -> list[tuple[str, str]]:
@@ -171,7 +147,7 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
     ]
     if report.minutes:
         first, last = report.minutes[0][0] * 60_000, report.minutes[-1][0] * 60_000
-        rows.append(("written", f"{text(moment(first))} to {text(moment(last))}"))
+        rows.append(("written", f"{text(time_text(first))} to {text(time_text(last))}"))
     return rows
 
 

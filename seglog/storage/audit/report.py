@@ -86,8 +86,3 @@ class AuditReport:
     def is_clean(self) -> bool:
         """Whether nothing was found but what healthy stores have too."""
         return all(finding.code in _ORDINARY for finding in self.findings)
-
-    @property
-    def exit_code(self) -> int:
-        """What a command ends with: 0 for a clean store, 1 with findings."""
-        return 0 if self.is_clean else 1

@@ -14,6 +14,7 @@ from seglog.storage.directory.broker_conf import LENGTHS_FILE as LENGTHS_FILE
 from seglog.storage.directory.broker_conf import MAX_CONF_BYTES as MAX_CONF_BYTES
 from seglog.storage.directory.broker_conf import QUEUE_FILE as QUEUE_FILE
 from seglog.storage.directory.broker_conf import SEGMENT as SEGMENT
+from seglog.storage.directory.broker_conf import broker_settings as broker_settings
 from seglog.storage.directory.broker_conf import load_lengths as load_lengths
 from seglog.storage.directory.broker_conf import read_broker_conf as read_broker_conf
 from seglog.storage.directory.broker_conf import read_lengths as read_lengths

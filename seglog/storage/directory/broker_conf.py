@@ -55,19 +55,29 @@ _DEFAULTS: Final[dict[str, int]] = {
 _CHECKSUM: Final = "# crc32c "
 
 
+def broker_settings(path: Path) -> Mapping[str, str]:
+    """Returns names and values of a broker's configuration.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or is no configuration.
+    """
+    try:
+        with open_regular(path, MAX_CONF_BYTES, advice=_HELP) as file:
+            return parse_java_properties(file.read(MAX_CONF_BYTES))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}", help=_HELP) from error
+    except CorruptError as error:
+        raise InvalidArgumentError(f"{path}: {error}", help=_HELP) from error
+
+
 def read_broker_conf(path: Path) -> FileSizes:
     """Returns the lengths that a broker with a configuration has, RocketMQ's where it names none.
 
     Raises:
         InvalidArgumentError: The file cannot be read, is no configuration, or has a value that cannot be.
     """
+    said = broker_settings(path)
     try:
-        with open_regular(path, MAX_CONF_BYTES, advice=_HELP) as file:
-            data = file.read(MAX_CONF_BYTES)
-    except OSError as error:
-        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}", help=_HELP) from error
-    try:
-        said = parse_java_properties(data)
         numbers = _numbers(said)
         return replace(_sizes(_DEFAULTS | numbers), not_said=frozenset(_DEFAULTS.keys() - numbers.keys()))
     except CorruptError as error:

@@ -13,7 +13,7 @@ class Severity(enum.Enum):
     NOTE = "note"
     """Normal, or repaired without loss by opening the store."""
     WARNING = "warning"
-    """Derived data was wrong, or RocketMQ would do harm or not start; the log is whole."""
+    """Derived data was wrong, RocketMQ would do harm or not start, or a repair brings messages back."""
     LOSS = "loss"
     """Messages cannot be read."""
 

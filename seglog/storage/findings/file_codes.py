@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.findings.code import BY_HAND, INTACT, Code, loss, note, warning
+from seglog.storage.findings.code import BY_HAND, INTACT, Code, note, warning
 
 FILE_CODES: Final[dict[str, Code]] = {
     "file-owner": warning(
@@ -55,7 +55,7 @@ FILE_CODES: Final[dict[str, Code]] = {
         "bytes that earlier recoveries cut off or wrote over are kept in seglog/attic",
         "what was lost earlier may be found there",
     ),
-    "attic-record": loss(
+    "attic-record": warning(
         "a record that an earlier opening gave up is in seglog/attic, and proves itself",
         "a tombstone stands in its place; none of these is lost",
         "it is written back where it was",

@@ -1,11 +1,15 @@
-"""A finding in words: its place for people, all of it by name for programs."""
+"""Findings in words: their places and numbers for people, all of each by name for programs."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
+from seglog.storage.findings.code import Severity
 from seglog.storage.findings.findings import Finding
-from seglog.text import count_text, size_text
+from seglog.text import count_text, size_text, time_text
 
 MOST_QUOTED: Final = 4096
 """Characters of a file that a finding holds at most: the store may come from others."""
@@ -14,6 +18,38 @@ _QUOTING: Final = frozenset(
 )
 """Codes of findings that hold what a file says."""
 _MOST_SHOWN: Final = 80
+_BYTES: Final = frozenset(
+    {
+        "checkpoint-size",
+        "compaction-file",
+        "ext-file",
+        "log-file-size",
+        "queue-file-size",
+        "timer-check-size",
+        "timer-log-file",
+        "timer-wheel-size",
+    }
+)
+"""Codes whose bare numbers are lengths."""
+_OFFSETS: Final = frozenset(
+    {"delay-offset-below", "delay-offset-beyond", "offset-below-queue", "offset-beyond-queue"}
+)
+"""Codes whose bare numbers are queue offsets."""
+_TIMES: Final = frozenset({"checkpoint-ahead", "checkpoint-behind"})
+"""Codes whose long numbers are times."""
+_TIME: Final = re.compile(r"\b[0-9]{12,13}\b")
+_COUNTED: Final = {
+    Severity.LOSS: ("finding of loss", "findings of loss"),
+    Severity.WARNING: ("warning", "warnings"),
+    Severity.NOTE: ("note", "notes"),
+}
+
+
+def counts_text(findings: Iterable[Finding]) -> str:
+    """Returns ``2 findings of loss, 1 warning``, the worst first; ``nothing`` without any."""
+    counts = Counter(finding.severity for finding in findings)
+    parts = [count_text(counts[severity], *nouns) for severity, nouns in _COUNTED.items() if counts[severity]]
+    return ", ".join(parts) or "nothing"
 
 
 def place_text(finding: Finding) -> str:
@@ -29,8 +65,19 @@ def place_text(finding: Finding) -> str:
     if finding.code in _QUOTING and len(found) > _MOST_SHOWN:
         found = f"{found[:_MOST_SHOWN]}…"
     known = (("expected", finding.expected), ("found", found))
-    detail = ", ".join(f"{name} {value}" for name, value in known if value)
+    detail = ", ".join(f"{name} {_with_unit(finding.code, value)}" for name, value in known if value)
     return f"{text}: {detail}" if detail else text
+
+
+def _with_unit(code: str, value: str) -> str:
+    if code in _TIMES:
+        return _TIME.sub(lambda found: time_text(int(found[0])), value)
+    if value.isascii() and value.isdigit():
+        if code in _BYTES:
+            return count_text(int(value), "byte")
+        if code in _OFFSETS:
+            return f"queue offset {value}"
+    return value
 
 
 def finding_fields(finding: Finding) -> dict[str, object]:

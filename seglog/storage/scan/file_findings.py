@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 from seglog.storage.directory import LogFile, StoreGeometry
 from seglog.storage.directory.queue_files import QueueFiles, data_end
@@ -15,6 +17,23 @@ from seglog.storage.format.record.record import Damage
 from seglog.storage.overlay.lost_messages import LostMessages, tell_lost
 from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.walk.behind_damage import Hole
+
+_NOUNS: Final = {
+    "body-crc": "body CRC {}",
+    "lengths": "a record of {} bytes",
+    "magic": "magic {}",
+    "phy-offset": "physical offset {}",
+    "record-crc": "record CRC {}",
+    "short": "{} bytes",
+    "size": "a size of {} bytes",
+}
+"""What the bare numbers of a damage are, by its kind."""
+_BARE: Final = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:(?:\.\.| or )(?:0x[0-9a-f]+|[0-9]+))?")
+
+
+def _with_noun(kind: str, value: str) -> str:
+    """Returns a value of a damage with what it is."""
+    return _NOUNS.get(kind, "{}").format(value) if _BARE.fullmatch(value) else value
 
 
 def log_findings(
@@ -39,13 +58,14 @@ def log_findings(
     findings: list[Finding] = []
     for hole, messages in zip(holes, lost or [()] * len(holes), strict=True):
         code = "log-file-missing" if hole.why == "missing-file" else "log-hole"
-        told = "; ".join(text for text in (hole.found, tell_lost(messages)) if text)
-        finding = _log_finding(code, hole.phy_offset, segment, hole.size_bytes, hole.expected, told)
+        found = _with_noun(hole.why, hole.found)
+        told = "; ".join(text for text in (found, tell_lost(messages)) if text)
+        expected = _with_noun(hole.why, hole.expected)
+        finding = _log_finding(code, hole.phy_offset, segment, hole.size_bytes, expected, told)
         findings.append(replace(finding, messages=sum(len(one.offsets) for one in messages)))
     if tail is not None:
-        findings.append(
-            _log_finding("log-torn-tail", end_phy_offset, segment, 0, str(tail.expected), str(tail.found))
-        )
+        words = (_with_noun(tail.kind, str(tail.expected)), _with_noun(tail.kind, str(tail.found)))
+        findings.append(_log_finding("log-torn-tail", end_phy_offset, segment, 0, *words))
     for file in log_files:
         if file.size_bytes != segment and geometry.is_segment_known:
             findings.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -16,6 +17,7 @@ from seglog.errors import InvalidArgumentError, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send
 from tests.support.command_line import Seglog
+from tests.support.material import golden
 from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, copy_store, read_all
 
 LONG_AGO_MS = 1_600_000_000_000
@@ -191,3 +193,26 @@ def test_damaged_parked_files_are_named(seglog: Seglog, store):
     ran = seglog("retention", "unpark", store)
     assert ran.exit_code == InvalidArgumentError.exit_code
     assert f"{file.name} line 1 is damaged" in ran.stderr
+
+
+def test_the_rules_of_rocketmqs_own_cleaning_are_shown_of_each_file(seglog: Seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    names = sorted(path.name for path in (root / "commitlog").iterdir())
+    os.utime(root / "commitlog" / names[0], (0, 0))
+    os.utime(root / "commitlog" / names[1])
+    conf = tmp_path / "broker.conf"
+    conf.write_text("fileReservedTime=48\ndeleteWhen=02\ndiskMaxUsedSpaceRatio=95\n")
+    lines = seglog("retention", "broker", root, "--broker-conf", conf, "--json").lines
+    assert [line["file"] for line in lines[:-1]] == names
+    assert [line["rule"] for line in lines[1:-1]] == ["age", "behind", "behind", "newest"]
+    assert (lines[-1]["kind"], lines[-1]["fileReservedTime"], lines[-1]["deleteWhen"]) == (
+        "broker-retention",
+        48,
+        "02",
+    )
+    shown = seglog("retention", "broker", root).stdout
+    assert "stays: the newest file is never deleted" in shown
+    assert "stays: expired, but behind a file that stays" in shown
+    conf.write_text("fileReservedTime=soon\n")
+    refused = seglog("retention", "broker", root, "--broker-conf", conf)
+    assert refused.exit_code == InvalidArgumentError.exit_code

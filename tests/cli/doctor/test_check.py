@@ -1,4 +1,4 @@
-"""``seglog check`` and ``seglog report``: 0 for nothing but notes, 1 for findings, and how a stop ends."""
+"""``seglog check`` and ``seglog report``: exit codes, and how a stop ends."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from seglog.doctor.check.check_progress_file import MAX_RESUME_BYTES
+from seglog.errors import Ending
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
@@ -33,14 +34,14 @@ def test_a_clean_store_ends_with_0_and_leaves_nothing_behind(seglog: Seglog, tmp
     root = golden.extract("tx", tmp_path)
     shown = seglog("check", root)
     assert (shown.exit_code, shown.stderr) == (0, "")
-    assert "result   clean" in shown.stdout
+    assert "result    clean" in shown.stdout
     assert "half-pending consumequeue/RMQ_SYS_TRANS_HALF_TOPIC/0, 12 messages" in shown.stdout
     assert list((tmp_path / "state").rglob("*.jsonl")) == []
 
 
-def test_a_finding_ends_with_1_and_says_what_it_means_and_what_to_type(seglog: Seglog, damaged):
+def test_a_loss_ends_with_5_and_says_what_it_means_and_what_to_type(seglog: Seglog, damaged):
     shown = seglog("check", damaged)
-    assert shown.exit_code == 1
+    assert shown.exit_code == Ending.LOSS
     assert "log-hole commitlog/00000000000000262144 +20629" in shown.stdout
     assert "messages: those in the hole are lost" in shown.stdout
     assert shown.stdout.splitlines()[-1] == f"next: seglog repair {damaged}"
@@ -49,7 +50,7 @@ def test_a_finding_ends_with_1_and_says_what_it_means_and_what_to_type(seglog: S
 def test_json_has_an_object_for_each_finding_and_one_for_all(seglog: Seglog, damaged):
     ran = seglog("check", damaged, "--json")
     *findings, check = ran.lines
-    assert ran.exit_code == 1
+    assert ran.exit_code == Ending.LOSS
     assert {line["kind"] for line in findings} == {"finding", "unseen"}
     (hole,) = [line for line in findings if line.get("code") == "log-hole"]
     assert (hole["severity"], hole["pos"], hole["command"]) == ("loss", 20629, "seglog repair STORE")
@@ -65,7 +66,7 @@ def test_a_duration_that_is_none_is_refused(seglog: Seglog, damaged, duration):
 
 @pytest.mark.parametrize("unit", ["ms", "s", "m", "h", "d"])
 def test_every_unit_that_the_error_names_is_taken(seglog: Seglog, damaged, unit):
-    assert seglog("check", damaged, f"--max-duration=90000000{unit}").exit_code == 1
+    assert seglog("check", damaged, f"--max-duration=90000000{unit}").exit_code == Ending.LOSS
 
 
 def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog: Seglog, tmp_path):
@@ -77,7 +78,7 @@ def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog: Seglog, tmp_path
     (kept,) = (tmp_path / "state").rglob("*.jsonl")
     assert f"go on with `seglog check {root} --resume {kept}`" in stopped.stderr
     done = seglog("check", root, "--resume", kept)
-    assert done.exit_code == 1
+    assert done.exit_code == Ending.LOSS
     assert "seal-rot" in done.stdout
     assert not kept.exists()
 
@@ -137,7 +138,7 @@ def test_nothing_is_an_error_and_a_wrong_option_is_usage(seglog: Seglog, tmp_pat
 def test_a_report_is_one_page_that_loads_nothing(seglog: Seglog, damaged, tmp_path):
     page = tmp_path / "page.html"
     ran = seglog("report", damaged, "--html", page, "--json")
-    assert ran.exit_code == 1
+    assert ran.exit_code == Ending.LOSS
     content = page.read_text()
     assert ran.lines == [
         {

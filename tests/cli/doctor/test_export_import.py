@@ -12,6 +12,7 @@ import zlib
 import pytest
 
 from seglog.errors import (
+    Ending,
     FullError,
     InvalidArgumentError,
     InvalidNameError,
@@ -213,7 +214,7 @@ def lost_by_dump(seglog, path, kind="lost"):
     ("name", "count", "kind"),
     [("d-zeropage-first", 10, "lost"), ("d-trunclast", 32, "lost"), ("d-magic", 1, "repairable")],
 )
-def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
+def test_messages_that_are_lost_or_repairable_are_named_and_end_with_5(
     seglog: Seglog, tmp_path, name, count, kind, form
 ):
     path = golden.extract(name, tmp_path)
@@ -222,7 +223,7 @@ def test_messages_that_are_lost_or_repairable_are_named_and_end_with_1(
     target = tmp_path / "out"
     ran = seglog("export", path, "--format", form, "-o", target)
     *named, summary = ran.stderr.splitlines()
-    assert ran.exit_code == 1
+    assert ran.exit_code == Ending.LOSS
     assert named == [
         f"{topic}/{queue} @{first}{f'..{first + messages - 1}' if messages > 1 else ''}  {kind}"
         for topic, queue, first, messages in lost
@@ -242,10 +243,10 @@ def test_only_what_is_lost_among_the_messages_asked_for_is_named(seglog: Seglog,
     path = golden.extract("d-zeropage-first", tmp_path)  # TopicB/1 lost 6 and 7
     queue = ("--topic", "TopicB", "--queue", 1, "-o", "-")
     ran = seglog("export", path, *queue)
-    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (1, "TopicB/1 @6..7  lost")
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (Ending.LOSS, "TopicB/1 @6..7  lost")
     assert 6 not in [line["queueOffset"] for line in ran.lines]
     ran = seglog("export", path, *queue, "--to-offset", 6)
-    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (1, "TopicB/1 @6  lost")
+    assert (ran.exit_code, ran.stderr.splitlines()[0]) == (Ending.LOSS, "TopicB/1 @6  lost")
     for ends in (("--to-offset", 5), ("--from-offset", 8)):
         ran = seglog("export", path, *queue, *ends)
         assert (ran.exit_code, ran.stderr) == (0, "")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from seglog.errors import FileKindError, LengthUnknownError
+from seglog.errors import Ending, FileKindError, LengthUnknownError
 from seglog.storage.files.files import RealFiles
 from tests.support.command_line import Seglog
 from tests.support.material import golden
@@ -23,11 +23,11 @@ def hole(tmp_path):
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog: Seglog, hole):
     before = tree_digest(hole)
     shown = seglog("repair", hole)
-    assert shown.exit_code == 1
+    assert shown.exit_code == Ending.LOSS
     assert (
         "  1. fill a hole with tombstones: commitlog/00000000000000000000 +29912, 7,897 bytes" in shown.stdout
     )
-    assert "saves 352 messages" in shown.stdout
+    assert "keeps 352 messages behind it" in shown.stdout
     assert "lost for good: 10 messages, TopicA/1 3, TopicA/2 3" in shown.stdout
     assert "consumequeue/TopicB/1/00000000000000000000" in shown.stdout
     assert "13 files, 15,543 bytes to write; 352 messages saved, 10 lost for good" in shown.stdout
@@ -37,7 +37,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog: Seglog, hole
 
 def test_json_names_every_message_and_byte(seglog: Seglog, hole):
     ran = seglog("repair", hole, "--json")
-    assert ran.exit_code == 1
+    assert ran.exit_code == Ending.LOSS
     *others, plan = ran.lines
     (action,) = [line for line in others if line["kind"] == "action"]
     assert (action["action"], action["file"], action["pos"]) == ("hole", f"commitlog/{0:020d}", 29912)

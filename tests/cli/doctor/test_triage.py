@@ -78,10 +78,42 @@ def test_a_lost_end_of_the_log_is_one_loss(seglog: Seglog, tmp_path):
         "lostForGood": 32,
         "lostByTopic": {"TopicA": 11, "order_events": 11, "TopicB": 10},
         "mayBeMore": False,
+        "recoveryReads": None,
         "repairSaves": 0,
+        "rocketmqMakesAnew": 0,
         "doNot": "",
         "next": f"seglog repair {root}",
     }
+
+
+@pytest.mark.parametrize(("name", "first", "files"), [("roll", 262144, 1), ("roll-halt", 0, 5)])
+def test_what_rocketmqs_recovery_reads_is_stated(seglog: Seglog, tmp_path, name, first, files):
+    root = golden.extract(name, tmp_path)
+    check = seglog("check", root, "--json").lines[-1]
+    reads = check["verdict"]["recoveryReads"]
+    assert (reads["fromPhyOffset"], reads["files"]) == (first, files)
+    assert reads["bytes"] == check["maxPhyOffset"] - first
+    assert f"recovery  RocketMQ reads {files} of " in seglog("check", root).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("d-nocq", 400), ("d-nocq-halt", 400), ("d-cqqueue-missing-halt", 66)]
+)
+def test_what_rocketmq_makes_anew_itself_is_said_beside_what_a_repair_saves(
+    seglog: Seglog, tmp_path, name, own
+):
+    root = golden.extract(name, tmp_path)
+    verdict = seglog("check", root, "--json").lines[-1]["verdict"]
+    assert (verdict["repairSaves"], verdict["rocketmqMakesAnew"]) == (own, own)
+    assert f"RocketMQ makes the queues of {own} anew itself" in seglog("check", root).stdout
+
+
+@pytest.mark.parametrize("name", ["d-zeropage-first", "d-magic", "d-zeropage-last", "d-cqqueue-missing-halt"])
+def test_a_repair_saves_what_a_check_says_that_it_saves(seglog: Seglog, tmp_path, name):
+    root = golden.extract(name, tmp_path)
+    saves = seglog("check", root, "--json").lines[-1]["verdict"]["repairSaves"]
+    assert seglog("repair", root, "--json").lines[-1]["saved"] == saves
+    assert seglog("repair", "--apply", "--yes", root, "--json").lines[-1]["saved"] == saves
 
 
 def test_an_empty_last_file_leaves_open_whether_rocketmq_starts(seglog: Seglog, tmp_path):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from seglog.errors import Ending
 from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.sealed import COUNT, flip, sealed_store, segment
@@ -27,14 +28,14 @@ def test_verify_of_a_sealed_store_says_how_it_looked(seglog: Seglog, store):
     assert (facts["clean"], facts["bySeal"], facts["byRecords"], facts["records"]) == (True, 4, 1, COUNT)
 
 
-def test_verify_names_the_block_and_the_messages_and_ends_with_1(seglog: Seglog, store):
+def test_verify_names_the_block_and_the_messages_and_ends_with_5(seglog: Seglog, store):
     flip(segment(store, 1), 100_000)
     shown = seglog("verify", store)
-    assert shown.exit_code == 1
+    assert shown.exit_code == Ending.LOSS
     assert f"seal-rot commitlog/{segment(store, 1).name} +65536" in shown.stdout
     assert "1 damaged" in shown.stdout
     ran = seglog("verify", store, "--json")
-    assert ran.exit_code == 1
+    assert ran.exit_code == Ending.LOSS
     (facts,) = ran.lines
     assert [finding["code"] for finding in facts["findings"]] == ["record-repairable", "seal-rot"]
     (message,) = facts["concerned"]

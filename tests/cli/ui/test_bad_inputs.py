@@ -10,6 +10,7 @@ import pytest
 
 from seglog.errors import (
     ConfigError,
+    Ending,
     InvalidArgumentError,
     InvalidNameError,
     MessageIllegalError,
@@ -236,7 +237,7 @@ def test_a_file_that_is_too_long_is_damage_that_a_repair_mends(seglog: Seglog, t
     (path / name).parent.mkdir(exist_ok=True)
     with (path / name).open("ab") as file:
         file.truncate(MAX_WHOLE_BYTES + 1)
-    assert seglog("check", path).exit_code == 1
+    assert seglog("check", path).exit_code in {Ending.FINDINGS, Ending.LOSS}
     assert seglog("get", path, "TopicTest").exit_code == 0
     repaired = seglog("repair", path, "--apply", "--yes")
     assert repaired.exit_code == 0, repaired.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 from click import unstyle
@@ -44,7 +45,24 @@ def test_counts_have_separators_and_plurals():
 
 def test_a_time_outside_of_the_calendar_is_shown_as_its_number():
     assert render.time_text(1 << 62) == str(1 << 62)
-    assert render.time_text(1_700_000_000_123).endswith(".123")
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"),
+    [
+        ("UTC", "2023-11-14 22:13:20.123Z"),
+        ("Europe/Berlin", "2023-11-14 23:13:20.123+01:00"),
+        ("America/St_Johns", "2023-11-14 18:43:20.123-03:30"),
+    ],
+)
+def test_a_time_says_its_zone(monkeypatch, zone, shown):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert render.time_text(1_700_000_000_123) == shown
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_control_characters_are_escaped_and_other_scripts_are_not():
@@ -75,41 +93,47 @@ def test_rows_are_lines_of_json_or_one_table_or_said_to_be_none(capsys, rows, as
     assert capsys.readouterr().out.splitlines() == shown
 
 
-@pytest.mark.parametrize(("columns", "is_block"), [(23, False), (22, True)])
-def test_rows_that_a_terminal_cannot_hold_side_by_side_are_blocks(monkeypatch, columns, is_block):
+def _on_terminal(monkeypatch, columns, show):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", str(columns))
-    rows = [("orders", "1", "a long status"), ("orders", "22", "ok")]
-    render.table(("topic", "lag", "the status"), rows, numbers=("lag",))
-    shown = [unstyle(line) for line in terminal.getvalue().splitlines()]
-    as_blocks = [
-        *("topic       orders", "lag         1", "the status  a long status", ""),
-        *("topic       orders", "lag         22", "the status  ok"),
-    ]
-    as_table = ["topic   lag  the status", "orders    1  a long st…", "orders   22  ok"]
-    assert shown == (as_blocks if is_block else as_table)
+    show()
+    return [unstyle(line) for line in terminal.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("numbers", "is_whole"), [(("messages",), False), ((), True)], ids=["a number", "said to be whole"]
+    ("columns", "shown"),
+    [
+        (28, ["topic   lag  the status", "orders    1  a long status", "orders   22  ok"]),
+        (24, ["topic   lag", "    the status", "orders    1", "    a long status", "orders   22", "    ok"]),
+    ],
 )
-def test_a_last_column_that_may_not_be_cut_makes_blocks(monkeypatch, numbers, is_whole):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "20")
-    columns, rows = ("topic", "messages"), [("T" * 10, 1234567890)]
-    render.table(columns, rows, numbers=numbers, is_whole=is_whole)
-    shown = [unstyle(line) for line in terminal.getvalue().splitlines()]
-    assert shown == ["topic     TTTTTTTTTT", "messages  1234567890"]
+def test_rows_that_a_terminal_cannot_hold_go_on_in_further_lines(monkeypatch, columns, shown):
+    rows = [("orders", "1", "a long status"), ("orders", "22", "ok")]
+
+    def show():
+        render.table(("topic", "lag", "the status"), rows, numbers=("lag",))
+
+    assert _on_terminal(monkeypatch, columns, show) == shown
 
 
-def test_only_the_last_column_gives_way_on_a_narrow_terminal(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("COLUMNS", "20")
-    render.table(("name", "text"), [("first", "x" * 100)])
-    assert terminal.getvalue().splitlines()[1] == "first  " + "x" * 12 + "…"
+def test_a_last_cell_that_has_room_is_folded_where_it_stands(monkeypatch):
+    words = "one two three four five six seven"
+    shown = _on_terminal(monkeypatch, 34, lambda: render.table(("name", "text"), [("first", words)]))
+    assert shown == ["name   text", "first  one two three four five six", "         seven"]
+
+
+def test_a_line_goes_on_where_its_last_part_begins(monkeypatch):
+    words = "a line of more words than a terminal has"
+    shown = _on_terminal(monkeypatch, 32, lambda: render.say("  1. ", words))
+    assert shown == ["  1. a line of more words than a", "       terminal has"]
+    shown = _on_terminal(monkeypatch, 32, lambda: render.say(f"  {words}"))
+    assert shown == ["  a line of more words than a", "    terminal has"]
+
+
+def test_a_command_to_type_is_never_folded(monkeypatch):
+    command = "seglog repair /a/store/with/a/long/name"
+    assert _on_terminal(monkeypatch, 24, lambda: render.say("next  ", command)) == [f"next  {command}"]
 
 
 def test_progress_is_silent_where_nobody_watches(monkeypatch):

@@ -11,6 +11,7 @@ from seglog.cli.main import commands
 from seglog.doctor.check.check import check_store
 from seglog.doctor.exchange.export import Selection, iter_rows
 from seglog.doctor.repair.repair import repair_store
+from seglog.errors import Ending
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.material.stores import SMALL, new_clock
@@ -55,7 +56,7 @@ def test_every_other_message_is_served_and_this_one_is_named(root, which):
 @pytest.mark.parametrize("command", [["check"], ["info", "--verify"]])
 def test_commands_say_so_by_their_exit_code_and_end(root, command):
     ran = CliRunner().invoke(commands, [*command, str(root)])
-    assert ran.exit_code == 1, ran.output
+    assert ran.exit_code == Ending.FINDINGS, ran.output
 
 
 def test_after_a_repair_each_message_has_its_offset(root, which):

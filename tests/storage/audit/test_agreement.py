@@ -28,7 +28,7 @@ def test_audit_agrees_with_the_survey_of_a_real_store(name, tmp_path):
     report = audit_as_survey(extract(name, tmp_path), *LARGE.get(name, SPLIT_BYTES))
     assert report.walked_again == 0
     if name in golden_names(damaged=False):
-        assert (report.is_clean, report.exit_code) == (True, 0)
+        assert report.is_clean
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_audit_agrees_with_the_survey_of_a_real_store(name, tmp_path):
 )
 def test_damage_is_never_clean(name, split_bytes, tmp_path):
     report = audit(extract(name, tmp_path), split_bytes)
-    assert (report.is_clean, report.exit_code) == (False, 1)
+    assert not report.is_clean
 
 
 def test_without_checksums_a_flipped_body_passes_as_it_does_in_the_survey(tmp_path):

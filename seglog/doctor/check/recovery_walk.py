@@ -1,0 +1,85 @@
+"""Where the walk of RocketMQ's recovery begins when a broker starts, and how much of the log it reads.
+
+RocketMQ 5.4.0: ``CommitLog.java`` recoverNormally and recoverAbnormally, ``StoreCheckpoint.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from seglog.storage.audit import AuditPlan
+from seglog.storage.directory import LogReader
+from seglog.storage.findings import Finding
+from seglog.storage.walk import Hole, record_at
+
+_BEHIND_QUEUES: Final = frozenset(
+    {"queue-beyond-log", "queue-due", "queue-missing", "queue-short", "queue-unit-stray", "queue-unit-wrong"}
+)
+"""After a clean stop the queues say where RocketMQ's walk begins; with these it is not known."""
+
+_UNSEEN: Final = frozenset({"phy-offset", "record-crc", "torn-properties"})
+"""Damage that RocketMQ's own look at a record passes over."""
+
+_EARLIER_MS: Final = 3000
+"""RocketMQ takes so much from the times of its checkpoint (``StoreCheckpoint.getMinTimestamp``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryWalk:
+    """What RocketMQ reads before it serves a store.
+
+    Attributes:
+        first_phy_offset: Where it begins: the start of a file of the log.
+        files: How many files it reads.
+        size_bytes: How much of the log these hold.
+        since_ms: Store time of the first record that it reads, 0 where none can be read there.
+    """
+
+    first_phy_offset: int
+    files: int
+    size_bytes: int
+    since_ms: int
+
+
+def recovery_walk(store: AuditPlan, reader: LogReader, first: int, end_phy_offset: int) -> RecoveryWalk:
+    """Returns what RocketMQ reads of a log.
+
+    Args:
+        store: The files of the store.
+        reader: Its log.
+        first: Physical offset of the first file that it walks.
+        end_phy_offset: Where the log ends.
+    """
+    files = sum(first <= file.first_offset < end_phy_offset for file in store.log_files)
+    found = record_at(reader, first) if files else None
+    since_ms = 0 if found is None else found[1].store_timestamp_ms
+    return RecoveryWalk(first, files, max(0, end_phy_offset - first), since_ms)
+
+
+def first_walked(
+    store: AuditPlan, reader: LogReader, findings: Sequence[Finding], holes: Collection[Hole]
+) -> int | None:
+    """Returns the first file of the log that RocketMQ's recovery walks, by its physical offset.
+
+    None where that is not known. After a crash it is the last file that begins with a record not younger
+    than the checkpoint; after a clean stop the last one that begins with a record which the queues know.
+    """
+    firsts = [file.first_offset for file in store.log_files]
+    is_closed = store.mode == "normal"
+    if is_closed and holes and any(finding.code in _BEHIND_QUEUES for finding in findings):
+        return firsts[0] if len(firsts) == 1 else None
+    checkpoint = store.checkpoint
+    flushed_ms = min(checkpoint.physic_timestamp_ms, checkpoint.logics_timestamp_ms)
+    latest_ms = max(0, flushed_ms - _EARLIER_MS)
+    for first in reversed(firsts[1:]):
+        found = record_at(reader, first)
+        if found is None:
+            if any(hole.why in _UNSEEN and hole.phy_offset <= first < hole.end for hole in holes):
+                return None
+            continue
+        stored_ms = found[1].store_timestamp_ms
+        if stored_ms and (is_closed or stored_ms <= latest_ms):
+            return first
+    return firsts[0] if firsts else 0

@@ -1,0 +1,65 @@
+"""The verdict of a check in words, alike on a terminal and on a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from seglog.doctor.check.broker_start import Start
+from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.check.triage import Triage, verdict_on
+from seglog.storage.findings import next_command
+from seglog.text import count_text
+
+_MAX_TOPICS: Final = 3
+
+
+def verdict_facts(report: CheckReport, store: Path) -> dict[str, str]:
+    """Returns what an operator asks first, by name: at most eight lines of 80 columns.
+
+    Args:
+        report: What a check found.
+        store: The store directory as it is typed.
+    """
+    verdict = verdict_on(report)
+    named = {
+        "RocketMQ": _start_text(verdict),
+        "lost": _lost_text(verdict),
+        "repair": _saved_text(report, verdict),
+    }
+    if verdict.do_not:
+        named["do not"] = verdict.do_not
+    if todo := next_command(report.findings, store):
+        named["next"] = todo
+    elif not report.is_clean:
+        named["next"] = "do by hand what the findings say"
+    return named
+
+
+def _saved_text(report: CheckReport, verdict: Triage) -> str:
+    if verdict.saved:
+        own = f"; RocketMQ makes the queues of {verdict.made_anew:,} anew itself" if verdict.made_anew else ""
+        return f"saves {count_text(verdict.saved, 'message')}{own}"
+    return "nothing to do" if report.is_clean else "saves no message"
+
+
+def _start_text(verdict: Triage) -> str:
+    start = verdict.start
+    if start.start is Start.LOSES:
+        count = count_text(start.cut_messages, "message")
+        return f"starts and loses {count if start.cut_messages else 'all messages'}: {start.why}"
+    words = {Start.YES: "starts", Start.NO: "does not start", Start.UNKNOWN: "not known whether it starts"}
+    is_said = start.why and start.start is not Start.YES
+    return words[start.start] + (f": {start.why}" if is_said else "")
+
+
+def _lost_text(verdict: Triage) -> str:
+    if verdict.lost is None:
+        return "not known: the log, or a part of it, cannot be read"
+    if not verdict.lost:
+        return "not known: no queue says what the log's holes held" if verdict.is_at_least else "no message"
+    least = "at least " if verdict.is_at_least else ""
+    topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
+    more = len(verdict.lost_of) - len(topics)
+    text = f"{least}{count_text(verdict.lost, 'message')} for good: {', '.join(topics)}"
+    return text + (f" and {count_text(more, 'more topic')}" if more > 0 else "")

@@ -1,0 +1,36 @@
+"""How a command ends that no error of the tree ends: its exit codes, each with what it means.
+
+Those of errors are in the tree, from 3 and 10 on; a test holds that no number has two meanings.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+
+class Ending(enum.IntEnum):
+    """Exit codes that are no error's.
+
+    Attributes:
+        meaning: What the code says, for the table in ``docs/errors.md``.
+    """
+
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str) -> Self:
+        """Makes a member that is its exit code."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    CLEAN = 0, "success; of a look at a store: clean, or nothing but notes"
+    FINDINGS = 1, "a look at a store found only what a repair puts right without loss; or a check failed"
+    USAGE = 2, "wrong usage, or an answer is needed and no terminal is there to ask at (`--yes` asks nothing)"
+    NOTES = 4, "`check --strict` found nothing but notes"
+    LOSS = 5, "a look at a store found messages that are lost, or that cannot be read"
+    LEFT = 6, "`repair --apply` did what it could, and a check still finds something; or no repair helps"
+    BUG = 70, "a bug in seglog (`EX_SOFTWARE` of sysexits.h)"
+    INTERRUPTED = 130, "an interruption (Ctrl-C)"
+    NO_READER = 141, "the reader of the output went away"

@@ -1,0 +1,40 @@
+"""What to type next about a store in which something was found."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from seglog.storage.findings.code import Severity
+from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import OURS
+from seglog.text import shell_text
+
+
+def next_command(findings: Sequence[Finding], store: str | os.PathLike[str]) -> str:
+    """Returns the command that puts most right, empty if there is nothing to type.
+
+    Args:
+        findings: What was found.
+        store: The store directory.
+    """
+    serious = [finding for finding in findings if finding.severity is not Severity.NOTE and finding.command]
+    if not serious or any(map(_blocks_repair, findings)):
+        return ""
+    typed = shell_text(store)
+    # Without the option the same command is refused, or does less.
+    for finding in serious:
+        if finding.command.startswith("seglog repair --"):
+            return finding.command_for(typed)
+    worst = max(list(Severity).index(finding.severity) for finding in serious)
+    commands = Counter(
+        finding.command_for(typed) for finding in serious if list(Severity).index(finding.severity) == worst
+    )
+    return commands.most_common(1)[0][0]
+
+
+def _blocks_repair(finding: Finding) -> bool:
+    """Returns whether a person must put this right first: a repair takes for lost what it cannot read."""
+    is_other = finding.code == "file-kind" and not finding.file.startswith(f"{OURS}/")
+    return is_other or finding.code == "file-unreadable"

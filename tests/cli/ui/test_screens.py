@@ -1,0 +1,96 @@
+"""What commands show on terminals of 60, 80 and 200 columns: no line is longer, and nothing is cut."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from click import unstyle
+from rich.cells import cell_len
+
+from tests.support.machine.screen import on_screen
+from tests.support.material import golden
+
+WORK = {
+    "check": ("d-trunclast", ["check", "STORE"]),
+    "check, a hole": ("d-zeropage-first", ["check", "STORE"]),
+    "repair": ("d-zeropage-first", ["repair", "STORE"]),
+    "config": ("broker-store", ["config", "show", "STORE"]),
+    "log": ("roll", ["log", "show", "STORE", "--at", "0"]),
+    "log, bytes": ("roll", ["log", "show", "STORE", "--at", "0", "--hex"]),
+    "queues": ("broker-store", ["queues", "STORE"]),
+    "dlq": ("broker-store", ["dlq", "ls", "STORE"]),
+    "retention": ("roll", ["retention", "plan", "STORE", "--older-than", "0s"]),
+    "explain": ("tx", ["explain", "STORE", "TXUNIQ1"]),
+    "info": ("roll", ["info", "STORE"]),
+    "topics": ("real-conf", ["topic", "ls", "STORE"]),
+}
+TAKEN = re.compile(r"read in [0-9.]+ s, [0-9.]+ \w+/s")
+"""How long it took, and so a rate."""
+TYPED = "seglog repair /"
+"""A command to type is one line, to be copied."""
+
+
+def _words(name: str, tmp_path) -> list[str]:
+    store, words = WORK[name]
+    path = golden.extract(store, tmp_path)
+    return [str(path) if word == "STORE" else word for word in words]
+
+
+def _characters(lines: Sequence[str]) -> Counter[str]:
+    """Returns how often each character is there, but blanks, digits and what says how long it took."""
+    text = TAKEN.sub("", " ".join(" ".join(lines).split()))
+    return Counter(char for char in text if not char.isspace() and not char.isdigit())
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(name, command_line: list[str], tmp_path):
+    command = [*command_line, *_words(name, tmp_path)]
+    piped = subprocess.run(command, capture_output=True, check=False)
+    whole = piped.stdout.decode().splitlines()
+    for columns in (60, 80, 200):
+        shown = on_screen(command, columns)
+        lines = [unstyle(line) for line in shown.lines]
+        assert shown.exit_code == piped.returncode
+        assert [line for line in lines if cell_len(line) > columns and TYPED not in line] == []
+        assert _characters(lines) == _characters(whole), columns
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "is_coloured"),
+    [
+        ([], {}, True),
+        ([], {"NO_COLOR": "1"}, False),
+        (["--color", "never"], {}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+    ],
+)
+def test_colours_are_left_out_where_they_are_not_wanted(
+    words, environment, is_coloured, command_line: list[str], tmp_path
+):
+    command = [*command_line, *words, *_words("check", tmp_path)]
+    assert ("\x1b[" in on_screen(command, 80, environment).text) == is_coloured
+
+
+def test_a_pipe_is_coloured_if_that_is_asked_for(command_line: list[str], tmp_path):
+    command = [*command_line, "--color", "always", *_words("check", tmp_path)]
+    assert b"\x1b[" in subprocess.run(command, capture_output=True, check=False, env=dict(os.environ)).stdout
+
+
+def test_wide_folds_no_line(command_line: list[str], tmp_path):
+    words = _words("check", tmp_path)
+    piped = subprocess.run([*command_line, *words], capture_output=True, check=False)
+    lines = [unstyle(line) for line in on_screen([*command_line, "--wide", *words], 60).lines]
+    assert len(lines) == len(piped.stdout.decode().splitlines())
+    assert max(map(len, lines)) > 80
+
+
+@pytest.mark.parametrize("option", ["--wide", "--color"])
+def test_an_option_of_all_commands_that_stands_behind_one_is_explained(option, command_line: list[str]):
+    done = subprocess.run([*command_line, "check", option, "x"], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert f"it stands before the command: `seglog {option}" in done.stderr.decode()
