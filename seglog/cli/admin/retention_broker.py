@@ -12,7 +12,7 @@ from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
 from seglog.doctor.groups import BrokerRules, Kept, Rule, broker_cleaning, is_above
 from seglog.storage.directory import broker_settings
-from seglog.storage.files import DiskUsage, RealFiles
+from seglog.storage.files import DiskUsage
 
 
 @click.command(name="broker")
@@ -29,12 +29,12 @@ def broker(*, path: Path, conf: Path | None, as_json: bool) -> None:
     """Show what a RocketMQ broker's own cleaning does to each file of the log of STORE, and by which rule.
 
     It goes by when a file was last changed, so one that was copied or restored is as young as its copy. Above
-    75 % of the disk expired files go at any hour, above 85 % the oldest whatever their age, and above 90 %
-    the broker refuses messages; --broker-conf takes other numbers. Changes nothing.
+    75 % of the disk expired files go at any hour, above 85 % the oldest, young ones too, and above 90 % the
+    broker refuses messages; --broker-conf takes other numbers. Changes nothing.
     """
     check_store(path)
     rules = BrokerRules() if conf is None else BrokerRules.of(broker_settings(conf))
-    files = RealFiles()
+    files = options.reading(path)
     usage = files.usage(path)
     kept = list(broker_cleaning(files, path, rules, usage, SystemClock().now_ms()))
     if as_json:
@@ -57,7 +57,7 @@ def _disk_text(rules: BrokerRules, usage: DiskUsage) -> str:
     if is_above(usage, rules.refused_percent):
         return f"{text}, above {rules.refused_percent} %: the broker refuses messages"
     if is_above(usage, rules.forced_percent) and rules.is_forcible:
-        return f"{text}, above {rules.forced_percent} %: the oldest files go whatever their age"
+        return f"{text}, above {rules.forced_percent} %: the oldest files go however young they are"
     if is_above(usage, rules.expired_percent):
         return f"{text}, above {rules.expired_percent} %: expired files go at any hour"
     return f"{text}: expired files go at {rules.delete_when} o'clock"

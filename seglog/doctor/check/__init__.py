@@ -8,7 +8,6 @@ observer.
 Truth: the log. A check writes nothing; a verification writes seals where it is asked to.
 """
 
-from seglog.doctor.check.broker_start import Start as Start
 from seglog.doctor.check.check import SPLIT_BYTES as SPLIT_BYTES
 from seglog.doctor.check.check import StoreCheck as StoreCheck
 from seglog.doctor.check.check import check_store as check_store

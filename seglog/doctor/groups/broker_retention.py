@@ -28,7 +28,7 @@ class Rule(enum.Enum):
     """Why a file goes or stays."""
 
     FORCED = "forced"
-    """The disk is so full that the oldest files go whatever their age."""
+    """The disk is so full that the oldest files go however young they are."""
     EXPIRED_NOW = "expired-now"
     """It is expired, and the disk so full that expired files go at any hour."""
     EXPIRED = "expired"
@@ -49,7 +49,7 @@ class BrokerRules:
         reserved_hours: ``fileReservedTime``.
         delete_when: ``deleteWhen``: hours of the day, divided by semicolons.
         expired_percent: ``diskMaxUsedSpaceRatio``: above it expired files go at any hour.
-        forced_percent: ``diskSpaceCleanForciblyRatio``: above it files go whatever their age.
+        forced_percent: ``diskSpaceCleanForciblyRatio``: above it files go however young they are.
         refused_percent: ``diskSpaceWarningLevelRatio``: above it the broker refuses messages.
         is_forcible: ``cleanFileForciblyEnable``.
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.doctor.check import Start, check_store, verdict_on
-from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN
+from seglog.doctor.check import check_store, verdict_on
+from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN, Start
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
 from tests.support.material import golden

@@ -8,7 +8,8 @@ import shutil
 import pytest
 
 from seglog import MessageStore
-from seglog.doctor.check import Start, check_store, verdict_on
+from seglog.doctor.check import check_store, verdict_on
+from seglog.doctor.check.broker_start import Start
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.format.index.index import IndexGeometry
 from tests.interop.judging.judge import Judge
