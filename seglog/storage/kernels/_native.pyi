@@ -4,7 +4,7 @@ A function that reads a buffer raises TruncatedError if that is the map of a fil
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.host import Host
@@ -507,6 +507,20 @@ def store_calls(python: type[_C], documents: dict[str, str], /) -> type[_C]:
         python: States the calls; its instances have no fields of their own.
         documents: By name what the calls are documented by: signature, ``--`` and text.
     """
+
+class LogBytes:
+    """Bytes of the log, where they are: used as a read-only memoryview, whose class it gives as its own.
+
+    ``memoryview(it)`` makes one; what it has no quick way for, slices among them, is answered by one. It keeps the
+    map that it is part of, as memoryviews do. Only reads make them.
+    """
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> memoryview: ...
 
 class ReadResult:
     """``PythonReadResult`` whose runs and records are made when they are first asked for."""

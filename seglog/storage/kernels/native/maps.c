@@ -18,7 +18,7 @@ struct file_map *maps_find(const Maps *maps, int64_t offset)
     if (offset < 0 || at < 0 || (uint64_t)at >= maps->count)
         return NULL;
     struct file_map *file = &maps->files[at];
-    return file->view && !file->is_refused ? file : NULL;
+    return file->memory && !file->is_refused ? file : NULL;
 }
 
 static bool blocks_are_good(const Maps *maps, const struct file_map *file, int64_t start, int64_t end)
@@ -62,12 +62,11 @@ int file_is_whole(const Maps *maps, struct file_map *file, int64_t now_ms)
 static void unmap(struct file_map *file)
 {
     struct file_map old = *file;
-    file->view = NULL;
-    if (!old.view)
+    file->memory = NULL;
+    if (!old.memory)
         return;
-    PyBuffer_Release(&old.buffer);
     Py_XDECREF(old.length_now);
-    Py_DECREF(old.view);
+    Py_DECREF(old.memory);
 }
 
 static PyObject *maps_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -158,24 +157,23 @@ static PyObject *maps_set(PyObject *self, PyObject *args)
     Maps *maps = (Maps *)self;
     PyObject *view, *length_now;
     long long offset;
-    Py_buffer buffer;
     if (!PyArg_ParseTuple(args, "LOO", &offset, &view, &length_now))
         return NULL;
     struct file_map *file = place(maps, offset);
     if (!file)
         return none_unless_error();
     unmap(file);
-    if (PyObject_GetBuffer(view, &buffer, PyBUF_SIMPLE) < 0)
+    PyObject *memory = memory_new(view);
+    if (!memory)
         return NULL;
     file = place(maps, offset);
-    if (!file || file->view || buffer.len < maps->file_bytes) {
-        PyBuffer_Release(&buffer);
+    if (!file || file->memory || memory_bytes(memory).size < (uint64_t)maps->file_bytes) {
+        Py_DECREF(memory);
         return none_unless_error();
     }
-    file->view = Py_NewRef(view);
+    file->memory = memory;
     file->length_now = length_now == Py_None ? NULL : Py_NewRef(length_now);
-    file->buffer = buffer;
-    file->memory = buffer.buf;
+    file->bytes = memory_bytes(memory).at;
     file->checked_ms = INT64_MIN;
     Py_RETURN_NONE;
 }

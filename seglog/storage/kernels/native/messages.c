@@ -300,7 +300,7 @@ static PyObject *decode_at(Iterator *iterator, const struct record_run *run, int
         if (is_right)
             return message;
     }
-    PyObject *record = slice_of(run->memory, start, size);
+    PyObject *record = part_of(run->memory, start, size);
     PyObject *message = record ? call_slow(iterator->decoder, record, false) : NULL;
     Py_XDECREF(record);
     return message;

@@ -21,7 +21,7 @@ static void records_free(struct read_records *records)
     PyMem_Free(records->sizes);
 }
 
-enum { FIRST_RUNS = 4 };
+enum { FIRST_RUNS = 4, MORE_RUNS = 8 };
 
 /* One unit. */
 struct unit {
@@ -99,7 +99,7 @@ static bool has_run_room(struct cursor *cursor, struct read_records *records)
 {
     if (records->run_count < cursor->run_room)
         return true;
-    size_t room = cursor->run_room ? 2 * cursor->run_room : FIRST_RUNS;
+    size_t room = cursor->run_room ? MORE_RUNS * cursor->run_room : FIRST_RUNS;
     struct record_run *runs = PyMem_Realloc(records->runs, room * sizeof *runs);
     if (!runs)
         return false;
@@ -118,7 +118,7 @@ static bool take_record(struct cursor *cursor, struct read_records *records, con
         if (!has_run_room(cursor, records))
             return false;
         records->runs[records->run_count++] =
-            (struct record_run){Py_NewRef(cursor->file->view), position, unit->size_bytes};
+            (struct record_run){Py_NewRef(cursor->file->memory), position, unit->size_bytes};
     }
     cursor->run_end = unit->phy_offset + unit->size_bytes;
     return true;
@@ -148,7 +148,7 @@ static enum pull_end walk_units(const struct pull_question *question, const Maps
         int64_t record_end = unit.phy_offset + unit.size_bytes;
         if (record_end > cursor.end || !maps_are_sound(log, cursor.file, unit.phy_offset, record_end))
             return PULL_FALLBACK;
-        const uint8_t *record = cursor.file->memory + (unit.phy_offset - cursor.first);
+        const uint8_t *record = cursor.file->bytes + (unit.phy_offset - cursor.first);
         bool is_readable = true;
         if (may_be_lost(question, i, &unit, record))
             return PULL_FALLBACK;
@@ -187,7 +187,7 @@ int64_t plain_record_bytes(const Maps *log, const struct file_map *file, int64_t
     if (end - phy_offset < SEGLOG_MIN_RECORD_BYTES ||
         !maps_are_sound(log, file, phy_offset, phy_offset + SEGLOG_MIN_RECORD_BYTES))
         return 0;
-    const uint8_t *record = file->memory + position;
+    const uint8_t *record = file->bytes + position;
     int32_t size = read_i32(record + SEGLOG_HEADS_0_SIZE_BYTES_AT);
     uint32_t magic = read_u32(record + SEGLOG_HEADS_0_MAGIC_AT);
     bool is_record = (magic == SEGLOG_MAGIC_V1 || magic == SEGLOG_MAGIC_V2) &&
@@ -311,8 +311,10 @@ static PyObject *read_result_make(PyTypeObject *type, PyObject *args, PyObject *
     return (PyObject *)result;
 }
 
-PyObject *slice_of(PyObject *memory, int64_t start, int64_t size_bytes)
+PyObject *part_of(PyObject *memory, int64_t start, int64_t size_bytes)
 {
+    if (is_memory(memory))
+        return log_bytes_new(memory, start, size_bytes);
     PyObject *first = PyLong_FromLongLong(start);
     PyObject *end = PyLong_FromLongLong(start + size_bytes);
     PyObject *slice = first && end ? PySlice_New(first, end, NULL) : NULL;
@@ -326,7 +328,7 @@ PyObject *slice_of(PyObject *memory, int64_t start, int64_t size_bytes)
 static PyObject *run_at(const void *runs, size_t i)
 {
     const struct record_run *run = (const struct record_run *)runs + i;
-    return slice_of(run->memory, run->start, run->size_bytes);
+    return part_of(run->memory, run->start, run->size_bytes);
 }
 
 static PyObject *new_runs(const struct read_records *records)
@@ -341,7 +343,7 @@ static PyObject *new_records(const struct read_records *records)
     for (size_t i = 0; list && i < records->run_count; i++) {
         const struct record_run *run = &records->runs[i];
         for (int64_t at = 0; list && at < run->size_bytes; at += records->sizes[record++]) {
-            PyObject *view = slice_of(run->memory, run->start + at, records->sizes[record]);
+            PyObject *view = part_of(run->memory, run->start + at, records->sizes[record]);
             if (!view || PyList_SetItem(list, (Py_ssize_t)record, view) < 0)
                 Py_CLEAR(list);
         }

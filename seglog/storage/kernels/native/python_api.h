@@ -25,8 +25,8 @@
 
 /* Its types, ..._add here: each adds one, or several, and returns -1 with an exception. */
 #define MODULE_TYPES(each)                                                                                   \
-    each(pending_record) each(tails) each(fast_path) each(read_result) each(maps) each(tag_set) each(reads)  \
-        each(stored_message) each(decoder)
+    each(pending_record) each(tails) each(fast_path) each(log_bytes) each(read_result) each(maps)            \
+        each(tag_set) each(reads) each(stored_message) each(decoder)
 
 #define DECLARE_FUNCTION(name) PyObject *py_##name(PyObject *module, PyObject *args);
 #define DECLARE_TYPE(name) int name##_add(PyObject *module);

@@ -232,7 +232,7 @@ static enum pull_end try_pull(const Reads *reads, const struct question *questio
         return PULL_UNCHECKED;
     }
     struct pull_question asked = {
-        .units = file->memory + position % queue->maps->file_bytes,
+        .units = file->bytes + position % queue->maps->file_bytes,
         .unit_count = units_to_examine(reads, question, queue),
         .max_count = (size_t)question->max_count,
         .max_bytes = question->max_bytes,
@@ -310,10 +310,7 @@ static PyObject *reads_record_at(PyObject *self, PyObject *place)
         file ? plain_record_bytes(reads->log_maps, file, phy_offset, reads->log_tail->end_phy_offset) : 0;
     if (!size)
         Py_RETURN_NONE;
-    PyObject *view = Py_NewRef(file->view);
-    PyObject *record = slice_of(view, phy_offset % reads->log_maps->file_bytes, size);
-    Py_DECREF(view);
-    return record;
+    return part_of(file->memory, phy_offset % reads->log_maps->file_bytes, size);
 }
 
 static PyObject *reads_add_queue(PyObject *self, PyObject *args)

@@ -4,14 +4,13 @@
 #ifndef SEGLOG_READS_H
 #define SEGLOG_READS_H
 
-#include "python_api.h"
+#include "log_bytes.h"
 
-/* One file. `view` is NULL while it is not mapped, and what follows up to `checked_ms` means nothing then. */
+/* One file. `memory` is NULL while it is not mapped, and what follows up to `checked_ms` means nothing then. */
 struct file_map {
-    PyObject *view;       /* read-only; keeps the memory alive */
+    PyObject *memory;     /* all of the file, made by memory_new */
     PyObject *length_now; /* asks the system how long the file is; NULL if it cannot be cut */
-    const uint8_t *memory;
-    Py_buffer buffer;
+    const uint8_t *bytes;
     int64_t checked_ms; /* when its length was last looked at */
     Py_buffer states;   /* what is known of each of its blocks below `guarded_end`; none without `obj` */
     bool is_refused;    /* holds something that only Python reads rightly */
@@ -58,7 +57,7 @@ bool tag_set_has_tag(const TagSet *tags, struct span properties);
 /* The value as tags; NULL without exception if it is none. Borrowed. */
 const TagSet *as_tag_set(PyObject *value);
 
-/* Records that are neighbours: a stretch of `memory`, which is held. */
+/* Records that are neighbours: a stretch of `memory`, which is held; made by memory_new, or what Python gave. */
 struct record_run {
     PyObject *memory;
     int64_t start, size_bytes;
@@ -86,8 +85,8 @@ bool is_read_result_type(PyObject *type);
 /* What a result holds, as long as it lives; NULL unless it is a ReadResult. */
 const struct read_records *records_of(PyObject *result);
 
-/* Returns a part of a view of bytes, as a slice does. */
-PyObject *slice_of(PyObject *memory, int64_t start, int64_t size_bytes);
+/* Returns a part of the memory of a run. */
+PyObject *part_of(PyObject *memory, int64_t start, int64_t size_bytes);
 
 /* What is asked of a queue; `wanted` is NULL for all messages. */
 struct pull_question {
