@@ -78,7 +78,7 @@ USES: dict[str, Callable[[memoryview], object]] = {
     "is in it": lambda view: (0xDA in view, 300 in view),
     "hash": hash,
     "hash of a view of it": lambda view: hash(memoryview(view)),
-    "equal": lambda view: (view == STORED, view == STORED[:-1], view != STORED, view in [7]),
+    "equal": lambda view: (view == STORED, view == STORED[:-1], view != STORED, view in {STORED, 7}),
     "equal from the other side": lambda view: (
         memoryview(STORED) == view,
         bytearray(view) == STORED,
