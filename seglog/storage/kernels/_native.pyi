@@ -321,6 +321,22 @@ def mode_beneath(folder: int, path: bytes, /) -> int:
         The mode, of a link its own; 0 where there is nothing, 1 where the way leads elsewhere.
     """
 
+def parts_of(
+    views: list[memoryview], numbers: memoryview, starts: memoryview, sizes: memoryview, /
+) -> list[memoryview]:
+    """Returns parts of several memories, without copying, as ``LogBytes``.
+
+    Args:
+        views: The memories.
+        numbers: Of each part the number of its memory, 32 bits.
+        starts: Where in it each starts, 64-bit numbers.
+        sizes: How long each is, 64-bit numbers.
+
+    Raises:
+        ValueError: A part does not lie within its memory, or lacks a number, a start or a size.
+        IndexError: There is no memory of that number.
+    """
+
 def populate(pages: memoryview, /) -> bool:
     """Makes the whole pages of a stretch of a file's map ready to be written to; their content stays.
 
@@ -511,8 +527,8 @@ def store_calls(python: type[_C], documents: dict[str, str], /) -> type[_C]:
 class LogBytes:
     """Bytes of the log, where they are: used as a read-only memoryview, whose class it gives as its own.
 
-    ``memoryview(it)`` makes one; what it has no quick way for, slices among them, is answered by one. It keeps the
-    map that it is part of, as memoryviews do. Only reads make them.
+    ``memoryview(it)`` makes one; what it has no quick way for, slices among them, is answered by one. It
+    keeps the map that it is part of, as memoryviews do. Only reads make them.
     """
 
     def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -8,7 +8,8 @@ about itself is checked before it leads to another read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,17 +23,21 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 NativeCopy: TypeAlias = Callable[[memoryview, memoryview, memoryview, memoryview], None]
+NativeParts: TypeAlias = Callable[[list[memoryview], memoryview, memoryview, memoryview], list[memoryview]]
 
 native_copy: NativeCopy | None = None
+native_parts: NativeParts | None = None
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
-    native_copy = _native.copy_strings
+    native_copy, native_parts = _native.copy_strings, _native.parts_of
 
 _CHUNK: Final = 16384
 """Records at a time: their heads stay in the cache while columns are taken out of them."""
 _COPY_BYTES: Final = 64 << 10
 """What is copied at a time stays in the cache between its two halves."""
+_PARTS: Final = 1024
+"""Parts that are made at a time: the kernels keep as many objects to use them again."""
 _TAIL_BYTES: Final = 3
 """Least that follows the head: lengths of topic and properties."""
 _HEAD_BYTES: Final = np.zeros(HOST_BITS + 1, np.int64)
@@ -186,6 +191,39 @@ def copied(buffer: Bytes, starts: Ints, sizes: Ints) -> Bytes:
     else:
         native_copy(buffer.data, _numbers(starts), _numbers(sizes), target.data)
     return target
+
+
+def iter_parts(
+    buffers: Sequence[Bytes], numbers: npt.NDArray[np.int32], starts: Ints, sizes: Ints
+) -> Iterator[memoryview]:
+    """Returns parts of buffers one after the other, without copying.
+
+    Args:
+        buffers: ``(m,) u8`` each.
+        numbers: ``(n,)``, in which of them each part is.
+        starts: ``(n,)``, where in it they start.
+        sizes: ``(n,)``, their lengths.
+    """
+    views = [buffer.data for buffer in buffers]
+    if native_parts is None:
+        return _cut(views, numbers, starts, sizes)
+    return chain.from_iterable(_cut_natively(native_parts, views, numbers, starts, sizes))
+
+
+def _cut(
+    views: Sequence[memoryview], numbers: npt.NDArray[np.int32], starts: Ints, sizes: Ints
+) -> Iterator[memoryview]:
+    for number, start, size in zip(numbers.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        yield views[number][start : start + size]
+
+
+def _cut_natively(
+    parts_of: NativeParts, views: list[memoryview], numbers: npt.NDArray[np.int32], starts: Ints, sizes: Ints
+) -> Iterator[list[memoryview]]:
+    """Yields the parts some at a time, so that few are alive at once."""
+    for at in range(0, len(numbers), _PARTS):
+        here = slice(at, at + _PARTS)
+        yield parts_of(views, numbers[here].data, starts[here].data, sizes[here].data)
 
 
 def _numbers(values: Ints) -> memoryview:

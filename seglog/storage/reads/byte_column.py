@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges
+from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, iter_parts
 
 
 class ByteColumn(Sequence[memoryview]):
@@ -73,10 +73,8 @@ class ByteColumn(Sequence[memoryview]):
     @override
     def __iter__(self) -> Iterator[memoryview]:
         """Yields the strings, without copying."""
-        views = [buffer.data for buffer in self.buffers] or [memoryview(b"")]
-        starts, sizes = self.starts.tolist(), self.sizes.tolist()
-        for number, start, size in zip(self.buffer_numbers.tolist(), starts, sizes, strict=True):
-            yield views[number][start : start + size]
+        buffers = self.buffers or [np.empty(0, np.uint8)]
+        return iter_parts(buffers, self.buffer_numbers, self.starts, self.sizes)
 
     def pack(self) -> tuple[Ints, Bytes]:
         """Copies the strings behind each other.

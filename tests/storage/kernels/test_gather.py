@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels import gather
-from seglog.storage.kernels.gather import copied
+from seglog.storage.kernels.gather import copied, iter_parts
 from tests.support.machine.kernels import BOTH, native, running
 from tests.support.material.records import Record, pack_log, records
 
@@ -127,6 +127,47 @@ def test_strings_outside_of_the_buffer_are_refused(starts, sizes):
     at, lengths = (np.array(values, np.int64).data for values in (starts, sizes))
     with pytest.raises(ValueError, match="within the buffer"):
         module.copy_strings(buffer, at, lengths, np.empty(64, np.uint8).data)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@given(
+    groups=st.lists(st.lists(st.binary(max_size=9), min_size=1, max_size=1200), max_size=4), data=st.data()
+)
+def test_parts_of_several_buffers_come_in_any_order(kernels: str, groups, data):
+    """Some of them are more than are made at a time."""
+    laid = [laid_out(values) for values in groups]
+    expected = [value for values in groups for value in values]
+    numbers = np.repeat(np.arange(len(groups), dtype=np.int32), [len(values) for values in groups])
+    starts, sizes = (
+        np.concatenate([np.empty(0, np.int64), *(one[at] for one in laid)]).astype(np.int64) for at in (1, 2)
+    )
+    order = np.array(data.draw(st.permutations(range(min(9, len(expected))))), np.int64)
+    order = np.concatenate([order, np.arange(len(order), len(expected))])
+    with running(kernels):
+        parts = list(iter_parts([one[0] for one in laid], numbers[order], starts[order], sizes[order]))
+    assert parts == [expected[place] for place in order]
+    assert all(isinstance(part, memoryview) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "starts", "sizes", "error"),
+    [
+        *(
+            ([0], [start], [size], ValueError)
+            for start, size in ((11, 0), (0, 11), (5, 6), (-1, 1), (0, -1), (2**62, 2**62))
+        ),
+        ([1], [0], [1], IndexError),
+        ([-1], [0], [1], IndexError),
+        ([0, 0], [0], [1, 1], ValueError),
+        ([0], [0], [], ValueError),
+    ],
+)
+def test_parts_that_are_not_there_are_refused_and_nothing_is_held(numbers, starts, sizes, error):
+    data = bytearray(10)
+    where = np.array(numbers, np.int32).data, np.array(starts, np.int64).data, np.array(sizes, np.int64).data
+    with pytest.raises(error):
+        native().parts_of([memoryview(data)], *where)
+    data.append(0)
 
 
 def test_too_little_room_is_refused():

@@ -115,6 +115,24 @@ def test_message_that_a_tombstone_could_be_is_refused(memory_path: Path):
         assert [message.body for message in store.get("T", 0, 0)] == [b"text"]
 
 
+@pytest.mark.parametrize("count", [1, 7, 32])
+def test_what_was_lost_stays_so_beside_what_is_put_behind_it(original, memory_path: Path, count):
+    """Reads do not look at the heads of what the store itself appended."""
+    with MessageStore.open(copy_store(original, memory_path / "store"), clock=new_clock()) as store:
+        for number in range(14):
+            store.put("T", b"new %d" % number, flag=LOST_FLAG if number % 3 == 0 else 0)
+        for _ in range(2):
+            found, lost, at = [], [], 0
+            while at < COUNT + 14:
+                result = store.get("T", 0, at, count)
+                found += [message.queue_offset for message in result]
+                lost += [slot for stretch in result.lost for slot in stretch]
+                at = result.next_offset
+            assert lost == [4, 5, 7, *range(20, 30)]
+            assert sorted(found + lost) == list(range(COUNT + 14))
+        assert store.get("T", 0, COUNT).messages[0].body == b"new 0"
+
+
 DUE, EXT_ADDRESS = 1_900_000_000_000, -(1 << 62)
 
 

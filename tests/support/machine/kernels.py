@@ -58,6 +58,7 @@ def running(kernels: str) -> Iterator[None]:
         patch.setattr(entries_module, "native_stand_for", module and module.entries_stand_for)
         patch.setattr(sums_module, "native_block_sums", module and module.block_sums)
         patch.setattr(gather_module, "native_copy", module and module.copy_strings)
+        patch.setattr(gather_module, "native_parts", module and module.parts_of)
         patch.setattr(columns_module, "native_columns", module and module.message_columns)
         patch.setattr(facts_module, "native_facts", module and module.record_facts)
         patch.setattr(moves_module, "native_moves", module and module.move_records)

@@ -65,6 +65,7 @@ typedef struct {
     PyObject_HEAD
     struct write_window window; /* its offsets are those of bytes */
     long long min_offset, max_offset, max_phy_offset;
+    long long own_from; /* messages from here on were appended through this object */
 } QueueTail;
 
 /* What both begin with. */

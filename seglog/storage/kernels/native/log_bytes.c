@@ -85,6 +85,63 @@ static void log_bytes_dealloc(PyObject *self)
     Py_DECREF(owner); /* may unmap a file */
 }
 
+/* Many parts of several views; a memory is made of a view when the first part of it comes. */
+struct cut {
+    PyObject *views, *memory; /* a list; of the view of that number */
+    int32_t number;
+};
+
+/* False with an exception. */
+static bool go_to(struct cut *cut, int32_t number)
+{
+    if (cut->memory && number == cut->number)
+        return true;
+    PyObject *view = PyList_GetItem(cut->views, number); /* borrowed; IndexError where there is none */
+    PyObject *memory = view ? memory_new(view) : NULL;
+    if (!memory)
+        return false;
+    Py_XDECREF(cut->memory);
+    cut->memory = memory;
+    cut->number = number;
+    return true;
+}
+
+static PyObject *part_of_cut(struct cut *cut, int64_t start, int64_t size)
+{
+    int64_t most = (int64_t)memory_bytes(cut->memory).size;
+    if (start >= 0 && size >= 0 && start <= most && size <= most - start)
+        return log_bytes_new(cut->memory, start, size);
+    PyErr_SetString(PyExc_ValueError, "a part does not lie within its memory");
+    return NULL;
+}
+
+/* parts_of(views, numbers, starts, sizes) */
+PyObject *py_parts_of(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    enum { NUMBERS, STARTS, SIZES, BUFFERS };
+    Py_buffer in[BUFFERS];
+    struct cut cut = {0};
+    if (!PyArg_ParseTuple(args, "O!y*y*y*", &PyList_Type, &cut.views, &in[NUMBERS], &in[STARTS], &in[SIZES]))
+        return NULL;
+    Py_ssize_t count = in[NUMBERS].len / (Py_ssize_t)sizeof cut.number;
+    Py_ssize_t wanted = count * (Py_ssize_t)sizeof(int64_t);
+    PyObject *list = NULL;
+    if (in[STARTS].len != wanted || in[SIZES].len != wanted)
+        PyErr_SetString(PyExc_ValueError, "each part has a number, a start and a size");
+    else
+        list = PyList_New(count);
+    const int32_t *numbers = in[NUMBERS].buf;
+    const int64_t *starts = in[STARTS].buf, *sizes = in[SIZES].buf;
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        PyObject *part = go_to(&cut, numbers[i]) ? part_of_cut(&cut, starts[i], sizes[i]) : NULL;
+        if (!part || PyList_SetItem(list, i, part) < 0)
+            Py_CLEAR(list);
+    }
+    Py_XDECREF(cut.memory);
+    buffers_release(in, BUFFERS);
+    return list;
+}
+
 static int memory_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     struct span bytes = memory_bytes(self);

@@ -79,7 +79,8 @@ static bool may_be_lost(const struct pull_question *question, size_t i, const st
 {
     bool is_open = unit->tags_code == 0 || unit->tags_code == SEGLOG_LOST_TAGS_CODE ||
                    unit->tags_code != (int32_t)unit->tags_code;
-    bool is_living = (int64_t)i >= question->living_from && (int64_t)i < question->living_to;
+    bool is_living = (int64_t)i >= question->own_from ||
+                     ((int64_t)i >= question->living_from && (int64_t)i < question->living_to);
     return is_open && !is_living && is_tombstone(record);
 }
 

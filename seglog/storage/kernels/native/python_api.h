@@ -19,7 +19,7 @@
     each(entries_stand_for) each(find_record) each(follow_entries) each(group_rows) each(have_key)           \
     each(index_keys) each(key_digest) each(key_digests) each(key_rows) each(last_of_keys)                    \
     each(message_columns) each(mode_beneath) each(move_records) each(open_beneath) each(open_plain)          \
-    each(populate) each(put_keys) each(read_fields) each(read_header) each(record_facts)                     \
+    each(parts_of) each(populate) each(put_keys) each(read_fields) each(read_header) each(record_facts)      \
     each(rows_stand_in) each(spilled_units) each(store_calls) each(units_by_queue) each(walk)                \
     each(walk_into) each(walk_stretch) each(write_fields) each(write_header)
 

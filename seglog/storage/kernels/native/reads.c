@@ -240,6 +240,7 @@ static enum pull_end try_pull(const Reads *reads, const struct question *questio
         .wanted = question->wanted,
         .living_from = queue->living_from - question->queue_offset,
         .living_to = queue->living_to - question->queue_offset,
+        .own_from = queue->tail->own_from - question->queue_offset, /* an append refuses tombstones */
     };
     *of = reads->log_maps;
     enum pull_end end = pull_units(&asked, reads->log_maps, now, pull);

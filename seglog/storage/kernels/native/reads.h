@@ -96,7 +96,7 @@ struct pull_question {
     int64_t max_bytes;
     int64_t end_phy_offset;
     const TagSet *wanted;
-    int64_t living_from, living_to; /* of these units no record is a tombstone */
+    int64_t living_from, living_to, own_from; /* no record of these units, or from there on, is a tombstone */
 };
 
 enum pull_end {

@@ -124,6 +124,7 @@ static PyObject *queue_tail_new(PyTypeObject *type, PyObject *args, PyObject *ke
     if (tail) {
         tail->min_offset = min;
         tail->max_offset = max;
+        tail->own_from = max;
         tail->max_phy_offset = max_phy;
     }
     return (PyObject *)tail;
