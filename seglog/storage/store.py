@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -26,14 +26,17 @@ from seglog.storage.directory import NOTHING_KNOWN, FileSizes, ReadingRoot, chec
 from seglog.storage.directory.geometry import SMALL_FILES
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.findings.findings import Finding
+from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.queue.compaction import CompactionSizes
 from seglog.storage.format.record.host import Host
+from seglog.storage.format.record.message import Message
 from seglog.storage.lookups import Lookups
 from seglog.storage.opening import Opened, open_reader, open_writer
 from seglog.storage.overlay.lost_messages import LostMessages
 from seglog.storage.reads.fast_reads import open_reads
+from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.queue_reader import QueueReader
 from seglog.storage.recovery.store_recovery import RecoveryReport
 from seglog.storage.retention import Retention
@@ -50,6 +53,13 @@ DEFAULT_MAX_MESSAGE_BYTES: Final = 4 << 20
 DEFAULT_FLUSH_INTERVAL_MS: Final = 500
 DEFAULT_RECOVERY_STEP_BYTES: Final = 32 << 20
 DEFAULT_STORE_HOST: Final = Host(b"\x7f\x00\x00\x01", 10911)
+_NOTHING_YET: Final = (
+    GetStatus.OFFSET_OVERFLOW_ONE,
+    GetStatus.OFFSET_OVERFLOW_BADLY,
+    GetStatus.NO_MESSAGE_IN_QUEUE,
+    GetStatus.NO_MATCHED_LOGIC_QUEUE,
+)
+"""What a read at or behind the end of a queue says."""
 
 
 class MessageStore(Calls, AsyncCalls, Lookups, Waits):
@@ -267,6 +277,41 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
     async def flush_async(self) -> None:
         """Returns once everything put before is on the disk, as :meth:`flush` does."""
         await asyncio.to_thread(self.flush)
+
+    async def follow(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        filter: str | MessageFilter | None = None,  # noqa: A002 - as in get
+        *,
+        timeout_ms: float,
+    ) -> AsyncIterator[Message]:
+        """Yields the messages of a queue from ``queue_offset`` on, and then those that are put later.
+
+        Other tasks have their turn after each read. What cannot be read is stepped over, as by :meth:`get`.
+
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            queue_offset: Where to start; before the first message, with that one.
+            filter: As in :meth:`get`.
+            timeout_ms: How long to wait for the next message, before it ends.
+
+        Raises:
+            InvalidArgumentError: An argument is of another type.
+            ClosedError: The store was closed.
+        """
+        while True:
+            found = self.get(topic, queue_id, queue_offset, filter=filter)
+            if found.status not in _NOTHING_YET:
+                for message in found:
+                    yield message
+                queue_offset = found.next_offset
+            elif not await self.wait_for_async(topic, queue_id, queue_offset, timeout_ms):
+                self._check_open()  # its end ends waits too
+                return
+            await asyncio.sleep(0)
 
     def refresh(self) -> int:
         """Lets a read-only store see what was written since; returns how many records that were."""

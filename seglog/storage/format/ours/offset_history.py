@@ -148,20 +148,15 @@ def encode_changes(changes: Iterable[OffsetChange]) -> bytes:
 def decode_changes(data: bytes) -> DecodedChanges:
     """Returns the changes of a file; what is no change is stepped over and counted."""
     changes: list[OffsetChange] = []
-    names: dict[bytes, str] = {}
-    view = memoryview(data)
     at = state = end = damaged = 0
     while 0 <= at < len(data):
-        found = _decode_change(data, view, at, names)
-        if found is None:
+        begun, count = at, len(changes)
+        at, state = _decode_neighbours(data, at, changes, state)
+        if len(changes) > count:
+            damaged += begun - end
+            end = at
+        if at < len(data):
             at = data.find(_MAGIC_BYTES, at + 1)
-            continue
-        change, next_at = found
-        damaged += at - end
-        at = end = next_at
-        if change[0] in _BEGINNING:
-            state = end
-        changes.append(change)
     return DecodedChanges(changes, state, end, damaged)
 
 
@@ -174,47 +169,67 @@ def _encode_names(topic: str, group: str, client_id: str) -> tuple[bytes, int, i
     return b"".join((*names, client)), len(names[0]), len(names[1]), len(client)
 
 
-def _decode_change(
-    data: bytes, view: memoryview, at: int, names: dict[bytes, str]
-) -> tuple[OffsetChange, int] | None:
-    """Returns the change at a position and where it ends, None if there is none."""
-    names_at = at + _HEAD_BYTES
-    if names_at > len(data):
-        return None
-    head = _UNPACK(data, at)
-    magic, crc, number, topic_bytes, group_bytes, client_bytes = head[:6]
-    commits, queue_id, timestamp_ms, before, after = head[6:]
-    group_at = names_at + topic_bytes
-    client_at = group_at + group_bytes
-    end = client_at + client_bytes
-    kind = _KINDS.get(number)
-    if magic != OFFSET_CHANGE_MAGIC or kind is None or not names_at <= group_at <= client_at <= end:
-        return None
-    if end > len(data) or crc32c.crc32c(view[at + _CHECKED_FROM : end]) != crc:
-        return None
-    change = OffsetChange(
-        kind,
-        timestamp_ms,
-        _name(data[group_at:client_at], names),
-        _name(data[names_at:group_at], names),
-        queue_id,
-        None if before == NO_OFFSET else before,
-        None if after == NO_OFFSET else after,
-        _name(data[client_at:end], names),
-        commits,
+def _decode_neighbours(data: bytes, at: int, changes: list[OffsetChange], state: int) -> tuple[int, int]:
+    """Decodes changes from a position on, one behind the other, up to what is none.
+
+    A start reads some hundred thousand of them: this is one function, and a row of names is decoded once.
+
+    Args:
+        data: The file.
+        at: Where the first one starts.
+        changes: Gets them.
+        state: Behind the offsets that the file begins with, as far as known.
+
+    Returns:
+        Where the last one ends, and ``state``.
+    """
+    names: dict[tuple[bytes, int, int], tuple[str, str, str]] = {}
+    texts: dict[bytes, str] = {}
+    view, size, unpack, new = memoryview(data), len(data), _UNPACK, tuple.__new__
+    checksum, checked_from = crc32c.crc32c, _CHECKED_FROM
+    while (names_at := at + _HEAD_BYTES) <= size:
+        head = unpack(data, at)
+        magic, crc, number, topic_bytes, group_bytes, client_bytes, commits, queue_id, ms, before, after = (
+            head
+        )
+        end = names_at + topic_bytes + group_bytes + client_bytes
+        kind = _KINDS.get(number)
+        if magic != OFFSET_CHANGE_MAGIC or kind is None or end > size:
+            break
+        if topic_bytes < 0 or group_bytes < 0 or client_bytes < 0:
+            break
+        if checksum(view[at + checked_from : end]) != crc:
+            break
+        key = data[names_at:end], topic_bytes, group_bytes
+        found = names.get(key)
+        if found is None:
+            found = names[key] = _names_of(*key, texts)
+        topic, group, client_id = found
+        before = None if before == NO_OFFSET else before
+        after = None if after == NO_OFFSET else after
+        # Its constructor is a line of Python.
+        changes.append(
+            new(OffsetChange, (kind, ms, group, topic, queue_id, before, after, client_id, commits))
+        )
+        if number <= _LAST_BEGINNING:
+            state = end
+        at = end
+    return at, state
+
+
+def _names_of(
+    raw: bytes, topic_bytes: int, group_bytes: int, texts: dict[bytes, str]
+) -> tuple[str, str, str]:
+    """Returns topic, group and client; the same objects for the same bytes: few names fill a file."""
+    client_at = topic_bytes + group_bytes
+    topic, group, client = (
+        texts.setdefault(name, name.decode("utf-8", "surrogatepass"))
+        for name in (raw[:topic_bytes], raw[topic_bytes:client_at], raw[client_at:])
     )
-    return change, end
-
-
-def _name(raw: bytes, names: dict[bytes, str]) -> str:
-    """Returns a name, the same object for the same bytes: few names fill a file."""
-    name = names.get(raw)
-    if name is None:
-        name = names[raw] = raw.decode("utf-8", "surrogatepass")
-    return name
+    return topic, group, client
 
 
 _HEAD_BYTES: Final = OFFSET_CHANGE.size_bytes
 _UNPACK: Final = OFFSET_CHANGE.struct.unpack_from
-_BEGINNING: Final = (ChangeKind.BEGIN, ChangeKind.STATE)
+_LAST_BEGINNING: Final = max(ChangeKind.BEGIN, ChangeKind.STATE)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
