@@ -15,7 +15,9 @@ from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.ours.recovery_point import QueueSum, RecoveryPoint
 from seglog.storage.format.ours.seal import checksum
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
-from seglog.storage.kernels.walk import ROW
+from seglog.storage.format.record.record import MIN_RECORD_BYTES
+from seglog.storage.kernels.queue_rows import stand_in
+from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, is_message, overlay_queue
 from seglog.storage.scan.listed import ListedStore
@@ -104,6 +106,40 @@ def _read_unit_bytes(files: Files, queue: QueueFiles, slots: range, file_size_by
     return bytes(buffer[:count])
 
 
+def continued_queue(
+    topic: str, queue_id: int, before: Rows, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
+) -> QueueState | None:
+    """Returns what ``overlay_queue`` does of rows in two parts, where the files hold just these; else None.
+
+    The rows behind a recovery point are many, those before it few: to see that takes no copy of both.
+
+    Args:
+        topic: Its topic.
+        queue_id: Its number.
+        before: The first rows.
+        rows: The others.
+        first_slot: Queue offset of ``stored[0]``.
+        stored: Units of the queue's files.
+        facts: The log.
+    """
+    count = len(before)
+    is_so = (
+        count > 0
+        and len(rows) > 0
+        and before["queue_offset"][0] == first_slot
+        and before["phy_offset"][0] >= facts.min_phy_offset
+        and rows["queue_offset"][0] == first_slot + count
+        and rows["phy_offset"][0] - before["phy_offset"][-1] >= MIN_RECORD_BYTES
+        and stand_in(before, stored[:count])
+        and stand_in(rows, stored[count:])
+    )
+    if not is_so:
+        return None
+    state = QueueState(topic, queue_id, first_slot, stored, first_slot, [], agrees=True)
+    state.behind_slot = state.max_offset
+    return state
+
+
 class PointQueues:
     """The queues of a log: a :class:`~seglog.storage.scan.queue_overlays.SeenQueues`.
 
@@ -172,7 +208,9 @@ class PointQueues:
         for field in ("phy_offset", "size_bytes", "tags_code"):
             before[field] = context[field][there]
         before["queue_offset"] = first + np.flatnonzero(there)
-        state = overlay_queue(*key, np.concatenate([before, rows]), first, stored, facts, has_files=True)
+        state = continued_queue(*key, before, rows, first, stored, facts)
+        if state is None:
+            state = overlay_queue(*key, np.concatenate([before, rows]), first, stored, facts, has_files=True)
         odd = state.mended or any(finding.code == "record-queue-offset" for finding in state.findings)
         demand(not odd and state.max_offset >= known.end_slot, f"{name} has odd queue offsets")
         if known.min_slot < known.end_slot:
