@@ -109,6 +109,8 @@ STORE_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
         "filter": (5, b"TagA", ["TagA"], "||", "\ud800", "TagA || \udfff"),
         "max_bytes": (*NO_COUNTS, 0),
     },
+    "follow": PLACE
+    | {"queue_offset": NO_INTEGERS, "filter": (5, b"TagA", ["TagA"], "||", "\ud800"), "timeout_ms": NO_TIMES},
     "queue": NO_QUEUES,
     "message_at": {"phy_offset": (True, 1.0, math.nan, "1", None)},
     "record_at": {"phy_offset": (True, 1.0, math.nan, "1", None)},
@@ -199,6 +201,8 @@ def test_a_store_names_the_argument_that_it_refuses(store, call, name, wrong):
     with refused(name):
         if call.endswith("_async"):
             asyncio.run(getattr(store, call)(**arguments))
+        elif call == "follow":
+            asyncio.run(anext(store.follow(**arguments)))
         else:
             getattr(store, call)(**arguments)
     assert store.max_phy_offset == end

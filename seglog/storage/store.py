@@ -19,7 +19,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from seglog.arguments import MAX_I32, MAX_TIMEOUT_MS, as_doing, as_enum, as_flag, as_int, as_kind, refusal
+from seglog.arguments import (
+    MAX_I32,
+    MAX_TIMEOUT_MS,
+    as_doing,
+    as_enum,
+    as_flag,
+    as_int,
+    as_kind,
+    as_timeout_ms,
+    refusal,
+)
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.errors import NotAStoreError, StoreInUseError
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes, ReadingRoot, checked_division, configured_kinds
@@ -302,6 +312,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             InvalidArgumentError: An argument is of another type.
             ClosedError: The store was closed.
         """
+        timeout_ms = as_timeout_ms("timeout_ms", timeout_ms)
         while True:
             found = self.get(topic, queue_id, queue_offset, filter=filter)
             if found.status not in _NOTHING_YET:
