@@ -193,6 +193,10 @@ def arguments_of(call, name, wrong):
     return right | {name: wrong}
 
 
+async def first_of(messages):
+    return await anext(messages)
+
+
 @pytest.mark.parametrize(("call", "name", "wrong"), rows(STORE_CALLS))
 def test_a_store_names_the_argument_that_it_refuses(store, call, name, wrong):
     end = store.max_phy_offset
@@ -202,7 +206,7 @@ def test_a_store_names_the_argument_that_it_refuses(store, call, name, wrong):
         if call.endswith("_async"):
             asyncio.run(getattr(store, call)(**arguments))
         elif call == "follow":
-            asyncio.run(anext(store.follow(**arguments)))
+            asyncio.run(first_of(store.follow(**arguments)))
         else:
             getattr(store, call)(**arguments)
     assert store.max_phy_offset == end
