@@ -47,6 +47,10 @@ class RawMessage(NamedTuple):
 class PutResult(NamedTuple):
     """Where a message went; a tuple, because a frozen dataclass takes three times as long to make.
 
+    Native puts return an object that makes numbers and tuple when it is asked for them. It is an instance of
+    this class, and is compared, shown, taken apart, copied and pickled as one; but ``%`` of text and ``json``
+    look for the type ``tuple`` itself: give them ``tuple(result)``.
+
     Attributes:
         queue_offset: Its index in the queue; 0 for PREPARED and ROLLBACK records, which have none.
         store_host: What the record names as its broker.

@@ -62,7 +62,7 @@ ODD_BODIES = {
 }
 BODIES = st.binary(max_size=300) | st.sampled_from(sorted(ODD_BODIES)).map(ODD_BODIES.get)
 NAMES = st.sampled_from(
-    ["a", "TAGS", "KEYS", "UNIQ_KEY", "INNER_NUM", "INNER_MULTI_DISPATCH", "__CRC32#", ""]
+    ["a", "TAGS", "KEYS", "UNIQ_KEY", "INNER_NUM", "INNER_MULTI_DISPATCH", "__CRC32#", "my__CRC32#", ""]
 )
 PROPERTIES = (
     st.dictionaries(NAMES | TEXTS, TEXTS, max_size=3)

@@ -45,7 +45,7 @@ static struct span batch_properties(const struct batch *batch, const struct mess
     return span_of(batch->properties + message->properties_at, message->properties_size);
 }
 
-static bool reserve(struct batch *batch, size_t size)
+bool batch_reserve(struct batch *batch, size_t size)
 {
     size_t needed = batch->properties_size + size;
     if (needed <= batch->properties_room)
@@ -76,7 +76,7 @@ static void take_in(struct batch *batch)
 
 bool batch_raw_properties(struct batch *batch, struct span properties)
 {
-    if (properties.size > SEGLOG_MAX_PROPERTIES_BYTES || !reserve(batch, properties.size))
+    if (properties.size > SEGLOG_MAX_PROPERTIES_BYTES || !batch_reserve(batch, properties.size))
         return false;
     if (properties.size)
         add_bytes(batch, properties);
@@ -95,7 +95,7 @@ static bool has_separator(struct span text)
 static bool add_entry(struct batch *batch, struct span name, struct span value)
 {
     if (name.size == 0 || name.size + value.size > SEGLOG_MAX_PROPERTIES_BYTES || has_separator(name) ||
-        has_separator(value) || !reserve(batch, name.size + value.size + 2))
+        has_separator(value) || !batch_reserve(batch, name.size + value.size + 2))
         return false;
     add_bytes(batch, name);
     batch->properties[batch->properties_size++] = SEGLOG_NAME_END;
@@ -154,7 +154,6 @@ bool batch_take_body(PyObject *value, struct span *body)
 
 enum {
     MOST_QUEUES = 1024,
-    UNIT = SEGLOG_CQ_UNIT_BYTES,
     MS_PER_S = 1000,
     NS_PER_MS = 1000000,
     MOST_PWRITE = 1 << 20
@@ -163,22 +162,26 @@ enum {
 static PyTypeObject *topic_type;
 static PyObject *now_name;
 
+/* Finds a topic other than the last one. */
+static bool look_up(FastPath *path, PyObject *name)
+{
+    PyObject *found = PyUnicode_CheckExact(name) ? PyDict_GetItemWithError(path->topics, name) : NULL;
+    if (!found)
+        return false;
+    PyObject *old = path->last_name;
+    path->last_name = Py_NewRef(name);
+    path->last_topic = (FastTopic *)found;
+    Py_XDECREF(old);
+    return true;
+}
+
 enum outcome fast_path_find(FastPath *path, struct append *append)
 {
-    if (path->is_closed || !PyUnicode_CheckExact(append->topic))
-        return path->is_closed ? NO_WINDOW : FALLBACK;
-    if (append->topic != path->last_name) {
-        PyObject *found = PyDict_GetItemWithError(path->topics, append->topic);
-        if (!found)
-            return NO_WINDOW;
-        PyObject *old = path->last_name;
-        path->last_name = Py_NewRef(append->topic);
-        path->last_topic = (FastTopic *)found;
-        Py_XDECREF(old);
-    }
-    FastTopic *topic = path->last_topic;
-    int32_t queue_id = append->values.queue_id;
-    if (queue_id < 0 || (size_t)queue_id >= topic->count || !topic->queues[queue_id])
+    if (append->topic != path->last_name && (path->is_closed || !look_up(path, append->topic)))
+        return path->is_closed || PyUnicode_CheckExact(append->topic) ? NO_WINDOW : FALLBACK;
+    const FastTopic *topic = path->last_topic;
+    size_t queue_id = (size_t)(uint32_t)append->values.queue_id; /* a negative one is none */
+    if (queue_id >= topic->count || !topic->queues[queue_id])
         return NO_WINDOW;
     append->queue = topic->queues[queue_id];
     append->values.topic = span_of(topic->name, topic->name_size);
@@ -207,67 +210,84 @@ static bool read_clock(const FastPath *path, struct append *append, bool is_born
     return true;
 }
 
+/* Whether making sure that the file was not cut calls Python. */
+static bool is_asked_in_python(const struct write_window *window)
+{
+    return window->length && window->descriptor < 0;
+}
+
+/* Whether neither file was cut. */
+static bool are_checked(LogTail *log, QueueTail *queue, int64_t now_ms, bool is_sync)
+{
+    return ((!is_sync && window_was_checked(&log->window, now_ms)) ||
+            window_check(&log->window, now_ms, is_sync)) &&
+           ((!is_sync && window_was_checked(&queue->window, now_ms)) ||
+            window_check(&queue->window, now_ms, is_sync));
+}
+
 enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_born, bool is_sync)
 {
     LogTail *log = path->log;
+    QueueTail *queue = append->queue;
+    bool runs_others = path->clock || is_asked_in_python(&log->window) || is_asked_in_python(&queue->window);
     int64_t end = log->end_phy_offset;
-    PyObject *queue = Py_NewRef((PyObject *)append->queue); /* code that runs meanwhile may remove it */
+    if (runs_others)
+        Py_INCREF((PyObject *)queue); /* which may remove it */
     enum outcome outcome = DONE;
     if (!read_clock(path, append, is_born))
         outcome = FAILED;
-    else if (!window_check(&log->window, append->store_timestamp_ms, is_sync) ||
-             !window_check(&append->queue->window, append->store_timestamp_ms, is_sync))
+    else if (!are_checked(log, queue, append->store_timestamp_ms, is_sync))
         outcome = FALLBACK;
     else if (path->clock && end != log->end_phy_offset)
         outcome = FALLBACK; /* another message was appended meanwhile; the time of this one may be earlier */
-    Py_DECREF(queue);
+    if (!runs_others)
+        return outcome;
+    Py_DECREF((PyObject *)queue);
     return outcome == DONE ? fast_path_find(path, append) : outcome;
-}
-
-static struct record_values values_of(const FastPath *path, const struct append *append,
-                                      const struct message *message)
-{
-    struct record_values values = append->values;
-    values.body = message->body;
-    values.properties = batch_properties(&path->batch, message);
-    values.flag = message->flag;
-    return values;
 }
 
 /* The size of all records; 0 where one is unusual. */
 static size_t measure(FastPath *path, const struct append *append)
 {
-    size_t total = 0;
+    const struct record_values *values = &append->values;
+    size_t total = 0, bare_size = record_bare_size(values);
+    if (!record_shares_usual(values))
+        return 0;
     for (size_t i = 0; i < path->batch.count; i++) {
         struct message *message = &path->batch.list[i];
-        struct record_values values = values_of(path, append, message);
-        if (message->body.size > path->max_body_bytes || !record_is_usual(&values))
+        struct span properties = batch_properties(&path->batch, message);
+        if (message->body.size > path->max_body_bytes ||
+            !record_owns_usual(message->body, properties, values->record_crc))
             return 0;
-        message->record_size = record_size(&values);
+        message->record_size = bare_size + message->body.size + properties.size;
         total += message->record_size;
     }
     return total;
 }
 
-static void write_unit(uint8_t *unit, int64_t phy_offset, const struct message *message)
-{
-    write_i64(unit + SEGLOG_CQ_UNIT_PHY_OFFSET_AT, phy_offset);
-    write_u32(unit + SEGLOG_CQ_UNIT_SIZE_BYTES_AT, (uint32_t)message->record_size);
-    write_i64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT, message->tags_code);
-}
-
 /* Writes the records one after the other. */
 static void write_records(const FastPath *path, const struct append *append, uint8_t *target)
 {
-    LogTail *log = path->log;
-    struct record_place place = {append->queue->max_offset, log->end_phy_offset, append->store_timestamp_ms};
+    const struct record_values *values = &append->values;
+    struct record_head head;
+    record_head_make(values, &head);
+    struct record_own own = {
+        .topic = values->topic,
+        .queue_offset = append->queue->max_offset,
+        .phy_offset = path->log->end_phy_offset,
+        .born_timestamp_ms = values->born_timestamp_ms,
+        .store_timestamp_ms = append->store_timestamp_ms,
+        .queue_id = values->queue_id,
+    };
     for (size_t i = 0; i < path->batch.count; i++) {
         const struct message *message = &path->batch.list[i];
-        struct record_values values = values_of(path, append, message);
-        record_write(&values, &place, target);
+        own.body = message->body;
+        own.properties = batch_properties(&path->batch, message);
+        own.flag = message->flag;
+        record_write(&head, &own, message->record_size, target);
         target += message->record_size;
-        place.phy_offset += (int64_t)message->record_size;
-        place.queue_offset++;
+        own.phy_offset += (int64_t)message->record_size;
+        own.queue_offset++;
     }
 }
 
@@ -280,7 +300,8 @@ static void publish(const FastPath *path, const struct append *append)
     __atomic_thread_fence(__ATOMIC_RELEASE);
     for (size_t i = 0; i < path->batch.count; i++) {
         const struct message *message = &path->batch.list[i];
-        write_unit(window_at(&queue->window, queue_offset++ * UNIT), at, message);
+        unit_write(window_at(&queue->window, queue_offset++ * UNIT_BYTES), at, message->record_size,
+                   message->tags_code);
         last = at;
         at += (int64_t)message->record_size;
         if (message->properties_size)
@@ -289,11 +310,7 @@ static void publish(const FastPath *path, const struct append *append)
     log->keyed_end = keyed_end;
     queue->max_phy_offset = at;
     queue->max_offset = queue_offset;
-    log->last_phy_offset = last;
-    log->last_store_ms = append->store_timestamp_ms;
-    if (log->newest_store_ms < append->store_timestamp_ms)
-        log->newest_store_ms = append->store_timestamp_ms;
-    log->end_phy_offset = at;
+    log_advance(log, last, at, append->store_timestamp_ms);
 }
 
 static bool pwrite_records(FastPath *path, const struct append *append, size_t size)
@@ -319,10 +336,10 @@ enum outcome fast_path_write(FastPath *path, const struct append *append, bool i
     size_t size = measure(path, append);
     if (!size || size > INT32_MAX)
         return FALLBACK;
-    int64_t end = log->end_phy_offset, units = queue->max_offset * UNIT;
+    int64_t end = log->end_phy_offset, units = queue->max_offset * UNIT_BYTES;
     if (log->is_shut || end >= log->wake_allocator_at ||
         !window_holds(&log->window, end, end + (int64_t)size) ||
-        !window_holds(&queue->window, units, units + (int64_t)path->batch.count * UNIT))
+        !window_holds(&queue->window, units, units + (int64_t)path->batch.count * UNIT_BYTES))
         return NO_WINDOW;
     if (!is_sync || log->window.descriptor < 0 || size > MOST_PWRITE)
         write_records(path, append, window_at(&log->window, end));

@@ -51,6 +51,17 @@ bool window_pwrite_run(const struct write_window *window, int64_t offset, const 
  */
 bool window_check(struct write_window *window, int64_t now_ms, bool always);
 
+enum { WRITES_A_CHECK = 64 };
+
+/* The same for most writes, which need no look at the file: false where window_check() must be asked. */
+static inline bool window_was_checked(struct write_window *window, int64_t now_ms)
+{
+    if (now_ms != window->checked_ms || window->unchecked + 1 >= WRITES_A_CHECK)
+        return false;
+    window->unchecked++;
+    return true;
+}
+
 /* Where a log and its queues end: what every append changes and every read looks at. Who appends from Python
  * holds the append lock, and `is_shut` says so.
  */
@@ -87,20 +98,36 @@ struct record_values {
     bool record_crc;
 };
 
-/* Where a record goes, and when. */
-struct record_place {
-    int64_t queue_offset, phy_offset, store_timestamp_ms;
+/* The head of a record as far as records share it, to be filled in for each. */
+struct record_head {
+    uint8_t bytes[SEGLOG_HEADS_48_SIZE];
+    size_t size, store_timestamp_ms_at;
+    bool record_crc;
 };
 
-/* Whether these are values that records are made of here: V1, properties that need no change, sizes that fit.
+/* What is a record's own. */
+struct record_own {
+    struct span topic, body, properties;
+    int64_t queue_offset, phy_offset, born_timestamp_ms, store_timestamp_ms;
+    int32_t queue_id, flag;
+};
+
+/* Whether records are made here of what messages share and of what is their own: V1, properties that need no
+ * change, sizes that fit.
  */
-bool record_is_usual(const struct record_values *values);
+bool record_shares_usual(const struct record_values *values);
+bool record_owns_usual(struct span body, struct span properties, bool record_crc);
 
-/* The size of the record, its CRC property included. */
-size_t record_size(const struct record_values *values);
+/* The size of a record without body and properties of its own, its CRC property included. */
+size_t record_bare_size(const struct record_values *values);
 
-/* Writes a whole record to where readers may look, its size last: they see either none or a whole one. */
-void record_write(const struct record_values *values, const struct record_place *place, uint8_t *target);
+/* Takes over what records share. */
+void record_head_make(const struct record_values *values, struct record_head *head);
+
+/* Writes a whole record of that size to where readers may look, its size last: they see either none or a
+ * whole one. */
+void record_write(const struct record_head *shared, const struct record_own *own, size_t size,
+                  uint8_t *target);
 
 /* One message of a batch. */
 struct message {
@@ -124,6 +151,9 @@ struct batch {
 void batch_clear(struct batch *batch);
 
 void batch_free(struct batch *batch);
+
+/* Makes room for so many more bytes of properties; false without memory. */
+bool batch_reserve(struct batch *batch, size_t size);
 
 /* Another message without properties; NULL without memory. It may move with the next. */
 struct message *batch_add(struct batch *batch);
@@ -187,8 +217,9 @@ typedef struct {
     uint8_t *scratch; /* where records are made that are written by pwrite */
     size_t scratch_room;
     PyObject *known[KNOWN]; /* NULL once the garbage collector took them */
-    allocfunc new_result;
     struct host store_host;
+    struct record_head head; /* of puts */
+    size_t bare_size;        /* of their records without topic, body and properties */
     bool is_closed, record_crc;
     char lacks_window; /* an append was left to Python that a window would have spared it */
 } FastPath;
@@ -218,10 +249,30 @@ bool fast_topic_prepare(void);
 /* The value as a fast path; NULL without exception if it is none. Borrowed. */
 FastPath *as_fast_path(PyObject *value);
 
+enum { UNIT_BYTES = SEGLOG_CQ_UNIT_BYTES };
+
+static inline void unit_write(uint8_t *unit, int64_t phy_offset, size_t size, int64_t tags_code)
+{
+    write_i64(unit + SEGLOG_CQ_UNIT_PHY_OFFSET_AT, phy_offset);
+    write_u32(unit + SEGLOG_CQ_UNIT_SIZE_BYTES_AT, (uint32_t)size);
+    write_i64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT, tags_code);
+}
+
+/* Says that the log ends later, after all else was said: `last` is where its last record begins. */
+static inline void log_advance(LogTail *log, int64_t last, int64_t end, int64_t store_timestamp_ms)
+{
+    log->last_phy_offset = last;
+    log->last_store_ms = store_timestamp_ms;
+    if (log->newest_store_ms < store_timestamp_ms)
+        log->newest_store_ms = store_timestamp_ms;
+    log->end_phy_offset = end;
+}
+
 /* Calls of a store that append, as vector calls. NULL without exception where Python must make the call, and
  * nothing was done.
  */
 PyObject *fast_path_put(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_put_any(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_append(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_put_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_append_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -232,7 +283,8 @@ PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssiz
 PyObject *fast_path_try_append(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* Interns what they need; to be called before anything else. */
+/* Intern what they need; to be called before anything else. */
 bool fast_path_calls_prepare(void);
+bool lean_put_prepare(void);
 
 #endif

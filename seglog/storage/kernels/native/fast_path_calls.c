@@ -1,6 +1,7 @@
 /* The calls of the type FastPath that append. */
 
 #include "fast_path.h"
+#include "put_result.h"
 #include "record.h"
 
 /* The arguments of calls that append, by name. */
@@ -86,8 +87,6 @@ static bool sort_arguments(const struct signature *signature, PyObject *const *a
     return true;
 }
 
-enum { RESULT_FIELDS = 8 };
-
 /* The attributes of a NewMessage. */
 enum { NEW_BODY, NEW_TAGS, NEW_KEYS, NEW_PROPERTIES, NEW_FLAG, NEW_FIELDS };
 
@@ -106,7 +105,7 @@ struct call {
     struct append append;
     PyObject *given[ARGUMENTS];
     PyObject *queue_id, *durability, *store_host; /* borrowed, as the result has them */
-    PyObject *result, *offsets;
+    PyObject *offsets;
     bool is_sync, is_awaited, is_born;
 };
 
@@ -204,23 +203,14 @@ static enum outcome append_with(FastPath *self, struct call *call, gather take)
     return outcome == DONE ? fast_path_write(self, &call->append, call->is_sync) : outcome;
 }
 
-static bool set_number(PyObject *result, Py_ssize_t field, int64_t number)
-{
-    PyObject *value = PyLong_FromLongLong(number);
-    return value && PyTuple_SetItem(result, field, value) == 0;
-}
-
-static bool fill_result(FastPath *self, const struct call *call)
+static void fill_result(FastPath *self, const struct call *call, PutResult *result)
 {
     const struct append *append = &call->append;
-    int64_t phy_offset = self->log->last_phy_offset, queue_offset = append->queue->max_offset - 1;
-    int64_t size = (int64_t)self->batch.list->record_size;
-    PyTuple_SetItem(call->result, 0, Py_NewRef(append->topic));
-    PyTuple_SetItem(call->result, 1, Py_NewRef(call->queue_id));
-    PyTuple_SetItem(call->result, 6, Py_NewRef(call->store_host));
-    PyTuple_SetItem(call->result, 7, Py_NewRef(call->durability));
-    return set_number(call->result, 2, queue_offset) && set_number(call->result, 3, phy_offset) &&
-           set_number(call->result, 4, size) && set_number(call->result, 5, append->store_timestamp_ms);
+    result->queue_id = append->values.queue_id;
+    result->queue_offset = append->queue->max_offset - 1;
+    result->phy_offset = self->log->last_phy_offset;
+    result->size_bytes = (long long)self->batch.list->record_size;
+    result->store_timestamp_ms = append->store_timestamp_ms;
 }
 
 /* An append of one message: arguments in, PutResult out; NULL as of give_up. */
@@ -228,23 +218,23 @@ static PyObject *one(FastPath *self, const struct signature *signature, gather t
                      PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     struct call call;
-    call.result = NULL;
+    PutResult *result = NULL;
     enum outcome outcome = FALLBACK;
     if (sort_arguments(signature, args, count, names, call.given))
         outcome = begin(self, &call);
     if (outcome == DONE) {
-        call.result = self->new_result((PyTypeObject *)self->known[PUT_RESULT], RESULT_FIELDS);
-        outcome = call.result ? append_with(self, &call, take) : FAILED;
+        result = put_result_new(call.append.topic, call.store_host, call.durability);
+        outcome = result ? append_with(self, &call, take) : FAILED;
     }
     if (outcome != DONE) {
-        Py_XDECREF(call.result);
+        Py_XDECREF((PyObject *)result);
         return give_up(self, outcome);
     }
+    fill_result(self, &call, result);
     call.is_awaited = call.is_sync && may_wait;
-    int64_t end = self->log->end_phy_offset;
-    if (!fill_result(self, &call) || !acknowledge(self, &call, end))
-        Py_CLEAR(call.result);
-    return call.result;
+    if (!acknowledge(self, &call, self->log->end_phy_offset))
+        Py_CLEAR(result);
+    return (PyObject *)result;
 }
 
 /* Fills in the offset of each record. */
@@ -400,7 +390,7 @@ static enum outcome gather_append_batch(FastPath *self, const struct call *call)
     return DONE;
 }
 
-PyObject *fast_path_put(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+PyObject *fast_path_put_any(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     static const struct signature signature = {
         2,

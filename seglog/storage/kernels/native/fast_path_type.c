@@ -1,6 +1,7 @@
 /* The types FastPath, with the contract of PythonFastPath, and StoreCalls, whose calls enter it first. */
 
 #include "fast_path.h"
+#include "put_result.h"
 #include "reads.h"
 
 static const char *const known_names[KNOWN] = {
@@ -85,8 +86,13 @@ static bool take_owner(FastPath *self, PyObject *tail, PyObject *owner)
         return false;
     self->record_crc = record_crc;
     self->max_body_bytes = max_body_bytes > 0 ? (size_t)max_body_bytes : 0;
-    self->new_result = (allocfunc)PyType_GetSlot((PyTypeObject *)self->known[PUT_RESULT], Py_tp_alloc);
-    return self->new_result != NULL;
+    const struct record_values shared = {
+        .born_host = self->store_host, .store_host = self->store_host, .record_crc = self->record_crc};
+    if (!record_shares_usual(&shared))
+        return false;
+    self->bare_size = record_bare_size(&shared);
+    record_head_make(&shared, &self->head);
+    return PyType_Check(self->known[PUT_RESULT]) && put_result_bind((PyTypeObject *)self->known[PUT_RESULT]);
 }
 
 static PyObject *fast_path_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -180,7 +186,7 @@ FastPath *as_fast_path(PyObject *value)
 
 int fast_path_add(PyObject *module)
 {
-    if (!fast_path_calls_prepare() || !fast_topic_prepare())
+    if (!fast_path_calls_prepare() || !lean_put_prepare() || !fast_topic_prepare())
         return -1;
     fast_path_type = type_add(module, &spec, "FastPath");
     return fast_path_type ? 0 : -1;

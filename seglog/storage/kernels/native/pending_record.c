@@ -4,7 +4,12 @@
 #include "fast_path.h"
 #include "record.h"
 
-enum { IPV4 = SEGLOG_IPV4_BYTES, IPV6 = SEGLOG_IPV6_BYTES, SIZE_FIELD = SEGLOG_FILLER_MAGIC_AT };
+enum {
+    IPV4 = SEGLOG_IPV4_BYTES,
+    IPV6 = SEGLOG_IPV6_BYTES,
+    SIZE_FIELD = SEGLOG_FILLER_MAGIC_AT,
+    BODY_SIZE_FIELD = SEGLOG_HEADS_0_SIZE - SEGLOG_HEADS_0_BODY_BYTES_AT /* ends the head */
+};
 
 /* Writes one field after the other. */
 struct pen {
@@ -47,9 +52,9 @@ static void put_host(struct pen *pen, const struct host *host)
     put_i32(pen, host->port);
 }
 
-static size_t crc_property_size(const struct record_values *values)
+static size_t crc_property_size(bool record_crc)
 {
-    return values->record_crc ? SEGLOG_CRC_PROPERTY_BYTES : 0;
+    return record_crc ? SEGLOG_CRC_PROPERTY_BYTES : 0;
 }
 
 static bool has_address(const struct host *host)
@@ -68,23 +73,29 @@ static bool are_usual_properties(struct span properties, bool record_crc)
     return !properties_look_torn(properties);
 }
 
-bool record_is_usual(const struct record_values *values)
+bool record_shares_usual(const struct record_values *values)
 {
-    if (values->topic.size > SEGLOG_MAX_TOPIC_BYTES ||
-        spans_are_equal(values->topic, TEXT(SEGLOG_SCHEDULE_TOPIC)))
-        return false;
-    if (!has_address(&values->born_host) || !has_address(&values->store_host))
-        return false;
-    if (values->properties.size + crc_property_size(values) > SEGLOG_MAX_PROPERTIES_BYTES)
-        return false;
-    return values->body.size <= INT32_MAX / 2 && are_usual_properties(values->properties, values->record_crc);
+    return values->topic.size <= SEGLOG_MAX_TOPIC_BYTES &&
+           !spans_are_equal(values->topic, TEXT(SEGLOG_SCHEDULE_TOPIC)) && has_address(&values->born_host) &&
+           has_address(&values->store_host);
 }
 
-size_t record_size(const struct record_values *values)
+bool record_owns_usual(struct span body, struct span properties, bool record_crc)
+{
+    return properties.size + crc_property_size(record_crc) <= SEGLOG_MAX_PROPERTIES_BYTES &&
+           body.size <= INT32_MAX / 2 && are_usual_properties(properties, record_crc);
+}
+
+size_t record_bare_size(const struct record_values *values)
 {
     size_t addresses = values->born_host.address_size + values->store_host.address_size;
-    return SEGLOG_MIN_RECORD_BYTES - 2 * IPV4 + addresses + values->body.size + values->topic.size +
-           values->properties.size + crc_property_size(values);
+    return SEGLOG_MIN_RECORD_BYTES - 2 * IPV4 + addresses + values->topic.size +
+           crc_property_size(values->record_crc);
+}
+
+static size_t record_size(const struct record_values *values)
+{
+    return record_bare_size(values) + values->body.size + values->properties.size;
 }
 
 static int32_t stored_sys_flag(const struct record_values *values)
@@ -97,19 +108,20 @@ static int32_t stored_sys_flag(const struct record_values *values)
     return flag;
 }
 
-static void put_head(struct pen *pen, const struct record_values *values, const struct record_place *place)
+/* The head, with zeros where it depends on the place. */
+static void put_head(struct pen *pen, const struct record_values *values)
 {
     put_i32(pen, (int32_t)record_size(values));
     put_u32(pen, SEGLOG_MAGIC_V1);
     put_u32(pen, crc32_of(values->body) & SEGLOG_CRC_MASK);
     put_i32(pen, values->queue_id);
     put_i32(pen, values->flag);
-    put_i64(pen, place->queue_offset);
-    put_i64(pen, place->phy_offset);
+    put_i64(pen, 0); /* queue offset */
+    put_i64(pen, 0); /* physical offset */
     put_i32(pen, stored_sys_flag(values));
     put_i64(pen, values->born_timestamp_ms);
     put_host(pen, &values->born_host);
-    put_i64(pen, place->store_timestamp_ms);
+    put_i64(pen, 0); /* store time */
     put_host(pen, &values->store_host);
     put_i32(pen, values->reconsume_times);
     put_i64(pen, values->prepared_transaction_offset);
@@ -117,28 +129,66 @@ static void put_head(struct pen *pen, const struct record_values *values, const 
 }
 
 /* What follows the head, without the CRC property. */
-static void put_rest(struct pen *pen, const struct record_values *values)
+static void put_rest(struct pen *pen, struct span topic, struct span body, struct span properties,
+                     bool record_crc)
 {
-    put_bytes(pen, values->body);
-    *pen->at++ = (uint8_t)values->topic.size;
-    put_bytes(pen, values->topic);
-    put_u16(pen, values->properties.size + crc_property_size(values));
-    put_bytes(pen, values->properties);
+    put_bytes(pen, body);
+    *pen->at++ = (uint8_t)topic.size;
+    put_bytes(pen, topic);
+    put_u16(pen, properties.size + crc_property_size(record_crc));
+    put_bytes(pen, properties);
 }
 
-void record_write(const struct record_values *values, const struct record_place *place, uint8_t *target)
+void record_head_make(const struct record_values *values, struct record_head *head)
+{
+    struct pen pen = {head->bytes};
+    put_head(&pen, values);
+    head->size = (size_t)(pen.at - head->bytes);
+    head->store_timestamp_ms_at = record_store_timestamp_at(stored_sys_flag(values));
+    head->record_crc = values->record_crc;
+}
+
+/* The head of one record. */
+static void fill_head(const struct record_head *shared, const struct record_own *own, size_t size,
+                      uint8_t head[SEGLOG_HEADS_48_SIZE])
+{
+    memcpy(head, shared->bytes, SEGLOG_HEADS_48_SIZE);
+    write_u32(head + SEGLOG_HEADS_0_SIZE_BYTES_AT, (uint32_t)size);
+    write_u32(head + SEGLOG_HEADS_0_BODY_CRC_AT, crc32_of(own->body) & SEGLOG_CRC_MASK);
+    write_u32(head + SEGLOG_HEADS_0_QUEUE_ID_AT, (uint32_t)own->queue_id);
+    write_u32(head + SEGLOG_HEADS_0_FLAG_AT, (uint32_t)own->flag);
+    write_i64(head + SEGLOG_HEADS_0_QUEUE_OFFSET_AT, own->queue_offset);
+    write_i64(head + SEGLOG_HEADS_0_PHY_OFFSET_AT, own->phy_offset);
+    write_i64(head + SEGLOG_HEADS_0_BORN_TIMESTAMP_MS_AT, own->born_timestamp_ms);
+    write_i64(head + shared->store_timestamp_ms_at, own->store_timestamp_ms);
+    write_u32(head + shared->size - BODY_SIZE_FIELD, (uint32_t)own->body.size);
+}
+
+/* The CRC of a record whose size is not written yet: the first four bytes are zeros. A CRC adds four bytes to
+ * its register, so a register that has the size already makes of zeros what it would have made of the size.
+ */
+static uint32_t crc_with_size(const uint8_t *size_field, uint8_t *record, size_t covered)
+{
+    uint32_t size = (uint32_t)size_field[3] << 24 | (uint32_t)size_field[2] << 16 |
+                    (uint32_t)size_field[1] << 8 | size_field[0];
+    memset(record, 0, SIZE_FIELD);
+    return crc32_on(size, span_of(record, covered));
+}
+
+void record_write(const struct record_head *shared, const struct record_own *own, size_t size,
+                  uint8_t *target)
 {
     uint8_t head[SEGLOG_HEADS_48_SIZE];
-    struct pen head_pen = {head};
-    put_head(&head_pen, values, place);
-    size_t head_size = (size_t)(head_pen.at - head);
-    memcpy(target + SIZE_FIELD, head + SIZE_FIELD, head_size - SIZE_FIELD);
+    size_t head_size = shared->size;
+    fill_head(shared, own, size, head);
+    if (head_size == SEGLOG_HEADS_0_SIZE) /* nearly always; of a known size the compiler makes moves */
+        memcpy(target + SIZE_FIELD, head + SIZE_FIELD, SEGLOG_HEADS_0_SIZE - SIZE_FIELD);
+    else
+        memcpy(target + SIZE_FIELD, head + SIZE_FIELD, head_size - SIZE_FIELD);
     struct pen pen = {target + head_size};
-    put_rest(&pen, values);
-    if (values->record_crc) {
-        struct span rest = span_of(target + head_size, (size_t)(pen.at - target) - head_size);
-        crc_property_write(crc32_on(crc32_of(span_of(head, head_size)), rest), pen.at);
-    }
+    put_rest(&pen, own->topic, own->body, own->properties, shared->record_crc);
+    if (shared->record_crc)
+        crc_property_write(crc_with_size(head, target, (size_t)(pen.at - target)), pen.at);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(target, head, SIZE_FIELD);
 }
@@ -210,10 +260,9 @@ static PyObject *new_pending(PyTypeObject *type, const struct record_values *val
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
-    static const struct record_place nowhere;
     struct pen pen = {self->record};
-    put_head(&pen, values, &nowhere);
-    put_rest(&pen, values);
+    put_head(&pen, values);
+    put_rest(&pen, values->topic, values->body, values->properties, values->record_crc);
     self->properties = Py_NewRef(properties);
     self->tags_code = tags_code;
     self->takes_queue_offset = takes_queue_offset(values->sys_flag);
@@ -232,7 +281,8 @@ static PyObject *make(PyTypeObject *type, PyObject **given, bool *is_usual)
         return NULL;
     values.body = span_in(&body);
     PyObject *self = NULL;
-    *is_usual = record_is_usual(&values);
+    *is_usual = record_shares_usual(&values) &&
+                record_owns_usual(values.body, values.properties, values.record_crc);
     if (*is_usual)
         self = new_pending(type, &values, given[PROPERTIES], tags_code);
     PyBuffer_Release(&body);
@@ -273,13 +323,14 @@ static void pending_record_dealloc(PyObject *object)
 }
 
 /* Fills in what is known within the append lock, the CRC property last: it covers the rest. */
-static void place_record(const PendingRecord *self, const struct record_place *place)
+static void place_record(const PendingRecord *self, int64_t queue_offset, int64_t phy_offset,
+                         int64_t store_timestamp_ms)
 {
     uint8_t *record = self->record;
-    write_i64(record + SEGLOG_HEADS_0_QUEUE_OFFSET_AT, place->queue_offset);
-    write_i64(record + SEGLOG_HEADS_0_PHY_OFFSET_AT, place->phy_offset);
+    write_i64(record + SEGLOG_HEADS_0_QUEUE_OFFSET_AT, queue_offset);
+    write_i64(record + SEGLOG_HEADS_0_PHY_OFFSET_AT, phy_offset);
     write_i64(record + record_store_timestamp_at(read_i32(record + SEGLOG_HEADS_0_SYS_FLAG_AT)),
-              place->store_timestamp_ms);
+              store_timestamp_ms);
     size_t covered = (size_t)self->size_bytes - SEGLOG_CRC_PROPERTY_BYTES;
     if (self->record_crc)
         crc_property_write(crc32_of(span_of(record, covered)), record + covered);
@@ -303,8 +354,7 @@ static PyObject *pending_record_write(PyObject *object, PyObject *args)
     long long queue_offset, phy_offset, store_timestamp_ms;
     if (!PyArg_ParseTuple(args, "OnLLL", &target, &at, &queue_offset, &phy_offset, &store_timestamp_ms))
         return NULL;
-    struct record_place place = {queue_offset, phy_offset, store_timestamp_ms};
-    place_record(self, &place);
+    place_record(self, queue_offset, phy_offset, store_timestamp_ms);
     if (PyObject_GetBuffer(target, &buffer, PyBUF_WRITABLE) < 0)
         return NULL;
     bool fits = at >= 0 && at <= buffer.len && self->size_bytes <= buffer.len - at;

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-enum { WRITES_A_CHECK = 64, SIZE_BYTES = SEGLOG_HEADS_0_MAGIC_AT };
+enum { SIZE_BYTES = SEGLOG_HEADS_0_MAGIC_AT };
 
 /* Gives the memory back. */
 static void window_revoke(struct write_window *window)
