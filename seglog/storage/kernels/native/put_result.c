@@ -23,7 +23,7 @@ static PyTypeObject *result_type, *tuple_type;
 static PyObject *field_names[FIELDS], *class_name;
 static allocfunc new_result, new_tuple;
 
-/* Results that nobody has any more, to be given out again. */
+/* Results without an owner, to be given out once more. */
 static PutResult *free_results[MOST_FREE];
 static size_t free_count;
 
