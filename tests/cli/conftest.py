@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from tests.support.command_line import Ran, Seglog
+from tests.support.json_lines import check_lines, prints_its_kinds
+
+
+@pytest.fixture(autouse=True)
+def _kinds_of_lines(request: pytest.FixtureRequest) -> Iterator[None]:
+    with prints_its_kinds(request.node.nodeid):
+        yield
 
 
 @pytest.fixture
@@ -19,6 +26,7 @@ def seglog() -> Seglog:
 
     def run(*arguments: object, stdin: bytes | None = None) -> Ran:
         result = CliRunner().invoke(commands, [str(argument) for argument in arguments], input=stdin)
+        check_lines(arguments, result.stdout, result.stderr)
         return Ran(result.exit_code, result.stdout, result.stderr, result.stdout_bytes)
 
     return run
@@ -38,6 +46,8 @@ def seglog_process(command_line: Sequence[str]) -> Seglog:
         done = subprocess.run(
             [*command_line, *map(str, arguments)], input=stdin or b"", capture_output=True, check=False
         )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode(), done.stdout)
+        stdout, stderr = done.stdout.decode(), done.stderr.decode()
+        check_lines(arguments, stdout, stderr)
+        return Ran(done.returncode, stdout, stderr, done.stdout)
 
     return run

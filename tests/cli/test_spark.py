@@ -57,7 +57,7 @@ def found(monkeypatch, store):
 def test_a_clean_store_ends_with_0(seglog: Seglog, found):
     found({})
     (queue, audit) = seglog("spark", "audit", "x", "--json").lines
-    assert (queue["kind"], queue["topic"], queue["maxOffset"]) == ("queue", "orders", 7)
+    assert (queue["kind"], queue["topic"], queue["maxOffset"]) == ("queue-audit", "orders", 7)
     assert (audit["kind"], audit["clean"], audit["records"], audit["verified"]) == ("audit", True, 7, True)
     shown = seglog("spark", "audit", "x")
     assert shown.exit_code == 0
@@ -69,7 +69,7 @@ def test_each_queue_says_of_which_kind_it_is(seglog: Seglog, found):
     batch = replace(queue, topic="batches", kind="batch")
     found({"queues": (replace(queue, topic="%LMQ%q"), batch, queue)})
     lines = seglog("spark", "audit", "x", "--json").lines
-    assert [line["queueKind"] for line in lines if line["kind"] == "queue"] == ["lmq", "batch", "plain"]
+    assert [line["queueKind"] for line in lines if line["kind"] == "queue-audit"] == ["lmq", "batch", "plain"]
     table = [row.split()[:3] for row in seglog("spark", "audit", "x").stdout.splitlines() if " 2 " in row]
     assert table == [["%LMQ%q", "2", "lmq"], ["batches", "2", "batch"], ["orders", "2", "plain"]]
 

@@ -119,7 +119,7 @@ def reset_(
         raise InvalidArgumentError("one of --to, --at, --start and --end says where to")
     files = options.writing(path) if apply else options.reading(path)
     moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=apply)
-    show_moves(moves, "reset", is_done=apply, as_json=as_json)
+    show_moves(moves, "offset-reset", is_done=apply, as_json=as_json)
     if all(
         move.before is None for move in moves
     ):  # a name that is mistyped looks so, and so does a new group

@@ -91,7 +91,7 @@ def restore_(
     moment_ms = options.timestamp_ms("--at", at, 0)
     files = options.writing(path) if apply else options.reading(path)
     moves = restore(files, path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
-    show_moves(moves, "restore", is_done=apply, as_json=as_json)
+    show_moves(moves, "offset-restore", is_done=apply, as_json=as_json)
     staying = without_offset_at(files, path, moment_ms, group=group, topic=topic)
     if staying:
         names = ", ".join(f"{one.group} in {one.topic}/{one.queue_id}" for one in staying[:_MOST_NAMED])

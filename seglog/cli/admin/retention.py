@@ -97,7 +97,7 @@ def run(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
     _show(done.plan, rules, as_json=as_json)
     if as_json:
         for name, count in done.parked.items():
-            render.emit({"kind": "parked", "file": name, "messages": count})
+            render.emit({"kind": "parked-file", "file": name, "messages": count})
         render.emit(
             {
                 "kind": "retention-done",

@@ -51,7 +51,7 @@ def create(*, path: Path, name: str, rewind: str | None, groups: tuple[str, ...]
     if as_json:
         render.emit(
             {
-                "kind": "branch",
+                "kind": "branch-created",
                 "name": name,
                 "path": str(done.target),
                 "created": point.created_ms,
@@ -97,9 +97,9 @@ def diff(*, path: Path, name: str, as_json: bool) -> None:
     found = diff_branch(options.reading(path), path, name)
     if as_json:
         for queue in found.queues:
-            render.emit({"kind": queue.kind, **_fields(queue)})
+            render.emit({"kind": "branch-queue", "use": queue.kind, **_fields(queue)})
         for one in found.offsets:
-            render.emit({"kind": "offset", "group": one.group, **_fields(one)})
+            render.emit({"kind": "branch-offset", "group": one.group, **_fields(one)})
         return
     _show(found)
 
@@ -112,7 +112,7 @@ def drop(*, path: Path, name: str, as_json: bool) -> None:
     """Remove the branch NAME, and nothing else."""
     gone = drop_branch(options.writing(path), path, name)
     if as_json:
-        render.emit({"kind": "drop", "name": name, "path": str(gone)})
+        render.emit({"kind": "branch-dropped", "name": name, "path": str(gone)})
     else:
         render.say(f"dropped {gone}")
 

@@ -61,6 +61,8 @@ def command(
     still reads the store. THERE IS NO WAY BACK, not even by an undo. Ends with 1 if bytes of a body are left
     anywhere in the store, or if something could not be looked at.
     """
+    if as_json and not (dry_run or yes):
+        raise InvalidArgumentError("with --json nobody is asked: an erase needs --yes")
     files = options.reading(path) if dry_run else options.writing(path)
     if target is not None:
         check_outside(files, target)
@@ -78,7 +80,7 @@ def command(
         return
     if not yes:
         _show_plan(plan, as_json=False)
-        _confirm(path, as_json=as_json)
+        _confirm(path)
     with nullcontext() if target is None else new_file_outside(files, target) as opened:
         done = apply_erase(files, plan, SystemClock())
         paper = certificate(done, package_version("seglog") or "unknown")
@@ -97,10 +99,8 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _confirm(path: Path, *, as_json: bool) -> None:
+def _confirm(path: Path) -> None:
     name = path.absolute().name
-    if as_json:
-        raise InvalidArgumentError("with --json nobody is asked: an erase needs --yes")
     if not is_typed(f"There is no way back. Type the store's name ({name}) to erase", name):
         raise InvalidArgumentError("nothing was erased: that is not the store's name")
 

@@ -22,6 +22,7 @@ from seglog.storage.reads import MessageRow, to_fields
 from seglog.storage.store import MessageStore
 
 _MAX_LOST_SHOWN: Final = 20
+_FORMS: Final = ("jsonl", "parquet")
 
 
 @click.command
@@ -44,8 +45,8 @@ _MAX_LOST_SHOWN: Final = 20
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", "parquet"]),
-    help="Format of the file.  [default: parquet if its name ends with .parquet, else jsonl]",
+    type=click.Choice(_FORMS),
+    help="Format of the file.  [default: what its name ends with; jsonl on standard output]",
 )
 @click.option("--allow-lost", is_flag=True, help="End with 0 although messages are lost.")
 @click.option(
@@ -98,7 +99,7 @@ def command(
         inflate,
     )
     is_stdout = str(target) == "-"
-    form = form or ("parquet" if target.suffix.lower() == ".parquet" else "jsonl")
+    form = form or ("jsonl" if is_stdout else _form_of(target))
     if is_stdout and form == "parquet":
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
@@ -120,6 +121,22 @@ def command(
         render.say(f"{render.count_text(count, 'message')} in {target}")
     if lost.counts.total() and not allow_lost:
         raise click.exceptions.Exit(Ending.LOSS)
+
+
+def _form_of(target: Path) -> str:
+    """Returns the format that the name of a file ends with.
+
+    Raises:
+        InvalidArgumentError: It ends with none.
+    """
+    form = target.suffix.lower().removeprefix(".")
+    if form not in _FORMS:
+        endings = " or ".join(f".{one}" for one in _FORMS)
+        raise InvalidArgumentError(
+            f"the name {target.name!r} says no format: expected one that ends with {endings}",
+            help=f"name the format with --format {' or --format '.join(_FORMS)}",
+        )
+    return form
 
 
 class _Lost:

@@ -70,7 +70,7 @@ def _list_one(files: StoreRoot, path: Path, number: int, *, as_json: bool) -> No
         _tell(read_whole(files, path, number), as_json=as_json)
     except (CorruptError, UnsafePathError, FileKindError) as error:
         if as_json:
-            render.emit({"kind": "repair", "number": number, "problem": str(error)})
+            render.emit({"kind": "repair-unreadable", "number": number, "problem": str(error)})
         else:
             render.say(f"{number:3}  cannot be taken back: {render.printable(str(error))}")
 

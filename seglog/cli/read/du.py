@@ -58,7 +58,7 @@ def command(*, path: Path, as_json: bool) -> None:
             fields = {"files": files, "fileBytes": apparent, "diskBytes": allocated}
             render.emit({"kind": "part", "part": name, **fields})
         for topic, size in shares:
-            render.emit({"kind": "topic", "topic": topic, "logBytes": size})
+            render.emit({"kind": "topic-size", "topic": topic, "logBytes": size})
         return
     totals = [sum(column) for column in zip(*parts.values(), strict=True)] or [0, 0, 0]
     rows = [

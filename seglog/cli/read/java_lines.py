@@ -134,7 +134,7 @@ def hole_line(file: str, position_bytes: int, size_bytes: int, why: str) -> str:
 def lost_line(topic: str, queue_id: int, queue_offset: int, count: int, kind: str) -> str:
     """Returns the line about messages of a queue that are lost or repairable; their offsets stay taken."""
     return (
-        f'{{"kind":"{kind}","topic":{_cached(topic)},"queueId":{queue_id},"cqOffset":{queue_offset},'
+        f'{{"kind":"{kind}","topic":{_cached(topic)},"queueId":{queue_id},"firstOffset":{queue_offset},'
         f'"count":{count}}}\n'
     )
 

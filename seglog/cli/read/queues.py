@@ -149,7 +149,7 @@ def _how(findings: Sequence[Finding]) -> str:
 
 def _fields(line: QueueLine) -> dict[str, object]:
     return {
-        "kind": "queue",
+        "kind": "queue-state",
         "topic": line.topic,
         "queueId": line.queue_id,
         "queueKind": line.kind,

@@ -79,7 +79,7 @@ def _emit(report: CheckReport, *, verified: bool) -> None:
     for finding in finding_rows(report):
         render.emit({"kind": "finding", **finding})
     for queue in queue_rows(report):
-        render.emit({"kind": "queue", **queue})
+        render.emit({"kind": "queue-audit", **queue})
     render.emit({"kind": "audit", "store": report.store, **check_fields(report), "verified": verified})
 
 

@@ -90,14 +90,20 @@ def command(
 
 def _emit(outcome: Outcome) -> None:
     for queue in outcome.queues:
-        render.emit({"kind": "queue", **queue.fields()})
+        render.emit({"kind": "queue-verdict", **queue.fields()})
     for row in outcome.rows:
-        render.emit({"kind": "message", **row})
+        render.emit({"kind": "message-verdict", **row})
     counts = outcome.counts
     if counts is not None:
         for (group, topic, verdict), count in sorted(counts.verdicts.items(), key=repr):
             render.emit(
-                {"kind": "count", "group": group, "topic": topic, "verdict": verdict, "messages": count}
+                {
+                    "kind": "verdict-count",
+                    "group": group,
+                    "topic": topic,
+                    "verdict": verdict,
+                    "messages": count,
+                }
             )
     show_unread(outcome.unread, as_json=True)
     tally = Counter(queue.verdict for queue in outcome.queues)

@@ -5,6 +5,7 @@ Nothing is imported or started to find out: packages and JDK say it of themselve
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -15,15 +16,22 @@ from pathlib import Path
 import click
 
 from seglog.cli.ui import options, render
+from seglog.cli.ui.json_kinds import JSON_VERSION, json_table
 from seglog.storage.kernels import KERNELS
 
 _ABSENT = "not installed"
 
 
 @click.command
+@click.option(
+    "--json-schema", "wants_schema", is_flag=True, help="Print the JSON Schema of all that --json prints."
+)
 @options.as_json
-def command(*, as_json: bool) -> None:
+def command(*, wants_schema: bool, as_json: bool) -> None:
     """Show versions, the kernels in use, and which optional parts are present."""
+    if wants_schema:
+        render.emit_text(json.dumps(json_table().schema(), indent=2))
+        return
     facts = {
         "version": _version(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -35,7 +43,7 @@ def command(*, as_json: bool) -> None:
         "java": java_text(),
     }
     if as_json:
-        render.emit(facts)
+        render.emit({"kind": "version", "jsonVersion": JSON_VERSION, **facts})
         return
     for name, value in facts.items():
         render.say(_line(name, value))

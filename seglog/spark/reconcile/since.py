@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from seglog.errors import InvalidArgumentError
 from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey
 from seglog.spark.session import require_packages
+
+_KIND: Final = "queue-verdict"
+"""The kind of the lines that say where a group is in a queue."""
 
 
 def load_earlier(path: Path) -> dict[QueueKey, Earlier]:
@@ -33,7 +37,7 @@ def load_earlier(path: Path) -> dict[QueueKey, Earlier]:
 
 def _earlier(rows: Iterable[Mapping[str, object]]) -> Iterator[tuple[QueueKey, Earlier]]:
     for row in rows:
-        if row.get("kind", "queue") != "queue":
+        if row.get("kind", _KIND) != _KIND:  # a table in Parquet or JSON has no kinds
             continue
         offset = row.get("offset")
         queue_id, lag = row["queueId"], row["lag"]

@@ -104,7 +104,7 @@ def test_parked_messages_come_back_to_the_group_that_needed_them_once(seglog: Se
     *_files, parked, done = seglog("retention", "run", store, "--policy", "park", "--json").lines
     low = first_offset(store)
     assert done["parkedMessages"] == low - 10
-    assert parked["kind"] == "parked"
+    assert parked["kind"] == "parked-file"
     assert parked["file"].startswith(PARKED)
     listed = seglog("retention", "unpark", store, "--json").lines
     assert sum(line["waiting"] for line in listed) == low - 10

@@ -125,9 +125,9 @@ def test_diff_tells_offsets_retries_dead_letters_and_new_messages(seglog: Seglog
     assert seglog("skip", branch, "audit", TOPIC, 0, "--to", "300").exit_code == 0
     lines = seglog("branch", "diff", life.path, "replay", "--json").lines
     queues = {
-        (one["kind"], one["topic"]): (one["inStore"], one["inBranch"])
+        (one["use"], one["topic"]): (one["inStore"], one["inBranch"])
         for one in lines
-        if "inStore" in one and one["kind"] != "offset"
+        if one["kind"] == "branch-queue"
     }
     assert queues == {
         ("dead", f"%DLQ%{GROUP}"): (0, 1),
@@ -135,7 +135,7 @@ def test_diff_tells_offsets_retries_dead_letters_and_new_messages(seglog: Seglog
         ("new", "new"): (0, 1),
         ("new", TOPIC): (1, 0),
     }
-    (offset,) = [one for one in lines if one["kind"] == "offset"]
+    (offset,) = [one for one in lines if one["kind"] == "branch-offset"]
     at = life.born.queue_offset
     assert (offset["group"], offset["atBranch"], offset["inStore"], offset["inBranch"]) == (
         "audit",

@@ -193,9 +193,8 @@ def test_inflated_bodies_are_those_of_the_producer(seglog: Seglog, tmp_path):
 
 def test_nothing_is_left_of_an_export_that_failed(seglog: Seglog, tmp_path):
     path = odd_store(tmp_path / "s")
-    assert (
-        seglog("export", path, "--topic", "nosuch", "-o", tmp_path / "x").exit_code == NotFoundError.exit_code
-    )
+    ran = seglog("export", path, "--topic", "nosuch", "-o", tmp_path / "x.jsonl")
+    assert ran.exit_code == NotFoundError.exit_code
     assert not list(tmp_path.glob("x*"))
 
 
@@ -273,7 +272,7 @@ def test_an_export_overwrites_no_file_of_the_store(seglog: Seglog, tmp_path, for
 
 @pytest.mark.parametrize("words", [["export", "-o"], ["report", "--html"]], ids=["export", "report"])
 def test_a_file_is_replaced_only_by_force_and_as_a_whole(seglog: Seglog, tmp_path, words):
-    source, target, pipe = odd_store(tmp_path / "s"), tmp_path / "all", tmp_path / "pipe"
+    source, target, pipe = odd_store(tmp_path / "s"), tmp_path / "all.jsonl", tmp_path / "pipe.jsonl"
     command, option = words
     os.mkfifo(pipe)
     target.write_text("mine")
@@ -284,16 +283,18 @@ def test_a_file_is_replaced_only_by_force_and_as_a_whole(seglog: Seglog, tmp_pat
     assert seglog(command, tmp_path / "none", option, target, "--force").exit_code != 0
     assert target.read_text() == "mine"
     done = seglog(command, source, option, target, "--force")
-    assert seglog(command, source, option, tmp_path / "new", "--force").exit_code == done.exit_code
+    assert seglog(command, source, option, tmp_path / "new.jsonl", "--force").exit_code == done.exit_code
     assert target.stat().st_size > len("mine")
-    assert {path.name for path in tmp_path.iterdir()} == {"s", "all", "new", "pipe"}
+    assert {path.name for path in tmp_path.iterdir()} == {"s", "all.jsonl", "new.jsonl", "pipe.jsonl"}
     refused = seglog(command, source, option, pipe, "--force")
     assert refused.exit_code == InvalidArgumentError.exit_code
     assert f"{pipe} is no regular file" in refused.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
-@pytest.mark.parametrize("words", [["export", "-o"], ["report", "--html"], ["backup"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["export", "--format", "jsonl", "-o"], ["report", "--html"], ["backup"]], ids=" ".join
+)
 def test_a_full_file_system_is_named_by_the_file_that_did_not_fit(seglog: Seglog, tmp_path, words):
     source = odd_store(tmp_path / "s")
     with memory_disk(tmp_path, 1) as disk:
@@ -345,6 +346,17 @@ def test_a_file_with_one_bad_line_changes_nothing(seglog: Seglog, tmp_path, chan
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.parametrize("name", ["x", "x.json", "parquet", "x.jsonl.gz"])
+def test_a_name_that_says_no_format_is_refused_before_anything_is_written(seglog: Seglog, tmp_path, name):
+    with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 20, queue_file_size_bytes=20_000) as store:
+        store.put("T", b"x")
+    refused = seglog("export", tmp_path / "s", "-o", tmp_path / name)
+    assert refused.exit_code == InvalidArgumentError.exit_code
+    assert f"{name!r} says no format: expected one that ends with .jsonl or .parquet" in refused.stderr
+    assert "--format jsonl or --format parquet" in refused.stderr
+    assert not (tmp_path / name).exists()
+
+
 def test_other_files_are_refused(seglog: Seglog, tmp_path):
     (tmp_path / "x").write_bytes(b"PAR1 and no more")
     assert seglog("import", tmp_path / "t", tmp_path / "x").exit_code == InvalidArgumentError.exit_code
@@ -357,7 +369,7 @@ def test_other_files_are_refused(seglog: Seglog, tmp_path):
         ("x.parquet", [], True),
         ("x.PARQUET", [], True),
         ("x.jsonl", [], False),
-        ("x", [], False),
+        ("x", ["--format", "jsonl"], False),
         ("x.parquet", ["--format", "jsonl"], False),
         ("x.jsonl", ["--format", "parquet"], True),
     ],

@@ -193,7 +193,7 @@ def test_du_counts_every_file_once_and_names_the_largest_topic_first(seglog: Seg
     assert sum(part["fileBytes"] for part in parts.values()) == sum(sizes)
     assert sum(part["files"] for part in parts.values()) == len(sizes)
     assert parts["seglog/attic"]["fileBytes"] == 99
-    topics = [line["logBytes"] for line in lines if line["kind"] == "topic"]
+    topics = [line["logBytes"] for line in lines if line["kind"] == "topic-size"]
     assert topics == sorted(topics, reverse=True)
     assert "commitlog" in seglog("du", path).stdout
 
@@ -201,7 +201,7 @@ def test_du_counts_every_file_once_and_names_the_largest_topic_first(seglog: Seg
 def test_du_estimates_the_log_of_each_topic_from_its_queues(seglog: Seglog, tmp_path):
     path = golden.extract("roll", tmp_path)
     records = [line for line in seglog("dump", path, "--log", "--json").lines if line.get("msgSize")]
-    lines = [line for line in seglog("du", path, "--json").lines if line["kind"] == "topic"]
+    lines = [line for line in seglog("du", path, "--json").lines if line["kind"] == "topic-size"]
     assert sum(line["logBytes"] for line in lines) == sum(record["msgSize"] for record in records)
 
 

@@ -40,8 +40,8 @@ def test_erase(life):
 
 
 def test_export_and_import(life, tmp_path):
-    run("export", life.path, "-o", tmp_path / "out")
-    run("import", life.path, tmp_path / "out")
+    run("export", life.path, "-o", tmp_path / "out.jsonl")
+    run("import", life.path, tmp_path / "out.jsonl")
     assert wrong(life.path) == []
 
 

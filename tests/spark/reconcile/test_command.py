@@ -45,13 +45,13 @@ def test_reconcile_says_what_became_of_each_message_and_ends_with_1(run, tmp_pat
     counts = {
         (line["group"], line["topic"], line["verdict"]): line["messages"]
         for line in lines
-        if line["kind"] == "count"
+        if line["kind"] == "verdict-count"
     }
     by_hand = {}
     for (group, _store, topic, *_place, verdict), count in expected.items():
         by_hand[group, topic, verdict] = by_hand.get((group, topic, verdict), 0) + count
     assert counts == by_hand
-    odd = [line for line in lines if line["kind"] == "message"]
+    odd = [line for line in lines if line["kind"] == "message-verdict"]
     assert sum(line["messages"] for line in odd) == sum(
         count for row, count in expected.items() if row[-1] not in ("delivered", "passed", "pending")
     )

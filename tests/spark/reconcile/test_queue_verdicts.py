@@ -100,7 +100,7 @@ def test_a_group_stalls_where_it_lags_and_has_not_moved_since(facts):
 
 def test_an_earlier_result_is_read_from_json_lines(facts, tmp_path):
     now = queue_verdicts(facts)
-    lines = [json.dumps({"kind": "queue", **one.fields()}) for one in now]
+    lines = [json.dumps({"kind": "queue-verdict", **one.fields()}) for one in now]
     path = tmp_path / "earlier.jsonl"
     path.write_text("\n".join([*lines, json.dumps({"kind": "reconcile", "clean": False})]) + "\n")
     assert load_earlier(path) == {one.key: Earlier(one.offset, one.lag) for one in now}

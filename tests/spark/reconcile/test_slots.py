@@ -53,7 +53,7 @@ def test_an_abandoned_group_costs_a_row(spark: SparkSession, abandoned, tmp_path
     found = sorted(
         (line["group"], line["verdict"], line["queueOffset"], line["endOffset"], line["messages"])
         for line in lines
-        if line["kind"] == "message"
+        if line["kind"] == "message-verdict"
     )
     gap = ("lost", FIRST + 2, AFTER_GAP, AFTER_GAP - FIRST - 2)
     behind_all = ("lost", END + 5, END + 6, 1)
@@ -64,7 +64,11 @@ def test_an_abandoned_group_costs_a_row(spark: SparkSession, abandoned, tmp_path
             *((group, *row) for group in ("abandoned", "later", "live") for row in (gap, behind_all)),
         ]
     )
-    counts = {(line["group"], line["verdict"]): line["messages"] for line in lines if line["kind"] == "count"}
+    counts = {
+        (line["group"], line["verdict"]): line["messages"]
+        for line in lines
+        if line["kind"] == "verdict-count"
+    }
     assert counts["later", "passed"] == 1_000_000
     assert (counts["live", "passed"], counts["live", "delivered"]) == (FIRST - 5, 3)
     assert counts["abandoned", "pending"] == 4

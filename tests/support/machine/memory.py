@@ -87,7 +87,7 @@ def whole_store_commands(store: Path, folder: Path) -> Iterator[tuple[str, tuple
     path = str(store)
     yield "check", seglog("check", path)
     yield "open to read", ("-c", OPEN.format(path, True))
-    yield "export", seglog("export", path, "-o", str(folder / "exported"), "--force")
+    yield "export", seglog("export", path, "-o", str(folder / "exported.jsonl"), "--force")
     (folder / "exported").unlink(missing_ok=True)
     yield "repair, dry run", seglog("repair", path)
     yield "repair", seglog("repair", path, "--apply", "--yes")

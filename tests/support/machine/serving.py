@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 from typing import IO, Any
 
+from tests.support.json_lines import check_line
 from tests.support.machine.patience import patience_s
 
 
@@ -31,7 +31,7 @@ class Serving:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
         line = self._out.readline()
         assert line, self.process.communicate()[1]
-        self.ready: dict[str, Any] = json.loads(line)
+        self.ready: dict[str, Any] = check_line(line)
         self.address: str = self.ready["address"]
 
     @property
@@ -43,7 +43,7 @@ class Serving:
         """Sends a signal, and returns the exit code and what was said until then."""
         self.process.send_signal(by)
         out, _ = self.process.communicate(timeout=patience_s(60))
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()]
+        return self.process.returncode, [check_line(line) for line in out.splitlines()]
 
     def close(self) -> None:
         """Ends it however it goes."""
