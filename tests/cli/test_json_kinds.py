@@ -13,13 +13,16 @@ from seglog.cli.main import commands
 from seglog.cli.ui.json_kinds import JSON_VERSION, json_table
 from tests.support.command_line import Seglog
 from tests.support.json_lines import ROOT, check_line, check_lines, printed_by
+from tests.support.material import golden
 
 CLI = ROOT / "seglog" / "cli"
 
 
 def test_every_kind_is_printed_by_a_test_that_exists():
-    listed = printed_by()
-    assert set(json_table().kinds) == set(listed)
+    listed, elsewhere = printed_by(), printed_by("elsewhere")
+    assert set(json_table().kinds) == {*listed, *elsewhere}
+    assert not listed.keys() & elsewhere.keys()
+    assert all(elsewhere.values())
     for test in listed.values():
         file, name = test.split("::")
         assert re.search(rf"def {name}\(", (ROOT / file).read_text()), test
@@ -85,6 +88,47 @@ def test_the_schema_is_one_and_takes_each_line_as_one_kind(seglog: Seglog):
     ):
         with pytest.raises(ValidationError):
             whole.validate(wrong)
+
+
+def test_commands_that_look_at_files_print_their_kinds(seglog: Seglog, tmp_path):
+    path = golden.extract("roll", tmp_path)
+    looks = [
+        ["checkpoint"],
+        ["config", "show"],
+        ["du"],
+        ["queues"],
+        ["segments"],
+        ["info"],
+        ["retention", "broker"],
+    ]
+    looks += [["log", "show"], ["log", "show"], ["cq", "show"], ["index", "show"]]
+    more: list[list[object]] = [[]] * 7 + [["--at", 0], ["--at", 7], ["TopicA", 0], []]
+    for words, rest in zip(looks, more, strict=True):
+        assert seglog(*words, path, *rest, "--json").exit_code in (0, 1), words
+    assert seglog("dump", golden.extract("empty", tmp_path), "--log", "--json").exit_code == 0
+    batch = golden.extract("innerbatch", tmp_path)
+    assert seglog("cq", "show", batch, "BCQTopic", 0, "--json").exit_code == 0
+
+
+def test_commands_that_change_a_store_print_their_kinds(seglog: Seglog, tmp_path):
+    path, rows = tmp_path / "s", tmp_path / "rows.jsonl"
+    for words in (
+        ["put", path, "T", "body"],
+        ["topic", "create", path, "A"],
+        ["topic", "alter", path, "A", "--queues", 3],
+        ["group", "create", path, "g"],
+        ["group", "alter", path, "g", "--retries", 3],
+        ["group", "delete", path, "g"],
+        ["branch", "create", path, "b"],
+        ["branch", "drop", path, "b"],
+        ["export", path, "-o", rows],
+        ["import", tmp_path / "again", rows],
+        ["seal", path],
+    ):
+        assert seglog(*words, "--json").exit_code == 0, words
+    damaged = golden.extract("d-magic", tmp_path)
+    assert seglog("repair", damaged, "--apply", "--yes", "--json").exit_code == 0
+    assert seglog("undo", damaged, "--list", "--json").exit_code == 0
 
 
 @pytest.mark.parametrize(

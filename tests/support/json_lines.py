@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +25,13 @@ _right: Final[set[tuple[str, object]]] = set()
 
 
 @cache
-def printed_by() -> dict[str, str]:
-    """Returns the test by the kind that it prints."""
-    found: dict[str, str] = tomllib.loads(PRINTED_BY.read_text())
+def printed_by(table: str = "printed") -> dict[str, str]:
+    """Returns the test by the kind that it prints.
+
+    Args:
+        table: ``printed``; of ``elsewhere`` why no test of the command line prints a kind.
+    """
+    found: dict[str, str] = tomllib.loads(PRINTED_BY.read_text())[table]
     return found
 
 
@@ -47,7 +52,7 @@ def check_line(line: str, *, is_error: bool = False) -> dict[str, Any]:
     """
     found = json.loads(line)
     assert isinstance(found, dict), f"no object: {line}"
-    kind = ERROR if is_error else found.get("kind")
+    kind = ERROR if is_error else str(found.get("kind"))
     assert kind in json_table().kinds, f"no kind of seglog/cli/ui/json_lines: {line}"
     _seen.add(kind)
     shape = kind, _shape_of(found)
@@ -79,7 +84,7 @@ def check_lines(arguments: Sequence[object], stdout: str, stderr: str) -> None:
     Raises:
         AssertionError: A line is not as the table has it.
     """
-    words = [str(word) for word in arguments]
+    words = list(takewhile(lambda word: word != "--", map(str, arguments)))
     if "--json" not in words or "--help" in words:
         return
     is_own_form = words[:2] == ["spark", "sql"] or (words[0] == "export" and "-" in words)

@@ -143,21 +143,22 @@ def _object_schema(fields: tuple[JsonField, ...]) -> Schema:
 
 def _type_schema(kind: str) -> Schema:
     """Returns a type of the table as JSON Schema."""
-    plain, others = [], []
-    for one in kind.split("/"):
-        if one == "any":
-            return {}
-        if one == _CLASS:
-            others.append({"type": "string", "pattern": "^[A-Z]"})
-        elif one[0] == "[":
-            others.append({"type": "array", "items": _type_schema(one[1:-1])})
-        elif one[0] == "{":
-            others.append({"type": _OBJECT, "additionalProperties": _type_schema(one[1:-1])})
-        elif one[0] == "@":
-            others.append({"$ref": f"#/$defs/{one}"})
-        else:
-            plain.append(one)
-    choices: list[Schema] = [*others, *({"type": one} for one in plain)]
-    if not others:
-        return {"type": plain[0] if len(plain) == 1 else plain}
-    return choices[0] if len(choices) == 1 else {"anyOf": choices}
+    choices = [_one_type_schema(one) for one in kind.split("/")]
+    names = [choice["type"] for choice in choices if choice.keys() == {"type"}]
+    if len(choices) == 1:
+        return choices[0]
+    return {"type": names} if len(names) == len(choices) else {"anyOf": choices}
+
+
+def _one_type_schema(kind: str) -> Schema:
+    if kind == "any":
+        return {}
+    if kind == _CLASS:
+        return {"type": "string", "pattern": "^[A-Z]"}
+    if kind[0] == "[":
+        return {"type": "array", "items": _type_schema(kind[1:-1])}
+    if kind[0] == "{":
+        return {"type": _OBJECT, "additionalProperties": _type_schema(kind[1:-1])}
+    if kind[0] == "@":
+        return {"$ref": f"#/$defs/{kind}"}
+    return {"type": kind}
