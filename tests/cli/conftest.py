@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from tests.support.command_line import Ran, Seglog
-from tests.support.json_lines import check_lines, prints_its_kinds
+from tests.support.machine.json_lines import check_lines, prints_its_kinds
 
 
 @pytest.fixture(autouse=True)

@@ -202,7 +202,7 @@ def lost_by_dump(seglog, path, kind="lost"):
     """Topic, queue, first queue offset and count of what a store lost, as a dump says."""
     lines = seglog("dump", path, "--json").lines
     return [
-        (line["topic"], line["queueId"], line["cqOffset"], line["count"])
+        (line["topic"], line["queueId"], line["firstOffset"], line["count"])
         for line in lines
         if line["kind"] == kind
     ]

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from seglog.cli.ui.json_kinds import ERROR, json_table
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 PRINTED_BY: Final = ROOT / "tests" / "cli" / "json_kinds.toml"
 """Which test prints a line of which kind; those tests fail if they do not."""
 
