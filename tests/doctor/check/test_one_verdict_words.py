@@ -50,7 +50,7 @@ def of_dump(root):
     named = {"lost": set(), "repairable": set()}
     for line in map(json.loads, run("dump", "--json", root)[1].splitlines()):
         if line["kind"] in {"lost", "repairable"}:
-            offsets = range(line["cqOffset"], line["cqOffset"] + line["count"])
+            offsets = range(line["firstOffset"], line["firstOffset"] + line["count"])
             named[line["kind"]] |= {(line["topic"], line["queueId"], one) for one in offsets}
     return named
 
