@@ -6,8 +6,9 @@ within a round.
 
 ``plan`` says what is measured, ``figures`` what was found and what is wanted, ``sampling`` takes the samples;
 ``contestants`` holds a module for each that takes part, ``logs`` those that live in Python, ``workloads``
-what is done with them, ``java`` Chronicle Queue's side (RocketMQ's is the judge of the interop tests), and
-``stores`` what single benches work on, ``clients`` RocketMQ's clients. ``bench_kernels`` (kernels
+what is done with them, ``java`` the side of Chronicle Queue and Kafka's log (RocketMQ's is the judge of the
+interop tests), ``rust`` that of three logs in Rust, and ``stores`` what single benches work on, ``clients``
+RocketMQ's clients. ``bench_kernels`` (kernels
 over memory, without a store), ``bench_views`` (a queue as numpy), ``bench_spark`` (Spark's jobs, beside the
 kernel), ``bench_client`` (CPU time that clients take for a message, ours beside Java's and PyPI's),
 ``bench_spark_driver`` (their memory by the number of messages),

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Final
 
-from perf.contestants import chronicle, rocketmq
+from perf.contestants import rocketmq, rust_peer
 from perf.contestants.contestant import Contestant
+from perf.contestants.java_peer import CHRONICLE, KAFKA, JavaPeer
 from perf.contestants.limit import Limit
 from perf.contestants.python_peer import LMDB, SQLITE
 from perf.contestants.seglog import native, other, python
+from perf.figures.results import KEYS
+
+_BUILT: Final = frozenset({KAFKA.key, *(peer.key for peer in rust_peer.RUST_PEERS)})
+"""They are built the first time, which a smoke test does not wait for."""
 
 
 @dataclass(slots=True)
@@ -41,6 +48,16 @@ def _add(found: LineUp, name: str, why_missing: str | None, make: Callable[[], C
         found.left_out[name] = why_missing
 
 
+def keys_of(wanted: Sequence[str], *, is_smoke: bool) -> frozenset[str]:
+    """Returns the keys of those who take part if they can.
+
+    Args:
+        wanted: Keys of those who shall, none for all.
+        is_smoke: Leave out who has to be built first and was not asked for by name.
+    """
+    return frozenset(wanted or set(KEYS) - (_BUILT if is_smoke else set()))
+
+
 def line_up(wanted: Sequence[str], against: Path | None, *, is_smoke: bool = False) -> LineUp:
     """Returns who can take part.
 
@@ -51,23 +68,27 @@ def line_up(wanted: Sequence[str], against: Path | None, *, is_smoke: bool = Fal
     """
     found = LineUp()
 
-    def is_wanted(key: str) -> bool:
-        return not wanted or key in wanted
+    keys = keys_of(wanted, is_smoke=is_smoke)
 
-    if is_wanted("native"):
+    if "native" in keys:
         if importlib.util.find_spec("seglog.storage.kernels._native") is None:
             found.left_out["seglog native"] = "its kernels are not compiled; see make kernels"
         else:
             found.contestants.append(native())
-    if is_wanted("python"):
+    if "python" in keys:
         found.contestants.append(python())
     if against is not None:
         found.contestants.append(other(against))
-    if is_wanted("rocketmq"):
+    if "rocketmq" in keys:
         _add(found, "RocketMQ", rocketmq.why_missing(), rocketmq.RocketMq)
-    if is_wanted("chronicle"):
-        _add(found, "Chronicle Queue", chronicle.why_missing(), chronicle.Chronicle)
-    if {"rocketmq", "chronicle"} & {each.key for each in found.contestants}:
+    for log in (KAFKA, CHRONICLE):
+        if log.key in keys:
+            _add(found, log.title, log.why_missing(), partial(JavaPeer, log))
+    if {"rocketmq", KAFKA.key, CHRONICLE.key} & {each.key for each in found.contestants}:
         found.java = rocketmq.java_version()
-    found.contestants += [peer for peer in (LMDB, SQLITE, Limit()) if is_wanted(peer.key)]
+    in_rust = [peer for peer in rust_peer.RUST_PEERS if peer.key in keys]
+    why_missing = rust_peer.why_missing() if in_rust else None
+    for peer in in_rust:
+        _add(found, peer.title, why_missing, partial(replace, peer))
+    found.contestants += [peer for peer in (LMDB, SQLITE, Limit()) if peer.key in keys]
     return found

@@ -48,8 +48,10 @@ def _how(results: Results) -> Iterator[str]:
     yield ""
     yield (
         "seglog takes part twice, over its kernels in C and in Python; LMDB and SQLite are used from Python, "
-        "a transaction a put. Of the peers RocketMQ, Kafka and commitlog have checksums; only RocketMQ, LMDB "
-        "and SQLite have keys. A dash: it cannot, or it took no part in that row."
+        "a transaction a put; Kafka's log as its broker does, `appendAsLeader` of a batch that was encoded "
+        "once, as RocketMQ's are; commitlog, walrus and fjall from Rust. LMDB, SQLite and Chronicle Queue "
+        "have no checksums; only RocketMQ, LMDB and SQLite have keys. commitlog does not sync, walrus does "
+        "not read at a place. A dash: it cannot, or it took no part in that row."
     )
     yield ""
     yield (

@@ -2,7 +2,7 @@
 
 Bodies of single messages are all alike, so that making them is not measured; lengths of ragged ones go
 through 64 to 2048 in an order that shows no pattern. Keys repeat after 65,536 messages, which no index minds.
-RocketMQ's side has the same in ``BenchQueue.java``, Chronicle Queue's in ``ChronicleBench.java``.
+RocketMQ's side has the same in ``BenchQueue.java``, other peers' in ``PeerBench.java`` and ``request.rs``.
 """
 
 from __future__ import annotations

@@ -89,18 +89,20 @@ def build(version: str = DEFAULT_VERSION) -> str:
     return build_project(PROJECT, version, *definitions)
 
 
-def build_project(project: Path, name: str, *definitions: str) -> str:
+def build_project(project: Path, name: str, *definitions: str, shared: Path | None = None) -> str:
     """Returns the class path of a Maven project, built when it is not in the cache.
 
     Args:
         project: Its directory.
         name: Its directory in the cache.
         definitions: Properties for Maven.
+        shared: A folder of further sources, which several projects have.
 
     Raises:
         BuildError: As :func:`build`.
     """
-    return _built(project / "pom.xml", project / "src", name, *definitions)
+    folders = [project / "src", *([] if shared is None else [shared])]
+    return _built(project / "pom.xml", folders, name, *definitions)
 
 
 def build_old_clients() -> str:
@@ -109,7 +111,7 @@ def build_old_clients() -> str:
     Raises:
         BuildError: As :func:`build`.
     """
-    return _built(PROJECT / "old-clients.xml", PROJECT / CLIENTS, f"clients-{OLD_CLIENTS}")
+    return _built(PROJECT / "old-clients.xml", [PROJECT / CLIENTS], f"clients-{OLD_CLIENTS}")
 
 
 def missing_go() -> str | None:
@@ -140,6 +142,48 @@ def build_go_clients() -> Path:
         )
 
 
+def missing_cargo() -> str | None:
+    """Says why programs in Rust cannot be built here, or None."""
+    return None if shutil.which("cargo") else "no cargo on PATH; peers in Rust are built with it"
+
+
+def build_rust(project: Path, program: str) -> Path:
+    """Returns a program of a Cargo project, built when it is not in the cache.
+
+    Args:
+        project: Its directory, with ``Cargo.toml`` and ``src``; a copy of it is built, as Cargo writes to it.
+        program: Its name.
+
+    Raises:
+        BuildError: As :func:`build`.
+    """
+    path = _rust_path(project, program)
+    home = path.parent
+    home.mkdir(parents=True, exist_ok=True)
+
+    def make(into: Path) -> None:
+        shutil.rmtree(home / "project", ignore_errors=True)
+        shutil.copytree(project, home / "project")
+        target = home / "target"  # what it depends on is compiled once
+        manifest = ("--manifest-path", home / "project" / "Cargo.toml", "--target-dir", target)
+        _run("cargo", "build", "--quiet", "--release", *manifest)
+        shutil.copy(target / "release" / program, into)
+
+    with _locked(home / "lock"):
+        return _made_once(path, make)
+
+
+def built_rust(project: Path, program: str) -> Path | None:
+    """Returns a program of a Cargo project if it has been built, and builds nothing."""
+    path = _rust_path(project, program)
+    return path if path.exists() else None
+
+
+def _rust_path(project: Path, program: str) -> Path:
+    sources = [project / "Cargo.toml", *sorted((project / "src").rglob("*.rs"))]
+    return cache_dir() / "rust" / f"{program}-{_digest(sources)}"
+
+
 def _go() -> str:
     return shutil.which("go") or "/usr/local/go/bin/go"  # where its own archive is unpacked
 
@@ -156,10 +200,10 @@ def _ask_go(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _built(pom: Path, folder: Path, name: str, *definitions: str) -> str:
+def _built(pom: Path, folders: Sequence[Path], name: str, *definitions: str) -> str:
     home = cache_dir() / name
     home.mkdir(parents=True, exist_ok=True)
-    sources = sorted(folder.rglob("*.*"))
+    sources = sorted(source for folder in folders for source in folder.rglob("*.*"))
     with _locked(home / "lock"):
         jars = _made_once(home / f"jars-{_digest([pom])}", lambda into: _resolve(pom, definitions, into))
         classes = _made_once(

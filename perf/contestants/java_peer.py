@@ -1,6 +1,6 @@
-"""Chronicle Queue, through ``perf/java``; like RocketMQ's, its JVM stays for all rounds of a case.
+"""Peers in Java, through ``perf/java``; like RocketMQ's, the JVM of one stays for all rounds of a case.
 
-It has one queue a directory, no keys, no properties, and no acknowledgement that several threads share.
+Each has one queue a directory, no keys, no properties, and no acknowledgement that several threads share.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import subprocess
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +21,7 @@ from perf.plan.cases import FILL_BATCH, READS, Case, Workload
 from perf.workloads.latency import SHARES
 from tests.interop.judging import toolchain
 
-VERSION: Final = "2026.4"
-_PROJECT: Final = Path(__file__).resolve().parent.parent / "java"
+_JAVA: Final = Path(__file__).resolve().parent.parent / "java"
 _LIMIT_S: Final = 120
 _WORKLOADS: Final = {
     Workload.PUT: "write",
@@ -31,35 +31,68 @@ _WORKLOADS: Final = {
     Workload.PULL: "pull",
     Workload.RANDOM: "random",
 }
-# What Chronicle's own documentation asks of Java 17.
-_EXPORTS: Final = (
-    "java.base/jdk.internal.ref",
-    "java.base/sun.nio.ch",
-    "jdk.unsupported/sun.misc",
-    "jdk.compiler/com.sun.tools.javac.file",
-)
-_OPENS: Final = (
-    "jdk.compiler/com.sun.tools.javac",
-    *(f"java.base/java.{name}" for name in ("lang", "lang.reflect", "io", "util", "nio")),
-    *(f"java.base/{name}" for name in ("sun.nio.ch", "jdk.internal.misc", "jdk.internal.ref")),
-)
+_MEMORY: Final = ("-XX:+UseG1GC", "-Xms1g", "-Xmx2g")
 
 
-class Chronicle:
-    """Chronicle Queue of one version."""
+@dataclass(frozen=True, slots=True)
+class JavaLog:
+    """A log in Java.
 
-    key: Final = "chronicle"
-    title: Final = f"Chronicle {VERSION}"
+    Attributes:
+        key: What results and aims call it; its project below ``perf/java``.
+        title: What the report calls it.
+        version: Of its library.
+        main: Its class.
+        has_views: Whether it hands out messages without a copy.
+        options: What its JVM is started with, besides what all have.
+    """
+
+    key: str
+    title: str
+    version: str
+    main: str
+    has_views: bool
+    options: tuple[str, ...] = ()
+
+    def class_path(self) -> str:
+        """Returns where its classes are; builds them the first time.
+
+        Raises:
+            toolchain.BuildError: It could not be resolved or compiled.
+        """
+        version = f"-D{self.key}.version={self.version}"
+        name = f"{self.key}-{self.version}"
+        return toolchain.build_project(_JAVA / self.key, name, version, shared=_JAVA / "shared")
+
+    def why_missing(self) -> str | None:
+        """Says why it cannot take part, None if it can; builds it the first time."""
+        missing = toolchain.missing_tool()
+        if missing is not None:
+            return missing
+        try:
+            self.class_path()
+        except toolchain.BuildError as error:
+            return f"it could not be resolved or compiled: {str(error).splitlines()[0]}"
+        return None
+
+
+class JavaPeer:
+    """A log in Java that takes part."""
+
     flushes_itself: Final = False
 
-    def __init__(self) -> None:
+    def __init__(self, log: JavaLog) -> None:
+        self.key = log.key
+        self.title = f"{log.title} {log.version}"
+        self._log = log
         self._process: subprocess.Popen[str] | None = None
         self._warm = ""
-        self._scratch = tempfile.TemporaryDirectory(prefix="seglog-chronicle-")
+        self._scratch = tempfile.TemporaryDirectory(prefix=f"seglog-{log.key}-")
 
     def knows(self, case: Case) -> bool:
         """One thread, one queue, and nothing but a body."""
-        return case.workload in _WORKLOADS and case.threads == case.queues == 1
+        is_known = case.workload in _WORKLOADS and case.threads == case.queues == 1
+        return is_known and (self._log.has_views or not case.is_view)
 
     def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
         """Starts the JVM of a case, and does its work for some seconds; a smoke test has one JVM."""
@@ -100,7 +133,7 @@ class Chronicle:
         watchdog = threading.Timer(_LIMIT_S, process.kill)
         watchdog.start()
         with contextlib.suppress(BrokenPipeError):  # it has ended, and what it said is reported below
-            process.stdin.write(" ".join(f"{name}={_java_text(it)}" for name, it in request.items()) + "\n")
+            process.stdin.write(" ".join(f"{name}={java_text(it)}" for name, it in request.items()) + "\n")
             process.stdin.flush()
         try:
             for line in process.stdout:
@@ -111,19 +144,16 @@ class Chronicle:
             watchdog.cancel()
         self._end()
         said = Path(self._scratch.name, "stderr").read_text(errors="replace")[-3000:]
-        raise SanityError(f"Chronicle Queue ended without an answer to {request}:\n{said}")
+        raise SanityError(f"{self.title} ended without an answer to {request}:\n{said}")
 
     def _start(self) -> subprocess.Popen[str]:
         scratch = Path(self._scratch.name)
-        doors = [f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS]
-        doors += [f"--add-opens={name}=ALL-UNNAMED" for name in _OPENS]
-        quiet = ["-Dchronicle.analytics.disable=true", "-Dchronicle.announcer.disable=true"]
-        memory = ["-XX:+UseG1GC", "-Xms1g", "-Xmx2g", f"-Duser.home={scratch}", f"-Djava.io.tmpdir={scratch}"]
+        places = [f"-Duser.home={scratch}", f"-Djava.io.tmpdir={scratch}"]
         java = toolchain.jdk_tool("java") or "java"
-        classes = ["-cp", class_path(), "seglog.perf.ChronicleBench"]
+        classes = ["-cp", self._log.class_path(), self._log.main]
         with (scratch / "stderr").open("w") as stderr:
             return subprocess.Popen(
-                [java, *doors, *quiet, *memory, *classes],
+                [java, *self._log.options, *_MEMORY, *places, *classes],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -143,22 +173,33 @@ class Chronicle:
         self._scratch.cleanup()
 
 
-def _java_text(value: object) -> str:
+def java_text(value: object) -> str:
+    """Returns a value as the other side of a peer reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def class_path() -> str:
-    """Returns where its classes are; builds them the first time."""
-    return toolchain.build_project(_PROJECT, f"chronicle-{VERSION}", f"-Dchronicle.version={VERSION}")
-
-
-def why_missing() -> str | None:
-    """Says why it cannot take part, None if it can; builds it the first time."""
-    missing = toolchain.missing_tool()
-    if missing is not None:
-        return missing
-    try:
-        class_path()
-    except toolchain.BuildError as error:
-        return f"it could not be resolved or compiled: {str(error).splitlines()[0]}"
-    return None
+# What Chronicle's own documentation asks of Java 17.
+_EXPORTS: Final = (
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "jdk.unsupported/sun.misc",
+    "jdk.compiler/com.sun.tools.javac.file",
+)
+_OPENS: Final = (
+    "jdk.compiler/com.sun.tools.javac",
+    *(f"java.base/java.{name}" for name in ("lang", "lang.reflect", "io", "util", "nio")),
+    *(f"java.base/{name}" for name in ("sun.nio.ch", "jdk.internal.misc", "jdk.internal.ref")),
+)
+CHRONICLE: Final = JavaLog(
+    "chronicle",
+    "Chronicle",
+    "2026.4",
+    "seglog.perf.ChronicleLog",
+    has_views=True,
+    options=(
+        *(f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTS),
+        *(f"--add-opens={name}=ALL-UNNAMED" for name in _OPENS),
+        *("-Dchronicle.analytics.disable=true", "-Dchronicle.announcer.disable=true"),
+    ),
+)
+KAFKA: Final = JavaLog("kafka", "Kafka log", "4.1.1", "seglog.perf.KafkaLog", has_views=False)

@@ -2,7 +2,6 @@ package seglog.perf;
 
 import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
-import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
@@ -13,13 +12,13 @@ import java.util.Random;
 import java.util.function.IntSupplier;
 
 /**
- * Measures Chronicle Queue in its own process, one thread, one queue.
+ * Measures a peer in its own process, one thread, one queue.
  *
  * <p>Each line on standard input is a request, {@code name=value} with spaces between; each answer is
  * a line of JSON. Workloads: {@code write}, {@code pull} (32 messages a turn, from start to end again
  * and again) and {@code random} (one message anywhere). Each measures after a warm-up phase.
  */
-public final class ChronicleBench {
+final class PeerBench {
   private static final OperatingSystemMXBean SYSTEM =
       (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
   private static final int PULL_COUNT = 32;
@@ -28,14 +27,22 @@ public final class ChronicleBench {
   private static final int MAX_RAGGED_BYTES = 2048;
   private static final int RAGGED_STEP = 7919;
 
-  private final Map<String, String> request;
+  /** Opens a log in an empty directory. */
+  @FunctionalInterface
+  interface Opener {
+    /** Returns a log that is on the disk after each append if it is durable. */
+    PeerLog open(String directory, boolean isDurable, boolean isLoop) throws Exception;
+  }
 
-  private ChronicleBench(Map<String, String> request) {
+  private final Map<String, String> request;
+  private String answer;
+
+  private PeerBench(Map<String, String> request) {
     this.request = request;
   }
 
-  /** Answers requests until standard input ends. */
-  public static void main(String[] args) throws IOException {
+  /** Answers requests until standard input ends, each over a log of its own. */
+  static void serve(Opener opener) throws Exception {
     BufferedReader requests =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = requests.readLine(); line != null; line = requests.readLine()) {
@@ -44,14 +51,14 @@ public final class ChronicleBench {
         String[] parts = pair.split("=", 2);
         request.put(parts[0], parts[1]);
       }
-      new ChronicleBench(request).run();
+      new PeerBench(request).run(opener);
     }
     Runtime.getRuntime().halt(0);
   }
 
-  private void run() {
+  private void run(Opener opener) throws Exception {
     boolean isDurable = flag("sync");
-    try (ChronicleLog log = new ChronicleLog(request.get("dir"), isDurable, flag("loop"))) {
+    try (PeerLog log = opener.open(request.get("dir"), isDurable, flag("loop"))) {
       byte[][] bodies = bodies();
       switch (request.get("workload")) {
         case "write" -> write(log, bodies, isDurable);
@@ -59,9 +66,12 @@ public final class ChronicleBench {
         default -> throw new IllegalArgumentException(request.get("workload"));
       }
     }
+    // Only now: who reads it removes the log's directory.
+    System.out.println(answer);
+    System.out.flush();
   }
 
-  private void write(ChronicleLog log, byte[][] bodies, boolean isDurable) {
+  private void write(PeerLog log, byte[][] bodies, boolean isDurable) {
     int turns = bodies.length == 1 && !isDurable ? TURNS_BETWEEN_LOOKS : 1;
     IntSupplier turn = () -> log.append(bodies);
     long before = repeat(turn, turns, number("warm_up_seconds"));
@@ -79,7 +89,7 @@ public final class ChronicleBench {
     answer(written, wall, cpu, "");
   }
 
-  private void timeEach(ChronicleLog log, byte[] body, int count) {
+  private void timeEach(PeerLog log, byte[] body, int count) {
     long[] taken = new long[count];
     byte[][] one = {body};
     long wall = System.nanoTime();
@@ -92,7 +102,7 @@ public final class ChronicleBench {
     answer(count, wall, cpu, Percentiles.json(taken));
   }
 
-  private void read(ChronicleLog log, byte[][] bodies) {
+  private void read(PeerLog log, byte[][] bodies) {
     long count = (long) number("message_count");
     while (log.count() < count) {
       log.append(bodies);
@@ -143,16 +153,16 @@ public final class ChronicleBench {
     return request.get(name).equals("true");
   }
 
-  private static void answer(long messages, long startNanos, long startCpuNanos, String further) {
+  private void answer(long messages, long startNanos, long startCpuNanos, String further) {
     double seconds = (System.nanoTime() - startNanos) / 1e9;
     double cpuSeconds = (SYSTEM.getProcessCpuTime() - startCpuNanos) / 1e9;
-    System.out.printf(
-        Locale.ROOT,
-        "{\"n\":%d,\"seconds\":%.6f,\"cpu_seconds\":%.6f%s}%n",
-        messages,
-        seconds,
-        cpuSeconds,
-        further);
-    System.out.flush();
+    answer =
+        String.format(
+            Locale.ROOT,
+            "{\"n\":%d,\"seconds\":%.6f,\"cpu_seconds\":%.6f%s}",
+            messages,
+            seconds,
+            cpuSeconds,
+            further);
   }
 }

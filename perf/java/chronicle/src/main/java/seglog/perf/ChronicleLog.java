@@ -10,7 +10,7 @@ import net.openhft.chronicle.queue.rollcycles.LargeRollCycles;
 import net.openhft.chronicle.wire.DocumentContext;
 
 /** A queue of one file for the day, so that its indexes are those of the messages in a row. */
-final class ChronicleLog implements AutoCloseable {
+public final class ChronicleLog implements PeerLog {
   private final SingleChronicleQueue queue;
   private final ExcerptAppender appender;
   private final ExcerptTailer tailer;
@@ -35,7 +35,13 @@ final class ChronicleLog implements AutoCloseable {
     tailer = queue.createTailer();
   }
 
-  int append(byte[][] bodies) {
+  /** Answers requests until standard input ends. */
+  public static void main(String[] args) throws Exception {
+    PeerBench.serve(ChronicleLog::new);
+  }
+
+  @Override
+  public int append(byte[][] bodies) {
     for (byte[] body : bodies) {
       try (DocumentContext document = appender.writingDocument()) {
         document.wire().bytes().write(body);
@@ -47,7 +53,8 @@ final class ChronicleLog implements AutoCloseable {
     return bodies.length;
   }
 
-  long count() {
+  @Override
+  public long count() {
     long last = queue.lastIndex();
     return last < 0 ? 0 : last - first() + 1;
   }
@@ -59,8 +66,8 @@ final class ChronicleLog implements AutoCloseable {
     return first;
   }
 
-  /** Reads on from where it stopped, from the start again after the end. */
-  int readOn(int count, boolean isView) {
+  @Override
+  public int readOn(int count, boolean isView) {
     if (next < 0) {
       tailer.moveToIndex(first());
       next = 0;
@@ -70,7 +77,8 @@ final class ChronicleLog implements AutoCloseable {
     return found;
   }
 
-  int read(long place, int count, boolean isView) {
+  @Override
+  public int read(long place, int count, boolean isView) {
     tailer.moveToIndex(first() + place);
     int found = read(count, isView);
     if (found != count) {
