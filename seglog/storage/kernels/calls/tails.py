@@ -66,10 +66,13 @@ class WriteWindow:
 
     def is_whole(self, now_ms: int) -> bool:
         """Returns whether the file was not cut."""
-        self.checked_ms = now_ms
         if self.descriptor >= 0:  # not asked for its times: the next sync would write them too
-            return os.lseek(self.descriptor, 0, os.SEEK_END) >= len(self.memory)
-        return self._length is None or self._length() >= len(self.memory)
+            is_whole = os.lseek(self.descriptor, 0, os.SEEK_END) >= len(self.memory)
+        else:
+            is_whole = self._length is None or self._length() >= len(self.memory)
+        # Who asks again within this millisecond gets the same answer.
+        self.checked_ms = now_ms if is_whole else -1
+        return is_whole
 
 
 _NO_WINDOW: Final = WriteWindow(memoryview(b""), 0, -1, None, -1)

@@ -91,7 +91,10 @@ bool window_check(struct write_window *window, int64_t now_ms, bool always)
         return true;
     window->checked_ms = now_ms;
     window->unchecked = 0;
-    return is_whole(window);
+    if (is_whole(window))
+        return true;
+    window->checked_ms = INT64_MIN; /* who asks again within this millisecond gets the same answer */
+    return false;
 }
 
 static PyTypeObject *log_tail_type, *queue_tail_type;
