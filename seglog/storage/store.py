@@ -94,7 +94,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         self._lock = opened.lock
         self._own_folder: StoreRoot | None = None
         self._appends = opened.appends
-        self._tasks = AsyncAppends(opened.appends, opened.fast_path)
+        self._tasks = AsyncAppends(opened.appends, opened.fast_path, opened.durability)
         self._reads = open_reads(self._core.log)
         self._queue_reader = QueueReader(self._core, self._readings, self._reads, self._check_open)
         if not self._serve_natively(opened.fast_path, self._reads.native):
@@ -282,6 +282,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             StoreFailedError: The disk failed, now or earlier.
         """
         self._check_open()
+        self._tasks.drain()
         self._core.flush()
 
     async def flush_async(self) -> None:
@@ -346,6 +347,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         self._leases.close(force=force)
         self._closed = True
         self._reads.close()
+        self._tasks.drain()
         try:
             self._core.close()
         finally:

@@ -1,4 +1,4 @@
-"""Six threads that put, killed at any moment, leave at most a torn end: no hole, no gap, nothing lost."""
+"""Threads and tasks that put, killed at any moment, leave at most a torn end: no hole, nothing lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIVES_A_RUN = 40
 # A server that forks a writer for each life, kills it and holds what it left against what was acknowledged.
 # A writer notes in shared memory, for each thread, up to where its queue was acknowledged.
 LIVES = """
-    import json, mmap, os, random, shutil, signal, struct, sys, threading, time
+    import asyncio, json, mmap, os, random, shutil, signal, struct, sys, threading, time
     from pathlib import Path
     from seglog.storage.files.files import RealFiles
     from seglog.storage.findings.code import Severity
@@ -29,9 +29,9 @@ LIVES = """
     from seglog.storage.writes.values import NewMessage
     from seglog.storage.survey.store_survey import survey
 
-    THREADS, QUEUES, LIVES_A_STORE = 6, 3, 10
+    THREADS, LOOPS, TASKS, QUEUES, LIVES_A_STORE = 6, 2, 20, 3, 10
     root, lives, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    acked = mmap.mmap(-1, 8 * THREADS)
+    acked = mmap.mmap(-1, 8 * (THREADS + LOOPS * QUEUES))
 
     def work(store, number, chance):
         queue_id = number % QUEUES
@@ -47,6 +47,26 @@ LIVES = """
                 end = put.queue_offset + count
             struct.pack_into("q", acked, 8 * number, end)
 
+    def note_of_loop(number, queue_id, end):
+        place = 8 * (THREADS + number * QUEUES + queue_id)
+        struct.pack_into("q", acked, place, max(end, *struct.unpack_from("q", acked, place)))
+
+    async def put_on(store, number, chance):
+        while True:
+            queue_id = chance.randrange(QUEUES)
+            durability = chance.choice([Durability.SYNC, Durability.SYNC, Durability.SYNC, Durability.ASYNC])
+            tags = chance.choice([None, None, "t"])
+            body = bytes(chance.choice([0, 5, 30, 100, 300, 2000]))
+            put = await store.put_async("T", body, queue_id=queue_id, tags=tags, durability=durability)
+            note_of_loop(number, queue_id, put.queue_offset + 1)
+            await asyncio.sleep(0)  # an ASYNC put waits for nothing
+
+    def work_of_loop(store, number, seed):
+        async def run():
+            await asyncio.gather(
+                *(put_on(store, number, random.Random(f"{seed} {task}")) for task in range(TASKS)))
+        asyncio.run(run())
+
     def live(seed):
         store = MessageStore.open(
             root, segment_size_bytes=1 << 20, queue_file_size_bytes=20000,
@@ -54,6 +74,9 @@ LIVES = """
         for number in range(THREADS):
             chance = random.Random(f"{seed} {number}")
             threading.Thread(target=work, args=(store, number, chance), daemon=True).start()
+        for number in range(LOOPS):
+            own = f"{seed} loop {number}"
+            threading.Thread(target=work_of_loop, args=(store, number, own), daemon=True).start()
         time.sleep(60)
 
     chance, losses, messages = random.Random(seed), [], 0
@@ -75,10 +98,11 @@ LIVES = """
         found = survey(root, RealFiles())
         messages += len(found.rows)
         bad = [str(finding) for finding in found.findings if finding.severity is Severity.LOSS]
-        for thread, end in enumerate(struct.unpack(f"{THREADS}q", acked)):
-            state = found.queues.get(("T", thread % QUEUES))
+        # A loop has a place for each queue.
+        for at, end in enumerate(struct.unpack(f"{THREADS + LOOPS * QUEUES}q", acked)):
+            state = found.queues.get(("T", at % QUEUES))
             if end > (0 if state is None else state.max_offset):
-                bad.append(f"thread {thread}: {end} acknowledged")
+                bad.append(f"thread or loop {at}: {end} acknowledged")
         if bad:
             losses.append([number, *bad])
     shutil.rmtree(root, ignore_errors=True)

@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import Message
-from seglog.storage.kernels.calls.fast_path import FastPathOwner
+from seglog.storage.kernels.calls.fast_path import FastPathOwner, Gathered, Made
 from seglog.storage.kernels.calls.read_result import PythonReadResult
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
@@ -463,8 +463,10 @@ class FastPath(Generic[_R, _B, _D]):
     """
 
     lacks_window: bool
-
+    @property
+    def gathered(self) -> list[Gathered[_R]]: ...
     def __init__(self, tail: LogTail, owner: FastPathOwner[_R, _B, _D], /) -> None: ...
+    def try_puts(self, made: list[Made[_R]], /) -> bool: ...
     def add(self, topic: str, queue_id: int, tail: QueueTail, /) -> None: ...
     def forget(self) -> None: ...
     def close(self) -> None: ...

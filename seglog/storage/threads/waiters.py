@@ -26,12 +26,30 @@ class Waiters:
         self._clock = clock
         self._lock = threading.Lock()
         self.waiting: dict[_Key, tuple[Callable[[], None], ...]] = {}  # never changed in place
+        self._held_by: int | None = None
+        self._held: list[_Key] = []
 
     def notify(self, topic: str, queue_id: int) -> None:
         """Wakes those who wait for this queue."""
-        if self.waiting:
-            for wake in self.waiting.get((topic, queue_id), ()):
-                wake()
+        if not self.waiting:
+            return
+        if self._held_by == threading.get_ident():
+            self._held.append((topic, queue_id))
+            return
+        for wake in self.waiting.get((topic, queue_id), ()):
+            wake()
+
+    def hold_back(self) -> None:
+        """Has what the calling thread notifies wait for :meth:`release`: it holds a lock.
+
+        One thread at a time may hold back.
+        """
+        self._held_by = threading.get_ident()
+
+    def release(self) -> list[_Key]:
+        """Ends what :meth:`hold_back` began; returns what is to be notified without that lock."""
+        held, self._held, self._held_by = self._held, [], None
+        return held
 
     def notify_all(self) -> None:
         """Wakes everyone: the store closes."""

@@ -8,8 +8,8 @@ awaited by the caller, outside of all locks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any, NamedTuple
 
 from seglog.clock import Clock
 from seglog.errors import StoreError, TruncatedError
@@ -58,6 +58,7 @@ class AppendCore:
         append_lock: Orders all appends; its holder shuts the log's tail as well, for the fast paths
             that take no lock. Guarded by it are the tail and the tails of queues, which grow only, the queue
             before the log; the tables of ``queues``; and which queues the fast path serves.
+        waiters: Who waits for queues.
 
     Thread rule: any thread.
     """
@@ -80,10 +81,12 @@ class AppendCore:
         self._compaction = compaction
         self._growth = growth
         self._clock = clock
-        self._waiters = waiters
+        self.waiters = waiters
         self._latch = latch
         self._open_flag = open_flag
         self._fast_path: FastPath = NO_FAST_PATH
+        self._gathered: MutableSequence[Any] = []
+        self._drain: Callable[[], None] = _nothing
         latch.on_close(self._close_fast_path)
 
     def append(
@@ -131,6 +134,8 @@ class AppendCore:
         self, keys: Sequence[QueueKey], attempt: Callable[[], Written | Need], may_wait: bool
     ) -> Written:
         """Appends, making room until no other append takes it first."""
+        if self._gathered:
+            self._drain()
         has_grown = False
         while True:
             with self.append_lock, self._tail:
@@ -149,7 +154,7 @@ class AppendCore:
             self._growth.publish(keys)
         self._growth.publish_soon(keys)
         for key in keys:
-            self._waiters.notify(*key)
+            self.waiters.notify(*key)
         return written
 
     def _make(self, need: Need) -> None:
@@ -262,6 +267,8 @@ class AppendCore:
 
     def drop(self, topic: str) -> list[WriterQueue]:
         """Takes out the queues of a topic, whose files the caller deletes; a new queue begins at 0."""
+        if self._gathered:
+            self._drain()
         with self.append_lock, self._tail:
             self._open_flag.check()
             dropped = self._queues.drop(topic)
@@ -278,6 +285,11 @@ class AppendCore:
         """Takes no appends any more, in a forked child: another thread of the parent may hold the lock."""
         self._open_flag.is_closed = self._open_flag.is_forked = True
         self._fast_path.close()
+        self._gathered.clear()  # the parent makes them
+
+    def drain_with(self, gathered: MutableSequence[Any], drain: Callable[[], None]) -> None:
+        """Has ``drain`` called before an append while puts are gathered: they were called before it."""
+        self._gathered, self._drain = gathered, drain
 
     def serve(self, path: FastPath) -> None:
         """Lets a fast path append from now on, as long as the store is open and sound."""
@@ -297,3 +309,7 @@ class AppendCore:
 
     def _close_fast_path(self) -> None:
         self._fast_path.close()
+
+
+def _nothing() -> None:
+    """Called while no task gathers puts."""

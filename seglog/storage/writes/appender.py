@@ -51,6 +51,9 @@ class Appender:
         durable: Returns what a task awaits for that; None if it is.
         notify: Has a function called then; returns whether it will be, not if it is.
         ask: Has the log brought to the disk for all of those.
+        settle: Has futures get their results then.
+        waiters: Who waits for queues.
+        drain_with: Has a function make what was gathered before anything else is appended.
     """
 
     def __init__(self, core: AppendCore, commit: GroupCommit, clock: Clock, settings: PutSettings) -> None:
@@ -64,6 +67,9 @@ class Appender:
         self.ensure = commit.ensure
         self.notify = commit.notify
         self.ask = commit.ask
+        self.settle = commit.settle
+        self.waiters = core.waiters
+        self.drain_with = core.drain_with
 
     def put(
         self,

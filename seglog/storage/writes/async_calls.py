@@ -2,19 +2,22 @@
 
     results = await asyncio.gather(*(store.put_async("orders", body) for body in bodies))
 
-Hundreds of puts in flight share one sync. The append itself happens on the loop's thread, in the order of
-the calls; only where a file must be made it goes to a thread. See :mod:`seglog.storage.writes.async_appends`.
+Hundreds of puts in flight share one append and one sync. They are appended by the loop's thread, in the order
+of the calls; only where a file must be made that goes to a thread. See
+:mod:`seglog.storage.writes.async_appends`.
 """
 
 from __future__ import annotations
 
+from asyncio import Future, get_running_loop
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from seglog.arguments import as_int, refusal
 from seglog.errors import StoreFailedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.writes.appender import Appends
-from seglog.storage.writes.async_appends import AsyncAppends
+from seglog.storage.writes.async_appends import AsyncAppends, no_memory
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.unsynced_appends import UnsyncedAppends
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
@@ -43,14 +46,27 @@ class AsyncCalls:
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.put` does."""
         tasks, appends = self._tasks, self._appends
+        if (
+            (tasks.usual if durability is None else durability) is tasks.gathers
+            and type(body) is bytes
+            and (keys is None or type(keys) is str)
+            and (properties is None or type(properties) is dict)
+        ):
+            # What cannot change any more until it is stored.
+            own = None if properties is None else dict(properties)
+            loop = get_running_loop()
+            stored: Future[PutResult | None] = Future(loop=loop)
+            tasks.gathered.append((topic, body, queue_id, tags, keys, own, flag, durability, stored))
+            if loop not in tasks.due:
+                tasks.drain_soon(loop)
+            return await stored or no_memory()
         made = None
-        if not tasks.is_behind():
+        if not tasks.aside:
             made = tasks.fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
         if made is None:
+            # No closure: its cells would cost the way above as well.
             return await tasks.run(
-                lambda may_wait: appends.put(
-                    topic, body, queue_id, tags, keys, properties, flag, durability, may_wait
-                )
+                partial(appends.put, topic, body, queue_id, tags, keys, properties, flag, durability)
             )
         if made.durability is Durability.SYNC:
             durable = tasks.durable(made.phy_offset + made.size_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from seglog.storage.kernels.calls import fast_path
+from seglog.storage.kernels.calls.fast_path import Gathered
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, PutResult
 
@@ -13,9 +14,15 @@ class NoFastPath:
     """That of a store which is open for reading: everything is left to the ordinary way."""
 
     lacks_window = False
+    gathered: Final[list[Gathered[PutResult]]] = []
+    """Stays empty."""
 
     def try_put(self, *_arguments: object) -> None:
         """Returns None."""
+
+    def try_puts(self, *_arguments: object) -> bool:
+        """Returns False."""
+        return False
 
     def try_put_batch(self, *_arguments: object) -> None:
         """Returns None."""

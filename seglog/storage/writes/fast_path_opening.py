@@ -38,6 +38,7 @@ def open_fast_path(appender: Appender, core: AppendCore, tail: LogTail, waiters:
         clock=appender.clock,
         has_system_clock=type(appender.clock) is SystemClock,
         lock=core.append_lock,
+        gathered=[],
     )
     path: FastPath = fast_path.FastPath(tail, owner)
     core.serve(path)

@@ -16,12 +16,15 @@ import enum
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from seglog.errors import StoreFailedError
 from seglog.storage.files.latch import Latch
 from seglog.storage.threads.on_demand import OnDemand
 
-_Task = tuple[int, "asyncio.Future[None]"]
+R = TypeVar("R")
+_Task = tuple[int, "Sequence[asyncio.Future[Any]]", Sequence[object]]
+"""How far the log must be on the disk, whose futures get their results then, and which."""
 _Listener = tuple[int, Callable[[StoreFailedError | None], None]]
 
 
@@ -129,12 +132,40 @@ class GroupCommit:
             tasks = self._tasks.get(loop)
             if tasks is None:
                 tasks = self._tasks[loop] = []
-            tasks.append((phy_offset, future))
+            tasks.append((phy_offset, (future,), (None,)))
             if loop in self._asked:
                 return future
             self._asked.add(loop)
         loop.call_soon(self._ask, loop)  # behind all tasks that can put now
         return future
+
+    def settle(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        phy_offset: int,
+        futures: Sequence[asyncio.Future[R]],
+        results: Sequence[R],
+    ) -> None:
+        """Has futures get their results once everything below ``phy_offset`` is on the disk; asks for that.
+
+        Those of them get the error that are not done when something has failed.
+
+        Args:
+            loop: Theirs.
+            phy_offset: How far.
+            futures: Whose tasks wait.
+            results: What each gets.
+        """
+        task = phy_offset, futures, results
+        with self._turn:
+            is_due = self._flushed >= phy_offset or self._latch.is_closed
+            if not is_due:
+                self._tasks.setdefault(loop, []).append(task)
+        if not is_due:
+            self._leader.ask()
+        else:
+            with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
+                loop.call_soon_threadsafe(self._resolve, (task,))
 
     def notify(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
         """Has a function called once everything below ``phy_offset`` is on the disk.
@@ -165,7 +196,10 @@ class GroupCommit:
     def close(self) -> None:
         """Ends the thread for tasks, after everything was synced or the latch closed."""
         self._leader.stop()
-        self._tell()
+        if self._tasks:
+            self._lead_for_tasks()  # they came as it stopped
+        else:
+            self._tell()
 
     def _lead(self) -> None:
         start = end = self._flushed
@@ -224,20 +258,20 @@ class GroupCommit:
             return
         with self._turn:
             reached = None if self._latch.is_closed else self._flushed
-            due: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+            due: dict[asyncio.AbstractEventLoop, list[_Task]] = {}
             for loop, tasks in list(self._tasks.items()):
                 later = [] if reached is None else [task for task in tasks if task[0] > reached]
                 if len(later) == len(tasks):
                     continue
-                due[loop] = [future for end, future in tasks if reached is None or end <= reached]
+                due[loop] = [task for task in tasks if reached is None or task[0] <= reached]
                 if later:
                     self._tasks[loop] = later
                 else:
                     del self._tasks[loop]
                     self._asked.discard(loop)  # it may have ended before it asked
-        for loop, futures in due.items():
+        for loop, tasks in due.items():
             with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
-                loop.call_soon_threadsafe(self._resolve, futures)
+                loop.call_soon_threadsafe(self._resolve, tasks)
 
     def _tell_listeners(self) -> None:
         with self._turn:
@@ -250,14 +284,15 @@ class GroupCommit:
             elif is_over:
                 told(self._latch.error())
 
-    def _resolve(self, futures: Sequence[asyncio.Future[None]]) -> None:
-        for future in futures:
-            if future.done():  # its task was cancelled
-                continue
-            if self._latch.is_closed:
-                future.set_exception(self._latch.error())
-            else:
-                future.set_result(None)
+    def _resolve(self, tasks: Sequence[_Task]) -> None:
+        for _end, futures, results in tasks:
+            for future, result in zip(futures, results, strict=True):
+                if future.done():  # its task was cancelled
+                    continue
+                if self._latch.is_closed:
+                    future.set_exception(self._latch.error())
+                else:
+                    future.set_result(result)
 
     def _wake(self) -> None:
         """The latch closed: waiters are notified, by a thread that holds no lock of ours."""

@@ -36,6 +36,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
 from tests.support.crash.crash_files import CrashFiles
+from tests.support.crash.crash_loop import put_together
 from tests.support.crash.crash_model import Model, ViolationError, Wanted
 from tests.support.material.records import Record
 
@@ -103,6 +104,7 @@ class Work:
             partial(self._index, store): 4,
             partial(self._seal, store, files): 4,
             partial(self._save, files): 6,
+            partial(self._put_together, store, files): 8,
         }
         self._chance.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -168,6 +170,18 @@ class Work:
 
         self._do(store, wanted, put)
 
+    def _put_together(self, store: MessageStore, files: CrashFiles) -> None:
+        """Puts of one turn of an event loop, which wait for the disk together."""
+        wanted = [
+            self._message(store, *self._chance.choice(_PLAIN_QUEUES))
+            for _ in range(self._chance.randint(2, 7))
+        ]
+
+        def put(_durability: Durability) -> list[int]:
+            return [made.phy_offset for made in put_together(store, files, wanted)]
+
+        self._do(store, wanted, put, Durability.SYNC)
+
     def _put_half(self, store: MessageStore) -> None:
         """A record of a transaction: half messages and rollbacks have no place in a queue."""
         flag = self._chance.choice(_TRANSACTION)
@@ -201,8 +215,15 @@ class Work:
 
         self._do(store, [wanted], put)
 
-    def _do(self, store: MessageStore, wanted: list[Wanted], put: Callable[[Durability], list[int]]) -> None:
-        durability = Durability.SYNC if self._chance.random() < 0.25 else Durability.ASYNC
+    def _do(
+        self,
+        store: MessageStore,
+        wanted: list[Wanted],
+        put: Callable[[Durability], list[int]],
+        durability: Durability | None = None,
+    ) -> None:
+        if durability is None:
+            durability = Durability.SYNC if self._chance.random() < 0.25 else Durability.ASYNC
         shown = [
             (item.topic[:1], item.queue_id, item.properties[props.KEYS], len(item.body)) for item in wanted
         ]

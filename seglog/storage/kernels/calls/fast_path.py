@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from asyncio import Future
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,6 +33,21 @@ from seglog.storage.kernels.calls.tails import PythonLogTail, PythonQueueTail
 R = TypeVar("R", bound=tuple[Any, ...])
 B = TypeVar("B")
 D = TypeVar("D")
+
+Gathered: TypeAlias = tuple[
+    str,
+    bytes,
+    int,
+    str | None,
+    str | None,
+    dict[str, str] | None,
+    int,
+    Any,
+    "Future[R | None]",
+]
+"""A put that waits for others to be made with it: the arguments of ``try_put``, and its result to come."""
+Made: TypeAlias = "tuple[list[Future[R | None]], list[R | None]]"
+"""The futures of puts that were made, and what each is to have: None where memory was short for it."""
 
 _PACK_SIZE: Final = I32.pack
 _PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
@@ -61,6 +77,9 @@ class FastPathOwner(Generic[R, B, D]):
         clock: Stamps the messages.
         has_system_clock: Whether that is the machine's clock, which may be read in other ways.
         lock: The append lock.
+        gathered: Puts that wait to be made together, in the order of the calls; who holds back takes none
+            out. While there is one, no other call appends before it: each is left to the ordinary way,
+            which has :meth:`PythonFastPath.try_puts` called first.
     """
 
     notify: Callable[[str, int], None]
@@ -78,6 +97,7 @@ class FastPathOwner(Generic[R, B, D]):
     clock: Clock
     has_system_clock: bool
     lock: AbstractContextManager[bool]
+    gathered: list[Gathered[R]]
 
 
 class _Queue:
@@ -99,6 +119,7 @@ class PythonFastPath(Generic[R, B, D]):
     Attributes:
         lacks_window: Whether an append was left to the ordinary way that a window would have spared it; who
             grants windows says False.
+        gathered: That of the owner.
 
     Thread rule: any thread.
     """
@@ -109,6 +130,7 @@ class PythonFastPath(Generic[R, B, D]):
         self._is_closed = False
         self.lacks_window = False
         self._lock = owner.lock
+        self.gathered = owner.gathered
         self._now_ms = owner.clock.now_ms
         self._notify = owner.notify
         self._waiting = owner.waiting
@@ -157,6 +179,49 @@ class PythonFastPath(Generic[R, B, D]):
         Returns:
             None if the ordinary way must do it; nothing was done.
         """
+        return (
+            None
+            if self.gathered
+            else self._try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
+        )
+
+    def try_puts(self, made: list[Made[R]], /) -> bool:
+        """Makes puts that were gathered, in their order, as many as it can in one go, and takes them out.
+
+        They wait for nothing, and are to be brought to the disk together.
+
+        Args:
+            made: Gets their futures and results as its last element.
+
+        Returns:
+            Whether there was any; otherwise the ordinary way must make the first one.
+        """
+        futures: list[Future[R | None]] = []
+        results: list[R | None] = []
+        try:
+            for put in self.gathered:
+                result = self._try_put(*put[:8])
+                if result is None:
+                    break
+                futures.append(put[8])
+                results.append(result)
+        finally:
+            del self.gathered[: len(results)]
+            if results:
+                made.append((futures, results))
+        return bool(results)
+
+    def _try_put(
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        queue_id: int,
+        tags: str | None,
+        keys: str | Iterable[str] | None,
+        properties: Mapping[str, str] | None,
+        flag: int,
+        durability: D | None,
+    ) -> R | None:
         try:
             queue = self._queues.get((topic, queue_id))
         except TypeError:  # a topic of another type; the ordinary way names it
@@ -251,6 +316,8 @@ class PythonFastPath(Generic[R, B, D]):
         Returns:
             None if the ordinary way must do it; nothing was done.
         """
+        if self.gathered:
+            return None
         try:
             queue = self._queues.get((topic, queue_id))
         except TypeError:

@@ -313,16 +313,23 @@ static void publish(const FastPath *path, const struct append *append)
     log_advance(log, last, at, append->store_timestamp_ms);
 }
 
-static bool pwrite_records(FastPath *path, const struct append *append, size_t size)
+uint8_t *fast_path_scratch(FastPath *path, size_t size)
 {
-    LogTail *log = path->log;
     if (path->scratch_room < size) {
         uint8_t *scratch = PyMem_Realloc(path->scratch, size);
         if (!scratch)
-            return false;
+            return NULL;
         path->scratch = scratch;
         path->scratch_room = size;
     }
+    return path->scratch;
+}
+
+static bool pwrite_records(FastPath *path, const struct append *append, size_t size)
+{
+    LogTail *log = path->log;
+    if (!fast_path_scratch(path, size))
+        return false;
     write_records(path, append, path->scratch);
     if (path->batch.count == 1)
         return window_pwrite_one(&log->window, log->end_phy_offset, path->scratch, size);

@@ -77,6 +77,7 @@ typedef struct {
     struct write_window window; /* its offsets are those of bytes */
     long long min_offset, max_offset, max_phy_offset;
     long long own_from; /* messages from here on were appended through this object */
+    int64_t look, gathered; /* of fast_path_gathered.c: when its file was looked at, and puts being taken */
 } QueueTail;
 
 /* What both begin with. */
@@ -202,6 +203,7 @@ enum known {
     USUAL_STORE_HOST,
     USUAL_DURABILITY,
     SYNC,
+    GATHERED,
     KNOWN
 };
 
@@ -216,6 +218,7 @@ typedef struct {
     struct batch batch;
     uint8_t *scratch; /* where records are made that are written by pwrite */
     size_t scratch_room;
+    int64_t looks;
     PyObject *known[KNOWN]; /* NULL once the garbage collector took them */
     struct host store_host;
     struct record_head head; /* of puts */
@@ -236,6 +239,9 @@ enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_bo
  * be on the disk at once is written by pwrite, see window_pwrite_one.
  */
 enum outcome fast_path_write(FastPath *path, const struct append *append, bool is_sync);
+
+/* Memory for records that are written by pwrite; NULL without. */
+uint8_t *fast_path_scratch(FastPath *path, size_t size);
 
 /* Adds a queue; -1 with an exception. */
 int fast_path_add_queue(FastPath *path, PyObject *topic, int32_t queue_id, QueueTail *queue);
@@ -280,6 +286,7 @@ PyObject *fast_path_append_batch(FastPath *self, PyObject *const *args, Py_ssize
 /* Methods that append and wait for nothing; None where Python must do it. */
 PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *fast_path_try_puts(PyObject *self, PyObject *made);
 PyObject *fast_path_try_append(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 

@@ -67,8 +67,7 @@ static int number_of(PyObject *name)
     return -1;
 }
 
-/* Sorts the arguments of a vector call, borrowed; those left out are NULL. False for a call of another form.
- */
+/* Sorts the arguments of a vector call, borrowed; those left out are NULL. False for another form. */
 static bool sort_arguments(const struct signature *signature, PyObject *const *args, Py_ssize_t count,
                            PyObject *names, PyObject *sorted[ARGUMENTS])
 {
@@ -151,8 +150,8 @@ static enum outcome begin(FastPath *self, struct call *call)
     PyObject **given = call->given;
     memset(&call->append, 0, sizeof call->append);
     call->append.topic = given[TOPIC];
-    if (self->is_closed)
-        return FALLBACK;
+    if (self->is_closed || PyList_Size(self->known[GATHERED]) > 0)
+        return FALLBACK; /* what was gathered goes first */
     struct record_values *values = &call->append.values;
     values->record_crc = self->record_crc;
     call->queue_id = given[QUEUE_ID] ? given[QUEUE_ID] : zero;
@@ -191,8 +190,7 @@ static PyObject *give_up(FastPath *self, enum outcome outcome)
 /* Takes the messages of a call into the batch; FALLBACK, or DONE. */
 typedef enum outcome (*gather)(FastPath *self, const struct call *call);
 
-/* Appends. What may run the garbage collector, and so code of others, is done before the fast path is
- * entered. */
+/* Appends. What may run the garbage collector, and so code of others, comes before. */
 static enum outcome append_with(FastPath *self, struct call *call, gather take)
 {
     enum outcome outcome = fast_path_prepare(self, &call->append, call->is_born, call->is_sync);

@@ -15,6 +15,7 @@ static const char *const known_names[KNOWN] = {
     [USUAL_STORE_HOST] = "store_host",
     [USUAL_DURABILITY] = "durability",
     [SYNC] = "sync",
+    [GATHERED] = "gathered",
 };
 
 static PyObject *add_queue(PyObject *object, PyObject *args)
@@ -80,6 +81,7 @@ static bool take_owner(FastPath *self, PyObject *tail, PyObject *owner)
             return false;
     }
     if (!self->topics || !take_clock(self, owner) || !PyDict_Check(self->known[WAITING]) ||
+        !PyList_CheckExact(self->known[GATHERED]) ||
         !py_to_host(self->known[USUAL_STORE_HOST], &self->store_host) ||
         !take_attribute(owner, "record_crc", &record_crc) ||
         !take_attribute(owner, "max_body_bytes", &max_body_bytes))
@@ -149,6 +151,7 @@ static PyMethodDef methods[] = {
     FAST_METHOD("try_put_batch", fast_path_try_put_batch),
     FAST_METHOD("try_append", fast_path_try_append),
     FAST_METHOD("try_append_batch", fast_path_try_append_batch),
+    {"try_puts", fast_path_try_puts, METH_O, NULL},
     {"add", add_queue, METH_VARARGS, NULL},
     {"forget", forget_all, METH_NOARGS, NULL},
     {"close", fast_path_close, METH_NOARGS, NULL},
@@ -157,6 +160,7 @@ static PyMethodDef methods[] = {
 
 static PyMemberDef members[] = {
     {"lacks_window", T_BOOL, offsetof(FastPath, lacks_window), 0, NULL},
+    {"gathered", T_OBJECT_EX, offsetof(FastPath, known[GATHERED]), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -245,8 +245,8 @@ PyObject *fast_path_put(FastPath *self, PyObject *const *args, Py_ssize_t count,
     struct put_call call = {NULL, NULL, {NULL}, NULL};
     PutResult *result = NULL;
     enum outcome outcome = FALLBACK;
-    if (count == 2 && !self->is_closed && (!names || take_named(&call, args + count, names)) &&
-        take_durability(self, &call)) {
+    if (count == 2 && !self->is_closed && PyList_Size(self->known[GATHERED]) == 0 &&
+        (!names || take_named(&call, args + count, names)) && take_durability(self, &call)) {
         call.topic = args[0];
         call.body = args[1];
         outcome = append_one(self, &call, &result);
