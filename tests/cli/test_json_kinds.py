@@ -37,7 +37,8 @@ def test_every_kind_that_the_code_writes_is_in_the_table():
 
 def command_of(words: str) -> click.Command:
     """Returns a command by its name; a group has none of another name."""
-    context, found = click.Context(commands), commands
+    context = click.Context(commands)
+    found: click.Command = commands
     for word in words.partition(" --")[0].split():
         assert isinstance(found, click.Group), words
         one = found.get_command(context, word)
