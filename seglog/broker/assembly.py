@@ -18,6 +18,7 @@ from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.retention.retention_impact import Standing
 from seglog.broker.sends.send import send_ext_of, stamp_of
+from seglog.broker.sends.usual_sends import usual_sends
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.settings.live_config import LiveConfig
 from seglog.broker.state.refusals import Refusals
@@ -83,6 +84,7 @@ def assemble(
         ignored = idle_groups(OffsetPast(store.files, store.path), since_ms) if idle_days else ()
         return Standing(offsets.all(), delivery.progress, ignored)
 
+    stamp, send_ext = stamp_of(config), send_ext_of(config)
     retention = LogRetention(clock, store, config, disk, standing)
     settings = LiveConfig(config, clock.now_ms)
     for part in (topics, groups, retention):
@@ -99,8 +101,8 @@ def assemble(
         ),
         # On virtual time the same calls give the same store, and other ids after the next open.
         ids=UniqueIds(clock, process_id=0, life=store.max_phy_offset) if is_virtual else UniqueIds(clock),
-        stamp=stamp_of(config),
-        send_ext=send_ext_of(config),
+        stamp=stamp,
+        send_ext=send_ext,
         hot_bytes=_hot_bytes() if config.hot_bytes is None else config.hot_bytes,
         delivery=delivery,
         random=random.Random(0 if is_virtual else None),  # noqa: S311 - spreads load, guards nothing
@@ -118,6 +120,7 @@ def assemble(
         write_permission=WritePermission(),
         figures=Figures(store, clock),
         refusals=Refusals(),
+        try_send=usual_sends(store, topics, disk, stamp, send_ext),
         now_ms=clock.now_ms,
         opened_ms=clock.now_ms(),
     )

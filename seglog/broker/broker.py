@@ -112,9 +112,9 @@ class Broker(Closing):
         self._is_inline = isinstance(self._clock, VirtualClock)
         self._held = HeldPulls(store, self._liveness_clock, has_thread=not self._is_inline)
         state.figures.add_gauge("parkedPulls", lambda: self.held_count)
-        deadlines = SendDeadlines(self._clock)
+        due = SendDeadlines(self._clock)
         tables = state.topics, state.groups, state.key_values
-        self._answering = Answering(store, tables, deadlines, self._handle, self._hold, state.refusals)
+        self._answering = Answering(store, tables, due, self._handle, self._hold, state.refusals, self._send)
         self._is_closed = self._is_forked = False
         self._closing = threading.Lock()
         abandon_in_children(self, Broker.abandon)
@@ -124,7 +124,7 @@ class Broker(Closing):
         broadcasts = BroadcastScan(self._liveness_clock, state.broadcasts)
         holds = HoldSweep(self._held), broadcasts, state.relays.timers
         is_one = self._liveness_clock is self._clock
-        slow = [] if self._is_inline else [deadlines]  # the time of disks is real
+        slow = [] if self._is_inline else [due]  # the time of disks is real
         timely = saving, Sampling(self._clock, state.figures)
         of_both = [state.delivery, *timely, *scan, tidying, *holds, state.retention, *slow]
         of_time = [state.delivery, *timely, tidying, state.retention, *slow]
@@ -371,6 +371,9 @@ class Broker(Closing):
             return self._hold(made) if isinstance(made, HeldPull) else made
         return self._answering.answer(request, peer, soon)
 
+    def _send(self, request: Request, peer: Peer) -> Response | None:
+        return None if self._is_closed else self._state.try_send(request, peer)
+
     def _handle(self, request: Request, peer: Peer, appends: AnyAppends) -> Answer:
         handler = HANDLERS.get(request.code)
         if handler is None:
@@ -380,7 +383,7 @@ class Broker(Closing):
                 raise forked_error(self._what)
             return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker was closed")
         try:
-            return handler.answer(self._state, request, peer, appends)
+            return self._state.try_send(request, peer) or handler.answer(self._state, request, peer, appends)
         except WouldWaitError:
             raise
         except Exception as error:  # noqa: BLE001 - a client is answered, a loop goes on

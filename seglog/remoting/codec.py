@@ -25,10 +25,12 @@ from seglog.remoting.messages import (
     request_pieces,
     response_pieces,
 )
+from seglog.storage.kernels.made import quickly_made
 
 _END_OPAQUE: Final = 1 << 31
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The other side asks; :meth:`Codec.answer` makes what it gets.

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 from seglog.errors import ProtocolError, RemoteProtocolError
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.frames.languages import OUR_LANGUAGE
+from seglog.storage.kernels.made import quickly_made
 
 WireNames = Mapping[str, str]
 
@@ -59,6 +60,7 @@ OUR_SENDER: Final = Sender(OUR_LANGUAGE, 493)
 """``MQVersion`` V5_4_0, what this client and broker are like; clients take brokers below 401 to be old."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a client asks.
@@ -80,6 +82,7 @@ class Request:
     sender: Sender | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Response:
     """What the broker answers.

@@ -19,6 +19,7 @@ from typing import ClassVar, TypeVar
 
 from seglog.errors import ProtocolError
 from seglog.remoting.command import Header, WireNames
+from seglog.storage.kernels.made import quickly_made
 from seglog.storage.kernels.wire_headers import (
     BOOL,
     BYTES,
@@ -59,6 +60,7 @@ def _camel_case(name: str) -> str:
 
 
 @wire_names(broker_name="bname")
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class SendMessageHeader(Header):
     """SEND_MESSAGE, and with the one-letter names of ``WIRE_V2`` SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE.
@@ -91,6 +93,7 @@ SendMessageHeader.WIRE_V2 = dict(zip(SendMessageHeader.WIRE, "abcdefghijklmn", s
 
 
 @wire_names(durability="seglogDurability")
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class SendMessageResponseHeader(Header):
     """Answer to all sends.
@@ -112,6 +115,7 @@ class SendMessageResponseHeader(Header):
 
 # "Froward" is RocketMQ's spelling.
 @wire_names(suspend_timeout_ms="suspendTimeoutMillis", proxy_client_id="proxyFrowardClientId")
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class PullMessageHeader(Header):
     """PULL_MESSAGE and LITE_PULL_MESSAGE.
@@ -144,6 +148,7 @@ class PullMessageHeader(Header):
 
 
 @wire_names()
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class PullMessageResponseHeader(Header):
     """Answer to a pull, with every status of the store.

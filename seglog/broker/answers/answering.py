@@ -23,7 +23,7 @@ from seglog.broker.answers.send_deadlines import SendDeadlines
 from seglog.broker.handlers.handler import Answer
 from seglog.broker.pulls.pull import HeldPull
 from seglog.broker.state.refusals import Refusals
-from seglog.broker.state.state import AnyAppends
+from seglog.broker.state.state import AnyAppends, TrySend
 from seglog.errors import SeglogError, StoreFailedError
 from seglog.remoting.codes import SENDS, ResponseCode
 from seglog.remoting.command import Request, Response
@@ -57,6 +57,7 @@ class Answering:
         handle: Runs the handler of a request, given what it appends with.
         hold: Parks a pull.
         refusals: Makes answers of errors.
+        try_send: Answers a send that only has to be stored.
     """
 
     def __init__(
@@ -67,10 +68,12 @@ class Answering:
         handle: Callable[[Request, Peer, AnyAppends], Answer],
         hold: Callable[[HeldPull], HeldAnswer],
         refusals: Refusals,
+        try_send: TrySend,
     ) -> None:
         self._store = store
         self._tables = tables
         self._deadlines = deadlines
+        self._try_send = try_send
         self._handle = handle
         self._hold = hold
         self._refusals = refusals
@@ -86,6 +89,9 @@ class Answering:
         """
         if request.code in SENDS and self._aside.has(peer):
             return self._aside.put(request, peer)
+        quick = self._try_send(request, peer)
+        if quick is not None:
+            return quick
         appends = self._store.unsynced()
         try:
             with without_waiting():

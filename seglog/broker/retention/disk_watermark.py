@@ -20,6 +20,9 @@ class DiskGate:
         root: The store directory, for the advice.
         refuse_percent: A disk that is fuller takes no sends.
         open_percent: One that is no fuller takes them again.
+
+    Attributes:
+        is_shut: Whether sends are refused.
     """
 
     def __init__(self, root: Path, refuse_percent: int, open_percent: int) -> None:
@@ -27,21 +30,16 @@ class DiskGate:
         self._refuse_percent = refuse_percent
         self._open_percent = open_percent
         self._used_percent = 0
-        self._is_shut = False
+        self.is_shut = False
         self._holder = ""
-
-    @property
-    def is_shut(self) -> bool:
-        """Whether sends are refused."""
-        return self._is_shut
 
     def look(self, used_percent: int) -> None:
         """Takes note of how full the disk is now."""
         self._used_percent = used_percent
         if used_percent > self._refuse_percent:
-            self._is_shut = True
+            self.is_shut = True
         elif used_percent <= self._open_percent:
-            self._is_shut = False
+            self.is_shut = False
 
     def hold(self, holder: str) -> None:
         """Takes note of who keeps the log from being deleted; none if empty."""
@@ -53,7 +51,7 @@ class DiskGate:
         Raises:
             FullError: There is not, and why retention makes none.
         """
-        if not self._is_shut:
+        if not self.is_shut:
             return
         ratio = f"{self._used_percent / 100:5.2f}"
         text = (

@@ -25,12 +25,17 @@ from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.broker.tables.relays import Relays
 from seglog.broker.tables.request_modes import RequestModes
+from seglog.remoting.command import Request, Response
+from seglog.remoting.peer import Peer
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import UnsyncedAppends
 
 AnyAppends: TypeAlias = MessageStore | UnsyncedAppends
 """What a handler appends with: a store, whose calls wait for the disk, or what does not."""
+
+TrySend: TypeAlias = Callable[[Request, Peer], Response | None]
+"""Answers a send that is usual; None for any other request, of which nothing was done."""
 
 
 class SavedTable(Protocol):
@@ -69,6 +74,7 @@ class BrokerState:
         write_permission: What routes say of it.
         figures: What was counted.
         refusals: Makes answers of errors.
+        try_send: Answers a send that is usual; None for any other request, of which nothing was done.
         now_ms: The broker's clock.
         opened_ms: When it was opened, by that clock.
     """
@@ -98,6 +104,7 @@ class BrokerState:
     write_permission: WritePermission
     figures: Figures
     refusals: Refusals
+    try_send: TrySend
     now_ms: Callable[[], int]
     opened_ms: int
 

@@ -11,12 +11,16 @@ from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.message import Message
 from seglog.storage.kernels.calls.fast_path import FastPathOwner, Gathered, Made
 from seglog.storage.kernels.calls.read_result import PythonReadResult
+from seglog.storage.kernels.sends import SendRules
 
 _R = TypeVar("_R", bound=tuple[Any, ...])
 _B = TypeVar("_B")
 _D = TypeVar("_D")
 _C = TypeVar("_C")
 _H = TypeVar("_H")
+_Q = TypeVar("_Q")
+_P = TypeVar("_P")
+_A = TypeVar("_A")
 _F = TypeVar("_F", bound=ReadResult | PythonReadResult)
 
 INTERFACE: str
@@ -455,6 +459,17 @@ def read_fields(
 def write_fields(header: object, plan: tuple[tuple[str, str, int, object], ...], /) -> dict[str, str] | None:
     """Returns the fields of a header, but for what is None; None where one is unusual."""
 
+def quick_init(
+    kind: type, fields: tuple[tuple[str] | tuple[str, object], ...], stated: Callable[..., None], /
+) -> Callable[..., None]:
+    """Returns an ``__init__`` that fills the slots of a class; what is not usual is left to ``stated``.
+
+    Args:
+        kind: The class.
+        fields: The name of each field, in the order of the arguments, and its value where none is given.
+        stated: Takes the same arguments.
+    """
+
 class FastPath(Generic[_R, _B, _D]):
     """What ``PythonFastPath`` is; it takes batches of any messages.
 
@@ -514,6 +529,13 @@ class FastPath(Generic[_R, _B, _D]):
         durability: _D | None,
         /,
     ) -> _B | None: ...
+
+class UsualSends(Generic[_Q, _P, _A]):
+    """What :func:`seglog.storage.kernels.sends.new_sends` makes."""
+
+    def __init__(self, path: FastPath[Any, Any, Any], rules: SendRules[_Q, _P, _A, Any], /) -> None: ...
+    def try_send(self, request: _Q, peer: _P, /) -> _A | None:
+        """Answers a send that is usual; None for any other request, of which nothing was done."""
 
 def store_calls(python: type[_C], documents: dict[str, str], /) -> type[_C]:
     """Returns a subclass whose put, append, put_batch, append_batch and get are tried natively first.

@@ -12,15 +12,22 @@ from __future__ import annotations
 from asyncio import Future, get_running_loop
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from seglog.arguments import as_int, refusal
 from seglog.errors import StoreFailedError
 from seglog.storage.format.record.host import Host
+from seglog.storage.kernels.sends import SendRules, new_sends
 from seglog.storage.writes.appender import Appends
 from seglog.storage.writes.async_appends import AsyncAppends, no_memory
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.unsynced_appends import UnsyncedAppends
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
+
+Q = TypeVar("Q")
+P = TypeVar("P")
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class AsyncCalls:
@@ -117,6 +124,10 @@ class AsyncCalls:
     def unsynced(self) -> UnsyncedAppends:
         """Returns appends of one request that do not wait for the disk; see :meth:`when_durable`."""
         return UnsyncedAppends(self._appends, self._tasks.fast_path)
+
+    def sends(self, rules: SendRules[Q, P, A, T]) -> Callable[[Q, P], A | None]:
+        """Returns what sends of a broker are tried with; see :mod:`seglog.storage.kernels.sends`."""
+        return new_sends(self._tasks.fast_path, rules)
 
     def when_durable(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
         """Has a function called once the log below a place is on the disk.

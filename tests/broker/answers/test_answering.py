@@ -366,6 +366,7 @@ def test_what_comes_from_aside_is_given_up_with_its_answer(disk):
         handle,
         broker._hold,
         Refusals(),
+        lambda *_: None,
     )
     answer = answering.answer(heartbeat("g"), REMOTE, lambda begin: begin())
     assert isinstance(answer, Deferred)

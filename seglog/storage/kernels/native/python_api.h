@@ -19,14 +19,14 @@
     each(entries_stand_for) each(find_record) each(follow_entries) each(group_rows) each(have_key)           \
     each(index_keys) each(key_digest) each(key_digests) each(key_rows) each(last_of_keys)                    \
     each(message_columns) each(mode_beneath) each(move_records) each(open_beneath) each(open_plain)          \
-    each(parts_of) each(populate) each(put_keys) each(read_fields) each(read_header) each(record_facts)      \
-    each(rows_stand_in) each(spilled_units) each(store_calls) each(units_by_queue) each(walk)                \
-    each(walk_into) each(walk_stretch) each(write_fields) each(write_header)
+    each(parts_of) each(populate) each(put_keys) each(quick_init) each(read_fields) each(read_header)        \
+    each(record_facts) each(rows_stand_in) each(spilled_units) each(store_calls) each(units_by_queue)        \
+    each(walk) each(walk_into) each(walk_stretch) each(write_fields) each(write_header)
 
 /* Its types, ..._add here: each adds one, or several, and returns -1 with an exception. */
 #define MODULE_TYPES(each)                                                                                   \
     each(pending_record) each(tails) each(fast_path) each(log_bytes) each(read_result) each(maps)            \
-        each(tag_set) each(reads) each(stored_message) each(decoder)
+        each(tag_set) each(reads) each(stored_message) each(decoder) each(usual_sends)
 
 #define DECLARE_FUNCTION(name) PyObject *py_##name(PyObject *module, PyObject *args);
 #define DECLARE_TYPE(name) int name##_add(PyObject *module);
