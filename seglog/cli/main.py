@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "demo": "Show everything at work in under a minute.",
     "info": "Show what a store holds and what state it is in.",
     "check": "Look at everything, and say what is wrong and what to do.",
+    "doctor": "Find out what is wrong, try the repair on a branch, and do it.",
     "report": "Draw a store and what is wrong with it, as a page.",
     "put": "Store messages.",
     "get": "Read messages of a topic by queue offset.",
@@ -71,7 +72,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Name and one line of help."""
 
 SECTIONS: Final[Mapping[str, str]] = {
-    "A store that does not start": "check repair undo report explain verify seal",
+    "A store that does not start": "doctor check repair undo report explain verify seal",
     "Read": "info get query tail dump export",
     "Look at files": "segments queues cq log index checkpoint config id du",
     "Write": "put import topic group",
@@ -85,7 +86,7 @@ SECTIONS: Final[Mapping[str, str]] = {
 _ROOMS: Final[Mapping[str, str]] = {
     "admin": "bench clients dlq group locks offsets park put retention skip top topic tx",
     "demo": "demo",
-    "doctor": "backup branch check erase explain export import repair report seal undo verify",
+    "doctor": "backup branch check doctor erase explain export import repair report seal undo verify",
     "read": "checkpoint config cq du dump get id index info log query queues segments tail",
     "serving": "serve",
     "ui": "version",

@@ -71,7 +71,7 @@ def command(
 
 def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
     """Prints what a repair would do; returns how a check of the store as it is ends."""
-    plan = _dry_run(path, given)
+    plan = dry_run(path, given)
     wrong = judge(plan, check_store(path, follow=options.followed(path)))
     _tell_plan(plan, is_sound=not wrong, as_json=as_json)
     helps = plan.first or plan.actions
@@ -89,7 +89,7 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> End
         if is_sure:  # it is done before anything is printed: who reads that may go away
             return True
         try:
-            _show(plan, is_sound=False)
+            show_plan(plan, is_sound=False)
             name = path.resolve().name
             return is_typed(f"type {name} to do this", name)
         except BrokenPipeError:
@@ -107,14 +107,20 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> End
         _emit(plan, pack)
     else:
         if not is_done:
-            _show(plan, is_sound=not wrong)
+            show_plan(plan, is_sound=not wrong)
         elif is_sure:
-            _show(shown[0], is_sound=False, with_left=False)
-        _show_done(plan, pack, path)
+            show_plan(shown[0], is_sound=False, with_left=False)
+        show_done(plan, pack, path)
     return Ending.LEFT if wrong else Ending.CLEAN
 
 
-def _dry_run(path: Path, sizes: FileSizes) -> Plan:
+def dry_run(path: Path, sizes: FileSizes) -> Plan:
+    """Returns what a repair of a store would do.
+
+    Raises:
+        StoreLockedError: A process has it open for writing.
+        FileKindError: A link or a folder is where a file belongs.
+    """
     holder = options.reading(path).lock_holder()
     if holder is not None:
         who = f"process {holder}" if holder > 0 else "another process"
@@ -129,13 +135,14 @@ def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
     if as_json:
         _emit(plan, None)
         return
-    _show(plan, is_sound=is_sound)
+    show_plan(plan, is_sound=is_sound)
     if plan.first or plan.changes:
         render.say()
         render.say(f"nothing was written; `seglog repair --apply {plan.root}` does this")
 
 
-def _show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
+def show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
+    """Prints that a repair was done, how it is taken back, and what it leaves."""
     if pack is not None:
         numbers = [str(one.number) for one in _packs(plan, pack)]
         if len(numbers) == 1:
@@ -179,7 +186,7 @@ def _emit(plan: Plan, pack: UndoPack | None) -> None:
     )
 
 
-def _show(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
+def show_plan(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
     """Prints a plan.
 
     Args:

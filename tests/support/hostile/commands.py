@@ -70,6 +70,7 @@ READING: Final[dict[str, Arguments]] = {
     "offsets log": lambda s: [s.store],
     "offsets show": lambda s: [s.store],
     "retention plan": lambda s: [s.store, "--older-than", "1h"],
+    "retention broker": lambda s: [s.store],
     "retention unpark": lambda s: [s.store],
     "dlq ls": lambda s: [s.store],
     "dlq show": lambda s: [s.store],
@@ -115,6 +116,7 @@ WRITING: Final[dict[str, Arguments]] = {
 
 ALL: Final = {**READING, **WRITING}
 NOT_HERE: Final = {
+    "doctor": "prints what check, repair and undo print, in their order; it asks",
     "demo": "makes a store of its own",
     "bench": "works in a folder of its own, in one that need not be a store",
     "serve": "ends with a signal; of a store it shows the path that was typed",

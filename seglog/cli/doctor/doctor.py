@@ -1,0 +1,115 @@
+"""``seglog doctor``: the whole way of a store that does not start: what is wrong, a trial, the repair.
+
+It is ``check``, ``branch``, ``repair`` and ``undo`` in their order; each step says what it found, and nothing
+of the store changes before its name was typed. Without a terminal it asks nothing, and does nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from seglog.cli.doctor.confirm import is_typed
+from seglog.cli.doctor.repair import dry_run, show_done, show_plan
+from seglog.cli.ui import options, render
+from seglog.clock import SystemClock
+from seglog.doctor.check import check_store, verdict_facts
+from seglog.doctor.copies import branch_names, branch_path, drop_branch, make_backup
+from seglog.doctor.repair import judge, repair_store, wrong_now
+from seglog.errors import Ending
+from seglog.storage.directory import FileSizes
+from seglog.storage.findings import ending_of
+from seglog.text import shell_line
+
+_TRIAL: Final = "doctor"
+"""What the branch of the trial is called; with a number behind it where there is one already."""
+
+
+@click.command
+@options.store
+@click.option("--yes", "is_sure", is_flag=True, help="Ask nothing: repair a branch, then STORE.")
+@click.option("--no-trial", is_flag=True, help="Repair STORE without a trial on a branch of it.")
+@options.file_sizes
+def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> None:
+    r"""Find out what is wrong with STORE, try the repair on a branch, and repair it once that was agreed to.
+
+    The steps are those of `seglog check`, `seglog repair` and `seglog undo`, which say more. STORE must not
+    be open: stop the broker first. A branch shares the files of STORE, takes little room, and STORE stays as
+    it is until its name was typed, or --yes given.
+
+    \b
+    Exit codes:
+      0  nothing is wrong (any more)
+      1  nothing was changed; a repair puts all right without loss
+      2  answers are needed, and there is no terminal
+      5  nothing was changed; messages are lost, or cannot be read
+      6  something is left that no repair puts right
+    """
+    _step(1, "what is wrong")
+    report = check_store(path, follow=options.followed(path))
+    render.facts(verdict_facts(report, path))
+    render.say(f"all that was found: {shell_line(['seglog', 'check', path])}")
+    if report.is_clean:
+        return
+    _step(2, "what a repair does")
+    plan = dry_run(path, given)
+    judge(plan, report)
+    show_plan(plan, is_sound=False)
+    if not plan.actions and not plan.first:
+        raise click.exceptions.Exit(Ending.LEFT)
+    if not is_sure and not sys.stdin.isatty():
+        raise click.UsageError(
+            "nothing was changed: the next steps ask, and there is no terminal; --yes asks nothing"
+        )
+    trial = "" if no_trial else _try_out(path, given, is_sure=is_sure)
+    if trial is None:
+        raise click.exceptions.Exit(ending_of(report.findings))
+    _step(4, "the repair")
+    name = path.resolve().name
+    if not is_sure and not is_typed(f"type {name} to repair it", name):
+        render.say("nothing was changed")
+        raise click.exceptions.Exit(ending_of(report.findings))
+    ending = _repair(path, given)
+    if trial:
+        drop_branch(options.writing(path), path, trial)
+    raise click.exceptions.Exit(ending)
+
+
+def _step(number: int, what: str) -> None:
+    if number > 1:
+        render.say()
+    render.say(render.Styled(f"{number}. {what}"))
+
+
+def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
+    """Repairs a branch; returns its name, empty where none was wanted, None to leave the store alone."""
+    _step(3, "a trial on a branch")
+    if not is_sure and not click.confirm("try the repair on a branch of the store first?", default=True):
+        return ""
+    files = options.writing(path)
+    taken = set(branch_names(files, path))
+    name = next(name for number in range(len(taken) + 1) if (name := f"{_TRIAL}{number or ''}") not in taken)
+    branch = branch_path(path, name)
+    make_backup(files, path, branch, others=files)
+    plan, pack = repair_store(options.writing(branch), branch, SystemClock(), lambda _plan: True, given)
+    plan.left = wrong_now(branch)
+    show_done(plan, pack, branch)
+    if plan.left:
+        render.say(f"the repair does not put all right; the branch is {branch}")
+    else:
+        render.say("a check of the repaired branch finds nothing wrong")
+    if is_sure or click.confirm("go on to the store itself?", default=not plan.left):
+        return name
+    render.say(f"nothing was changed; the repaired branch is {branch}")
+    return None
+
+
+def _repair(path: Path, given: FileSizes) -> Ending:
+    """Repairs the store; returns whether something is left."""
+    plan, pack = repair_store(options.writing(path), path, SystemClock(), lambda _plan: True, given)
+    plan.left = wrong_now(path, options.followed(path))
+    show_done(plan, pack, path)
+    return Ending.LEFT if plan.left else Ending.CLEAN
