@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.cli.main import commands
-from seglog.errors import error_classes
+from seglog.errors import Ending, error_classes
 from tests.support.hostile.bases import BASES, EXPORTED, Base
 from tests.support.hostile.commands import ALL, READING, Subject, command_paths, words_of
 from tests.support.hostile.kinds import KINDS, damage
@@ -38,7 +38,10 @@ WALL_S: Final = 120.0
 DATA_BYTES: Final = 1536 << 20
 _LOOKED_AT_BYTES: Final = 1 << 20
 """Of a file outside; a damage by way of a link can make one of terabytes, all hole."""
-EXIT_CODES: Final = frozenset({0, 1, 2, *(kind.exit_code for kind in error_classes())})
+EXIT_CODES: Final = frozenset(
+    {Ending.CLEAN, Ending.FINDINGS, Ending.USAGE, Ending.LOSS, Ending.LEFT}
+    | {kind.exit_code for kind in error_classes()}
+)
 _ACTS: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
