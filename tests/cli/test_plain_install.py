@@ -81,6 +81,8 @@ RUNS = {
     "tx rollback": ["{store}", "k1"],
     "backup": ["{store}", "{folder}/backup"],
     "branch create": ["{store}", "try"],
+    "doctor": ["{store}", "--yes"],
+    "retention broker": ["{store}"],
     "branch list": ["{store}"],
     "branch diff": ["{store}", "try"],
     "branch drop": ["{store}", "try"],

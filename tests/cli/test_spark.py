@@ -93,7 +93,7 @@ def test_stores_are_told_one_by_one_and_the_worst_decides(seglog: Seglog, found)
     found({"findings": (HOLE,)})
     both = seglog("spark", "audit", "x", "y", "--json")
     assert both.exit_code == Ending.LOSS
-    assert [line["kind"] for line in both.lines] == [*["finding", "queue", "audit"] * 2, "audits"]
+    assert [line["kind"] for line in both.lines] == [*["finding", "queue-audit", "audit"] * 2, "audits"]
     assert {line["store"] for line in both.lines[:-1]} == {both.lines[0]["store"]}
 
 

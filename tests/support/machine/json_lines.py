@@ -108,5 +108,5 @@ def prints_its_kinds(test: str) -> Iterator[None]:
     _seen.clear()
     yield
     name = test.partition("[")[0]
-    missing = {kind for kind, one in printed_by().items() if one == name} - _seen
+    missing = {kind for kind, one in printed_by().items() if one in (name, test)} - _seen
     assert missing == set(), f"{PRINTED_BY.name} says that {name} prints these kinds"
