@@ -94,21 +94,19 @@ def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
     name = next(name for number in range(len(taken) + 1) if (name := f"{_TRIAL}{number or ''}") not in taken)
     branch = branch_path(path, name)
     make_backup(files, path, branch, others=files)
-    plan, pack = repair_store(options.writing(branch), branch, SystemClock(), lambda _plan: True, given)
-    plan.left = wrong_now(branch)
-    show_done(plan, pack, branch)
-    if plan.left:
-        render.say(f"the repair does not put all right; the branch is {branch}")
-    else:
+    is_put_right = _repair(branch, given) is Ending.CLEAN
+    if is_put_right:
         render.say("a check of the repaired branch finds nothing wrong")
-    if is_sure or click.confirm("go on to the store itself?", default=not plan.left):
+    else:
+        render.say(f"the repair does not put all right; the branch is {branch}")
+    if is_sure or click.confirm("go on to the store itself?", default=is_put_right):
         return name
     render.say(f"nothing was changed; the repaired branch is {branch}")
     return None
 
 
 def _repair(path: Path, given: FileSizes) -> Ending:
-    """Repairs the store; returns whether something is left."""
+    """Repairs a store or a branch without a question; returns whether something is left."""
     plan, pack = repair_store(options.writing(path), path, SystemClock(), lambda _plan: True, given)
     plan.left = wrong_now(path, options.followed(path))
     show_done(plan, pack, path)
