@@ -12,6 +12,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -114,13 +115,12 @@ final class Pulls {
     first.start();
     List<String> seen = poll(site, first, 8).bodies();
     site.await(
-        "all committed",
+        "all commits stored",
         () -> {
           first.poll(100); // commits by itself what was given before
-          return committed(first, topic) == 8;
+          return stored(first, topic) == 8;
         });
     first.shutdown();
-    site.committed(site.name("g"), topic, 8); // a commit is sent oneway: the broker may have it later
     site.producer().send(new Message(topic, "last".getBytes(UTF_8)), Site.queue(topic, 0));
     DefaultLitePullConsumer second = site.lite(site.name("g"));
     second.subscribe(topic, "*");
@@ -128,10 +128,16 @@ final class Pulls {
     return Map.of("first", seen, "second", poll(site, second, 1).bodies());
   }
 
-  private static long committed(DefaultLitePullConsumer consumer, String topic) throws Exception {
+  /**
+   * Returns what the broker has of a consumer's commits. They are sent oneway each second, and the
+   * real broker works on them in several threads: one that it was slow with, because its classes were
+   * not loaded yet, undoes one that is sent at the end.
+   */
+  private static long stored(DefaultLitePullConsumer consumer, String topic) {
     long sum = 0;
     for (int queueId = 0; queueId < Site.QUEUES; queueId++) {
-      sum += Math.max(0, consumer.committed(Site.queue(topic, queueId)));
+      MessageQueue queue = Site.queue(topic, queueId);
+      sum += Math.max(0, consumer.getOffsetStore().readOffset(queue, ReadOffsetType.READ_FROM_STORE));
     }
     return sum;
   }

@@ -167,7 +167,6 @@ final class Site implements AutoCloseable {
           }
           return offsets.stream().mapToLong(offset -> Math.max(offset, 0)).sum() == count;
         });
-    of.shutdown(); // a client has no two consumers of a group: the next of it starts after this one
     return offsets;
   }
 
