@@ -168,7 +168,10 @@ def _finding(same: Sequence[Finding], report: CheckReport) -> str:
         places += f"<li>and {len(same) - _MAX_PLACES:,} more; seglog check --json lists all</li>"
     todo = ""
     if first.severity is not Severity.NOTE:
-        todo = f"<div><b>For messages:</b> {text(first.for_messages)}.</div>"
+        todo = "".join(
+            f"<div><b>RocketMQ logs:</b> <code>{text(line)}</code></div>" for line in first.rocketmq_logs
+        )
+        todo += f"<div><b>For messages:</b> {text(first.for_messages)}.</div>"
         todo += f"<div><b>To do:</b> {text(first.fix)}.</div>"
         if first.command:
             todo += f'<code class="do">{text(_typed(first, report))}</code>'

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 FINDING_COLUMNS: Final = (
     "store string, code string, severity string, file string, pos long, size long, expected string,"
-    " found string, messages long, meaning string, forMessages string, fix string, command string"
+    " found string, messages long, meaning string, forMessages string, fix string, command string,"
+    " rocketmqLogs array<string>"
 )
 QUEUE_COLUMNS: Final = (
     "store string, topic string, queueId int, queueKind string, minOffset long, maxOffset long,"

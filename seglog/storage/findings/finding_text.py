@@ -95,4 +95,5 @@ def finding_fields(finding: Finding) -> dict[str, object]:
         "forMessages": finding.for_messages,
         "fix": finding.fix,
         "command": finding.command,
+        "rocketmqLogs": list(finding.rocketmq_logs),
     }

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_codes import CODES
+from seglog.storage.findings.rocketmq_lines import lines_of
 from seglog.storage.format.names import parse_segment_file_name
 
 __all__ = ["CODES", "Finding", "Severity"]
@@ -59,6 +60,11 @@ class Finding:
     def command(self) -> str:
         """What to type for that, as :class:`~seglog.storage.findings.finding_codes.Code` has it."""
         return CODES[self.code].command
+
+    @property
+    def rocketmq_logs(self) -> tuple[str, ...]:
+        """What RocketMQ logs when it meets it, with ``…`` for values; empty where it does not notice."""
+        return lines_of(self.code)
 
     def command_for(self, store: str) -> str:
         """Returns what to type about this finding.
