@@ -64,6 +64,7 @@ RUNS = {
     "offsets show": ["{store}"],
     "offsets lag": ["{store}"],
     "offsets log": ["{store}"],
+    "offsets local": ["{store}", "{store}"],
     "offsets blame": ["{store}"],
     "offsets diff": ["{store}", "2020-01-01"],
     "offsets restore": ["{store}", "--at", "2020-01-01"],

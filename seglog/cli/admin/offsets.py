@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from seglog.broker.tables import TopicConfig
-from seglog.cli.admin import offsets_past
+from seglog.cli.admin import offsets_local, offsets_past
 from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
@@ -151,6 +151,7 @@ def _state(one: GroupOffset, queue: QueueInfo | None, topic: TopicConfig | None)
     return "broadcasting" if one.is_broadcast else ""
 
 
+command.add_command(offsets_local.local)
 command.add_command(offsets_past.log)
 command.add_command(offsets_past.diff)
 command.add_command(offsets_past.blame)

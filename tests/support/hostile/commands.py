@@ -67,6 +67,7 @@ READING: Final[dict[str, Arguments]] = {
     "offsets blame": lambda s: [s.store],
     "offsets diff": lambda s: [s.store, "1h"],
     "offsets lag": lambda s: [s.store],
+    "offsets local": lambda s: [s.store, s.aside],
     "offsets log": lambda s: [s.store],
     "offsets show": lambda s: [s.store],
     "retention plan": lambda s: [s.store, "--older-than", "1h"],
