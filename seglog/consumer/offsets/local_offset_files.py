@@ -1,7 +1,7 @@
 """What the clients of a machine that broadcast have in their offset files: read, and never written.
 
-The folder has ``<client id>/<group>/offsets.json``, of clients in Java and of ours. A file that cannot be read,
-nor its backup, keeps its client from starting: in Java with ``readLocalOffset Exception``.
+The folder has ``<client id>/<group>/offsets.json``, of clients in Java and of ours. A file that cannot be
+read, nor its backup, keeps its client from starting: in Java with ``readLocalOffset Exception``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seglog.doctor.parts.epoch_check import epoch_findings
 from seglog.doctor.parts.offset_check import offset_findings, topic_findings
 from seglog.doctor.parts.other_files import compaction_findings, ext_findings, own_findings
 from seglog.doctor.parts.timer_check import timer_findings, timer_notes
@@ -38,5 +39,6 @@ def check_parts(
         *timer_notes(files, root, queues),
         *ext_findings(files, root, store.queue_files.values(), geometry),
         *compaction_findings(files, root, queues, start, geometry),
+        *epoch_findings(files, root, store.checkpoint, end_phy_offset),
         *own_findings(files, root, geometry, end_phy_offset),
     ]

@@ -26,7 +26,7 @@ from seglog.storage.compaction import queue_ids
 from seglog.storage.directory import configured_kinds
 from seglog.storage.files import Files
 from seglog.storage.findings import Severity
-from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.names import EPOCH_FILE, LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.format.system_names import SYSTEM_PREFIXES, TIMER_TOPIC
 from seglog.storage.splits import LogOutcome
@@ -302,7 +302,7 @@ def check_movable(files: Files, root: Path, audit: AuditReport) -> None:
             f"{root} has timer messages: the timer log names their places",
             help="wait until retention has taken them, or copy the topics with archive and restore",
         )
-    if files.exists(root / "epochFileCheckpoint"):
+    if files.exists(root / EPOCH_FILE):
         raise UnsupportedStoreError(f"{root} belongs to a controller group, whose epochs name places")
 
 

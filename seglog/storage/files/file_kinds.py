@@ -30,7 +30,7 @@ _KINDS: Final = {
 }
 
 _ROOT_FILES: Final = frozenset(
-    {names.CHECKPOINT_FILE, names.ABORT_FILE, names.LOCK_FILE, "epochFileCheckpoint", "brokerIdentity"}
+    {names.CHECKPOINT_FILE, names.ABORT_FILE, names.LOCK_FILE, names.EPOCH_FILE, "brokerIdentity"}
 )
 _ROWS: Final = (names.COMMIT_LOG, names.INDEX, "timerlog")
 _QUEUES: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_QUEUE_EXT)

@@ -31,6 +31,25 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
         "start RocketMQ once; or let `seglog repair` write queue files, which must know their length",
         "seglog repair --queue-file-bytes BYTES STORE",
     ),
+    "epoch-damaged": warning(
+        "the file of epochs (controller mode) cannot be read, nor its backup",
+        "none is lost, but a slave does not find where its log and that of its master part",
+        "put it back from a copy; or remove it, and epochs begin anew with the next master",
+        BY_HAND,
+    ),
+    "epoch-beyond-log": warning(
+        "an epoch (controller mode) begins behind the end of the log: the log has lost its end, or was cut",
+        "those of that epoch are not here; its other replicas may have them",
+        "look at the same place on the other replicas before one becomes master",
+        BY_HAND,
+    ),
+    "epoch-tail": note(
+        "in controller mode, a tail of the log that not all replicas had confirmed when the checkpoint was"
+        " written; where this was a slave that was cutting its log, RocketMQ serves what it had cut again",
+        "these may be unknown to the master: a slave asks it when it starts, a broker alone keeps them",
+        "see what is there",
+        "seglog dump --log STORE",
+    ),
     "in-use": note(
         "a process has the store open for writing; what is said of its newest part is of a moment ago",
         INTACT,

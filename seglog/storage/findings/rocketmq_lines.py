@@ -53,6 +53,12 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "index-damaged": ("load file … error",),
     "checkpoint-missing": ("store checkpoint file not exists, …",),
     "not-closed": ("last shutdown abnormally, store path root dir: …",),
+    "epoch-damaged": (
+        "Error happen when init epoch entries from epochFile",
+        "Entries crc32 not match, file=…",
+    ),
+    "epoch-beyond-log": ("Failed to find a consistent point between masterEpoch:… and slaveEpoch:…",),
+    "epoch-tail": ("Truncate slave log to … success, change to transfer state",),
     "in-use": ("Lock failed, MQ already started, lock status: …",),
     "config-damaged": (_LOAD_FAILED,),
     "config-lost": (_LOAD_FAILED,),

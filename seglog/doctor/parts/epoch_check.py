@@ -1,0 +1,65 @@
+"""What is to be said of a store of controller mode, which has a file of epochs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from seglog.errors import CorruptError
+from seglog.storage.files import Files
+from seglog.storage.findings import Finding
+from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.epochs import Epoch, decode_epochs
+from seglog.storage.format.names import CHECKPOINT_FILE, EPOCH_FILE
+from seglog.text import count_text
+
+_BACKUP: Final = f"{EPOCH_FILE}.bak"
+
+
+def epoch_findings(files: Files, root: Path, checkpoint: Checkpoint, end_phy_offset: int) -> list[Finding]:
+    """Returns what is not as it should be; nothing for a store that has no file of epochs.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        checkpoint: Its checkpoint, which has the offset that all in-sync replicas had.
+        end_phy_offset: Where its log ends.
+    """
+    if not any(files.exists(root / name) for name in (EPOCH_FILE, _BACKUP)):
+        return []
+    try:
+        epochs = _read(files, root)
+    except CorruptError as error:
+        return [Finding("epoch-damaged", EPOCH_FILE, expected=str(error.expected), found=str(error.found))]
+    findings = [
+        Finding(
+            "epoch-beyond-log",
+            EPOCH_FILE,
+            expected=f"epochs that begin before the end of the log, {end_phy_offset}",
+            found=f"epoch {epoch.epoch} begins at {epoch.start_phy_offset}",
+        )
+        for epoch in epochs
+        if epoch.start_phy_offset > end_phy_offset
+    ]
+    confirmed = checkpoint.confirm_phy_offset
+    if epochs and 0 < confirmed < end_phy_offset:
+        behind = end_phy_offset - confirmed
+        found = f"{count_text(behind, 'byte')} of the log behind it, in epoch {epochs[-1].epoch}"
+        findings.append(
+            Finding("epoch-tail", CHECKPOINT_FILE, expected=f"confirmed: {confirmed}", found=found)
+        )
+    return findings
+
+
+def _read(files: Files, root: Path) -> tuple[Epoch, ...]:
+    """Returns the epochs as RocketMQ reads them: by the backup where the file is missing or damaged.
+
+    Raises:
+        CorruptError: Neither can be read; it says what is wrong with the file.
+    """
+    try:
+        return decode_epochs(files.read_file(root / EPOCH_FILE))
+    except (CorruptError, FileNotFoundError):
+        if not files.exists(root / _BACKUP):
+            raise
+        return decode_epochs(files.read_file(root / _BACKUP))
