@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from seglog.storage.findings.rocketmq_lines import VALUE, codes_of_lines
+from seglog.storage.findings.rocketmq_lines import codes_of_lines
 from tests.interop.judging import toolchain
 
 pytestmark = pytest.mark.interop
 
+VALUE = "…"
 _TAG_TEXT = 1
 _TAGS_OF_TWO = frozenset({5, 6})
 """Long and double: such a constant takes two numbers."""

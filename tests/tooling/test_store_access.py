@@ -60,7 +60,10 @@ OWN = {
     "storage/small_files/named_file.py": "a file that the user names",
 }
 
-OF_USERS = {"consumer/member_parts.py": "offsets of a client that broadcasts, outside of every store"}
+OF_USERS = {
+    "cli/admin/offsets_local.py": "offsets of clients that broadcast, outside of every store",
+    "consumer/member_parts.py": "offsets of a client that broadcasts, outside of every store",
+}
 """Who has files by any path, and whose they are."""
 
 OF_OS = {

@@ -9,8 +9,7 @@ import click
 
 from seglog.cli.read.reading import check_store
 from seglog.cli.ui import options, render
-from seglog.consumer.offsets.local_offset_files import ClientOffsets, read_local_offsets
-from seglog.consumer.offsets.local_offset_store import MOST_BYTES
+from seglog.consumer.offsets import MOST_BYTES, ClientOffsets, read_local_offsets
 from seglog.errors import NotFoundError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import RealFiles, explained

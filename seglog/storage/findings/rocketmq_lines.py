@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-VALUE: Final = "…"
-"""Stands for a value in a line."""
 _LENGTH: Final = "… length not matched message store config value, please check it manually"
 _BROKEN_RECORD: Final = (
     "found a illegal magic code 0x…",
@@ -37,7 +35,6 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "log-file-stray": (_LENGTH,),
     "log-spare": (_EMPTY,),
     "log-empty": ("The commitlog files are deleted, and delete the consume queue files",),
-    "queue-missing": ("[TooSmallCqOffset] maxPhysicalPosInLogicQueue=… clMinOffset=…",),
     "queue-short": (
         "Try to finish doing reput the messages fall behind during the starting, reputOffset=… maxOffset=…",
     ),

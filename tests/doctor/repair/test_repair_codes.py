@@ -34,6 +34,8 @@ NOT_MENDED = {
     "queue-kind": "which of both is meant only the operator knows, but where a word is one byte off",
     "queue-gap": "the log has nothing for these offsets; units that RocketMQ passes over stand there",
     "config-shape": "what nothing proves only the operator knows",
+    "epoch-damaged": "only the other replicas have it",
+    "epoch-beyond-log": "only the other replicas have the log",
     "op-beyond-half": "nothing need be done",
 }
 """Codes that stay, and why."""

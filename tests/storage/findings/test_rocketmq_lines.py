@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from seglog.storage.findings import Finding, finding_fields
 from seglog.storage.findings.finding_codes import CODES
-from seglog.storage.findings.rocketmq_lines import LINES, VALUE, codes_of_lines
+from seglog.storage.findings.rocketmq_lines import LINES, codes_of_lines
+
+VALUE = "…"
 
 
 def test_each_line_belongs_to_a_code_of_a_finding():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.checkpoint import CHECKPOINT
 from seglog.storage.format.queue.compaction import compaction_sizes, encode_positions
 from seglog.storage.format.record.tombstone import LostRecord, encode_fillers, encode_tombstone
 from seglog.storage.seals.seal_files import SEALS
@@ -181,6 +182,11 @@ def folder_for_file(root: Path) -> None:
     (root / "checkpoint").mkdir()
 
 
+def unconfirmed(root: Path) -> None:
+    (root / "epochFileCheckpoint").write_text("1\n0\n1-0\n")
+    poke(root / "checkpoint", CHECKPOINT.struct.size - 2 * 8, (1).to_bytes(8, "big"))
+
+
 def behind_the_log(root: Path) -> None:
     path = max((root / "commitlog").iterdir())
     poke(path, path.stat().st_size - 100, b"once was here")
@@ -322,6 +328,9 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a short checkpoint": (own, cut("checkpoint", 100), {"checkpoint-size"}),
     "a checkpoint of tomorrow": (own, put("checkpoint", 0, b"\1"), {"checkpoint-ahead"}),
     "a checkpoint that is a folder": (own, folder_for_file, {"file-kind"}),
+    "the epochs of controller mode": (own, new("epochFileCheckpoint", "1\n7\n1-0\n"), {"epoch-damaged"}),
+    "an epoch of tomorrow": (own, new("epochFileCheckpoint", "1\n0\n1-99999999\n"), {"epoch-beyond-log"}),
+    "a log that replicas did not confirm": (own, unconfirmed, {"epoch-tail"}),
     "an abort file": (own, new("abort"), {"not-closed"}),
     "a foreign file": (own, new("notes.txt"), {"stray"}),
     "a foreign folder": (own, new_folder("old"), {"stray"}),
