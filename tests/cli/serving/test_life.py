@@ -24,6 +24,14 @@ SEGMENT_BYTES = 1 << 16
 STOPPED = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 
 
+@pytest.fixture(autouse=True)
+def hang_ups_come():
+    """Processes begin with SIGHUP as in a terminal, also where the tests run under ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def full_pipe() -> tuple[int, int]:
     """Returns a pipe that takes nothing more and that nobody reads."""
     reading, writing = os.pipe()
@@ -120,9 +128,12 @@ def ended_while_opening(words: list[object], by: signal.Signals) -> tuple[int, s
         [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        assert "INFO opening " in process.stderr.readline()
-        process.send_signal(by)
-        out, errors = process.communicate(timeout=patience_s(60))
+        try:
+            assert "INFO opening " in process.stderr.readline()
+            process.send_signal(by)
+            out, errors = process.communicate(timeout=patience_s(60))
+        finally:
+            process.kill()  # it has ended, or the test has failed
     return process.returncode, out, errors
 
 
