@@ -20,12 +20,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from typing_extensions import override
-from xdist.scheduler import LoadFileScheduling
 
 from tests.support import scale
 from tests.support.machine.memory_folder import in_memory
-from tests.support.machine.order import SPARK_TESTS, place_in_order
+from tests.support.machine.order import place_in_order
+from tests.support.machine.whole_files import WholeFiles
 
 # Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline.
 settings.register_profile("dev", deadline=None, max_examples=50)
@@ -45,13 +44,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--in-memory", action="store_true", help="folders of tests that sync often are in memory"
     )
-
-
-class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    @override
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> WholeFiles:
@@ -84,9 +76,12 @@ def memory_path() -> Iterator[Path]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell starts what runs in its background with SIGINT ignored; children of tests would inherit that.
+    # A shell starts what runs in its background with SIGINT ignored, nohup with SIGHUP; children of tests would
+    # inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     full = bool(config.getoption("full"))
     scale.set_full(full)
     usual = "ci" if os.environ.get("CI") else "dev"

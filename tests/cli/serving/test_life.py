@@ -24,14 +24,6 @@ SEGMENT_BYTES = 1 << 16
 STOPPED = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 
 
-@pytest.fixture(autouse=True)
-def hang_ups_come():
-    """Processes begin with SIGHUP as in a terminal, also where the tests run under ``nohup``."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 def full_pipe() -> tuple[int, int]:
     """Returns a pipe that takes nothing more and that nobody reads."""
     reading, writing = os.pipe()

@@ -1,0 +1,35 @@
+"""How several processes share the tests: a file is one's as a whole, and all that Spark runs is one's."""
+
+from __future__ import annotations
+
+from typing_extensions import override
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
+
+from tests.support.machine.order import SPARK_TESTS
+
+
+class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """The scheduler of xdist by files, but what ended a process is not run again.
+
+    xdist gives the rest of that file to another process, with the test that ended the first: one that hangs
+    until its time is up would end the next one too, and the whole run would hang.
+    """
+
+    @override
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
+
+    @override
+    def remove_node(self, node: WorkerController) -> str | None:
+        units: dict[str, dict[str, bool]] = self.assigned_work[node]
+        left = [(unit, nodeid) for unit in units.values() for nodeid, is_done in unit.items() if not is_done]
+        ended_by = None
+        if left:
+            unit, ended_by = left[0]
+            unit[ended_by] = True
+        for name in [name for name, unit in units.items() if all(unit.values())]:
+            del units[name]  # a process that gets nothing to run asks for nothing more
+        super().remove_node(node)
+        return ended_by
