@@ -76,8 +76,8 @@ def memory_path() -> Iterator[Path]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell starts what runs in its background with SIGINT ignored, nohup with SIGHUP; children of tests would
-    # inherit that.
+    # A shell starts what runs in its background with SIGINT ignored, nohup with SIGHUP; children of tests
+    # would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
