@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 from seglog.arguments import refusal
 from seglog.clock import Clock, VirtualClock
 from seglog.errors import InvalidArgumentError, SeglogError
+from seglog.joining import join
 from seglog.logs import logger
 
 RETRY_MS: Final = 1_000
@@ -89,7 +90,7 @@ class Duties:
         for turns in self._duties:
             turns.duty.wake()
         for thread in self._threads:
-            thread.join()
+            join(thread)
 
     def run_due(self) -> bool:
         """Lets what is due now have one turn each; returns whether anything was."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from seglog.joining import join
+
 if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
@@ -34,7 +36,7 @@ def watch_tasks(session: SparkSession, tell: Tell) -> Iterator[None]:
         yield
     finally:
         is_over.set()
-        thread.join()
+        join(thread)
 
 
 def _watch(tracker: StatusTracker, tell: Tell, is_over: threading.Event) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from seglog.clock import Clock
+from seglog.joining import join
 
 
 class Background:
@@ -43,7 +44,7 @@ class Background:
             self._stopping = True
             self._turn.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
 
     def pause(self, duration_ms: float) -> bool:
         """Lets the task rest within its turn; returns whether to go on."""

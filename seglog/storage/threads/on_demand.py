@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from seglog.joining import join
+
 
 class OnDemand:
     """A task for a thread of its own, which begins with the first wish.
@@ -42,7 +44,7 @@ class OnDemand:
             thread = self._thread
             self._turn.notify()
         if thread is not None:
-            thread.join()
+            join(thread)
 
     def _run(self) -> None:
         while True:

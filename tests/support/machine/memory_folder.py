@@ -7,7 +7,23 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-IN_MEMORY: Final = ("tests/storage/", "tests/broker/")
+IN_MEMORY: Final = tuple(
+    f"tests/{folder}/"
+    for folder in (
+        *(
+            "broker",
+            "cli",
+            "client",
+            "consumer",
+            "damage",
+            "doctor",
+            "producer",
+            "server",
+            "spark",
+            "storage",
+        ),
+    )
+)
 """Whose tests sync often; what a disk does to that is shown by tests that simulate or mount one."""
 
 _FOLDER: Final = Path("/dev/shm")

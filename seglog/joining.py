@@ -1,0 +1,24 @@
+"""Waiting for the end of a thread whose start Ctrl-C may have interrupted."""
+
+from __future__ import annotations
+
+import threading
+
+
+def join(thread: threading.Thread) -> None:
+    """Returns once a thread has ended, and at once where its start was interrupted.
+
+    ``Thread.start`` waits until the thread runs, and Ctrl-C ends that wait: a thread that was not seen to run
+    cannot be joined. It runs a moment later or never; its owner has told it to stop by then.
+
+    Args:
+        thread: Which was told to stop.
+
+    Raises:
+        RuntimeError: It is the calling one.
+    """
+    try:
+        thread.join()
+    except RuntimeError:
+        if thread is threading.current_thread():
+            raise
