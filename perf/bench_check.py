@@ -159,7 +159,7 @@ def measure(directory: Path, size_bytes: int, rounds: int, *, has_keys: bool) ->
     """Makes a store and measures it; returns a row of the table.
 
     Raises:
-        SystemExit: Somebody did not see every record.
+        SystemExit: A contestant did not see every record.
     """
     root = directory / "store"
     try:

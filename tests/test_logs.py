@@ -1,4 +1,4 @@
-"""What this package logs is one line, whatever names and remarks from the network are in it."""
+"""What this package logs is one line, for any names and remarks from the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody who is measured can do."""
+"""What a contestant can do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perf.plan.cases import Case
 
 
 class Contestant(Protocol):
-    """Somebody to be measured."""
+    """A contestant of a measurement."""
 
     @property
     def key(self) -> str:
@@ -25,7 +25,7 @@ class Contestant(Protocol):
 
     @property
     def flushes_itself(self) -> bool:
-        """Whether what it wrote goes to the disk every half second without anybody's help."""
+        """Whether what it wrote goes to the disk every half second without help."""
         ...
 
     def knows(self, case: Case) -> bool:

@@ -27,7 +27,7 @@ class LineUp:
 
     Attributes:
         contestants: Ours first.
-        left_out: Why somebody is missing, by what the report would have called it.
+        left_out: Why a contestant is missing, by its name in the report.
         java: Version of the Java that takes part, empty if none does.
     """
 

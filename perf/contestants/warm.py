@@ -11,7 +11,7 @@ from perf.plan.budget import Budget
 
 
 def warm_up(take: Callable[[Path], Sample], budget: Budget, beside: Path) -> float:
-    """Takes samples that nobody keeps until a JVM has done the work of a case for long enough.
+    """Takes samples and drops them until a JVM has done the work of a case for long enough.
 
     Compilers of a JVM need seconds of the same work: RocketMQ's put takes 5.6 µs of CPU at first and 0.9 µs
     after half a million puts. Writers stop where their memory ends, therefore it may take several.

@@ -15,9 +15,9 @@ class Measure(enum.Enum):
     """What is compared with the aim."""
 
     TIMES = "×"
-    """How many times as good as somebody else: at least."""
+    """How many times as good as another contestant: at least."""
     SAME = "equal"
-    """The same figure as somebody else."""
+    """The figure of another contestant."""
     AT_LEAST = "≥"
     """The figure itself."""
     AT_MOST = "≤"
@@ -50,7 +50,7 @@ class Aim:
         return (self.who,) if self.measure in _ALONE else (self.who, self.other)
 
     def found(self, rounds: Sequence[Samples]) -> Spread | None:
-        """Returns what is compared with the aim; None if somebody took no part."""
+        """Returns what is compared with the aim; None if a contestant took no part."""
         if self.measure in _ALONE:
             return figures(rounds, self.who, self.column, COLUMNS[self.column].scale)
         return ratios(rounds, self.who, self.other, self.column)

@@ -40,7 +40,7 @@ def _how(results: Results) -> Iterator[str]:
     yield (
         "Medians of all rounds (lowest–highest); contestants took turns within each round, and × is how many "
         "times as good as RocketMQ the one before it was in the same round. *Bare* messages have neither "
-        "properties nor `__CRC32#`, are in one queue, and nobody indexes them; *usual* ones have TAGS, KEYS "
+        "properties nor `__CRC32#`, are in one queue, and are not indexed; *usual* ones have TAGS, KEYS "
         "and UNIQ_KEY, `__CRC32#` and four queues. A write counts when it can be consumed, a usual one when "
         "it is found by its key too; waiting for that is part of the time. Files have RocketMQ's default "
         "lengths; where single calls are timed, log files are of 64 MiB, so that some calls begin one."
@@ -65,7 +65,7 @@ def _how(results: Results) -> Iterator[str]:
         " ".join(["**Samples.**", *(_times(Budget(*each)) for each in budgets)])
         + " Java processes (G1, 1–2 GiB of heap) stay for all rounds of a case, and have loaded their "
         "classes before a reopen is timed. Before each sample of a writer the harness touches as much "
-        "memory as the sample and its warm-up may fill, and gives it back, so that nobody's page cache "
+        "memory as the sample and its warm-up may fill, and gives it back, so that no page cache "
         "waits for the host of a virtual machine."
     )
     yield ""
@@ -73,13 +73,13 @@ def _how(results: Results) -> Iterator[str]:
         "**Rows.** What README shows is "
         + ", ".join(f"*{case.title}*" for case in CASES if case.is_loop)
         + ": `for message in store.get(...)` and `message.body`. *Views* hand out memory of the log that "
-        "nobody has looked at yet; *bytes copied* is all of a pull in one piece."
+        "was not read yet; *bytes copied* is all of a pull in one piece."
     )
     if any(not run.sample_s for run in results.runs.values()):
         yield ""
         yield (
             "Rows without a commit were measured by an earlier harness: samples of 0.8 s, Java warmed 4 s, "
-            "nobody flushed who does not flush by itself, and memory of 1 or 2 GiB touched before."
+            "contestants that do not flush were not flushed, and memory of 1 or 2 GiB touched before."
         )
 
 

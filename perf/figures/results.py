@@ -72,7 +72,7 @@ class Results:
 
     Attributes:
         titles: What contestants are called, by their keys, ours first.
-        left_out: Why somebody is missing.
+        left_out: Why a contestant is missing.
         runs: By the names of cases, those of the table only, in its order.
     """
 

@@ -42,7 +42,7 @@ class Budget:
 
     @property
     def first_warm_up_seconds(self) -> float:
-        """How long a JVM does the work of a case, into logs that nobody keeps, before its first sample."""
+        """How long a JVM does the work of a case, into logs that are not kept, before its first sample."""
         return 0.0 if self.is_smoke else 5.0
 
     @property
@@ -56,7 +56,7 @@ class Budget:
         return int(self.size * (512 << 20) if self.is_smoke else self.sample_s * _MAX_BYTES_A_SECOND)
 
     def max_write_bytes(self, body_bytes: int) -> int:
-        """Returns the body bytes after which a write of such bodies stops: the same for everybody."""
+        """Returns the body bytes after which a write of such bodies stops: the same for all contestants."""
         return self.max_stored_bytes * body_bytes // (body_bytes + _BESIDE_BODY_BYTES)
 
     @property

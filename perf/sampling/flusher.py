@@ -17,7 +17,7 @@ class Flusher:
     """Syncs every file of a directory again and again, in a thread of the harness.
 
     Pages that a map made dirty go to the disk with the others, as ``fdatasync`` is of a file and not of who
-    wrote to it. The time that it takes on a core is nobody's CPU time.
+    wrote to it. The time that it takes on a core counts as CPU time of no contestant.
 
     Args:
         directory: Where the log is; folders within too.

@@ -39,7 +39,7 @@ class Program:
         checkout: Whose commit is noted with each case.
 
     Raises:
-        NoCaseError: No case is called so.
+        NoCaseError: No case has this name.
     """
 
     def __init__(self, options: argparse.Namespace, command: str, checkout: Path) -> None:

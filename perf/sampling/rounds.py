@@ -41,7 +41,7 @@ def measure(
         directory: Where stores are made; None for the system's place.
 
     Raises:
-        SanityError: Somebody did not do what was measured.
+        SanityError: A contestant did not do what was measured.
     """
     budget = Budget(run.size, run.sample_s)
     taking_part = [contestant for contestant in contestants if contestant.knows(case)]

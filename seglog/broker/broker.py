@@ -311,7 +311,7 @@ class Broker(Closing):
 
     @property
     def retention(self) -> LogRetention:
-        """Deletes old messages, but none that somebody needs."""
+        """Deletes old messages, but none that a group needs."""
         return self._state.retention
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:

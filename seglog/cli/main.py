@@ -54,7 +54,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "topic": "List, create, alter and delete topics of a store.",
     "group": "List, create, alter and delete consumer groups of a store.",
     "offsets": "Show where groups stand, move them, and tell who moved them.",
-    "retention": "Delete old messages, but none that somebody still needs.",
+    "retention": "Delete old messages, but none that a group still needs.",
     "dlq": "Look at dead letters, and send them again.",
     "locks": "Show which client of a group may consume which queue in order.",
     "skip": "Move a group past a message.",

@@ -285,7 +285,7 @@ class UndoError(StoreError):
 
 
 class LengthUnknownError(StoreError):
-    """Nothing in the store tells how long its log or queue files must be, so nothing is written to it."""
+    """Nothing in the store shows how long its log or queue files must be, so nothing is written to it."""
 
     exit_code = 33
     response_code = _SERVICE_NOT_AVAILABLE

@@ -85,7 +85,7 @@ class ProducerParts(ABC, Generic[B]):
         """Makes one; what is wrong with the call names the class that was called.
 
         Raises:
-            TypeError: An argument is missing, there is one too many, or none is called so.
+            TypeError: An argument is missing, there is one too many, or none has this name.
         """
         try:
             cls.__signature__.bind(*args, **settings)

@@ -27,7 +27,7 @@ UNIQUE_ID: Final = Layout(
     "MessageClientIDSetter.java createUniqID",
     (
         Field("process_id", "i16", "–", "low 16 bits"),
-        Field("life", "i32", "–", "tells two lives of a process apart; Java: hash of the class loader"),
+        Field("life", "i32", "–", "distinguishes two lives of a process; Java: hash of the class loader"),
         Field("since_month_ms", "i32", "ms", "since the first of the month, by the producer's clock"),
         Field("counter", "i16", "–", "low 16 bits of the number of ids made before"),
     ),

@@ -42,7 +42,7 @@ _OF_SYSTEM: Final = {
     "Permission denied": errno.EACCES,
     _NO_FOLDER: errno.EACCES,
 }
-"""What Java says of errors of the system; it tells no numbers."""
+"""What Java says of errors of the system; it gives no numbers."""
 _JAVA_FILE: Final = re.compile(r"\bfile:(?://)?(/[^\s,;)]+)|: (/[^\n]+?) \(")
 _JAVA_RAISED: Final = re.compile(r"(?:[a-z][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)(?:: |$)")
 _CALLING: Final = "An error occurred while calling "

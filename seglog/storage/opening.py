@@ -325,7 +325,7 @@ def _demand_known(found: Survey) -> None:
     ):
         if not is_known:
             raise LengthUnknownError(
-                f"nothing in {found.root} tells how long its {files} must be",
+                f"nothing in {found.root} shows how long its {files} must be",
                 help=f"nothing was changed; open it with {argument}=, or run"
                 f" `seglog repair --{option} BYTES` or `--broker-conf FILE` on it",
             )

@@ -1,4 +1,4 @@
-"""A broker whose disk failed once answers that it is not available, whatever the failed sync was of."""
+"""A broker whose disk failed once answers that it is not available, for any failed sync."""
 
 from __future__ import annotations
 

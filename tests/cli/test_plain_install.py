@@ -116,7 +116,7 @@ threading.Thread(target=end_it, daemon=True).start()
 sys.argv[1:] = ["serve", sys.argv[1], "--port", "0", "--ready-fd", str(say_ready)]
 main()
 """
-"""Runs the one command that goes on until it is told to end, has others ask it, and tells it to end."""
+"""Runs the one command that goes on until it is stopped, has others ask it, and stops it."""
 
 SWEEP = """
 import json, sys

@@ -38,7 +38,7 @@ def sending(address: str) -> Producer:
 
 
 def polled(address: str) -> LitePullConsumer:
-    """What nobody can poll again must not keep a share of its group's queues."""
+    """What cannot be polled again must not keep a share of its group's queues."""
     consumer = LitePullConsumer(address, "billing", "T")
     consumer.poll(0)
     return consumer

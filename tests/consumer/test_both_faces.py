@@ -34,7 +34,7 @@ ALL = pytest.mark.parametrize("kind", [kind for pair in PAIRS for kind in pair])
 
 
 def calls_of(kind: type) -> dict[str, Any]:
-    """Returns the signatures of what a class has for everybody, and of how it is made."""
+    """Returns the signatures of what a class has in public, and of how it is made."""
     found: dict[str, Any] = {}
     for name, value in inspect.getmembers(kind):
         if not name.startswith("_"):

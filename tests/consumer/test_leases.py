@@ -1,4 +1,4 @@
-"""One queue has one consumer of a group at a time, whatever happens to consumers and renewals."""
+"""One queue has one consumer of a group at a time, for any fate of consumers and renewals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever consumers, clocks and failures do: nothing is skipped, and in the end everything was consumed."""
+"""For any order of consumers, clocks and failures: nothing is skipped, and all is consumed in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A started consumer works by itself, lets nobody in while a listener is at work, and ends when told to."""
+"""A started consumer works alone, lets no other in while a listener is at work, and ends when told to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A broker that many connections ask by deferred answers is killed at any moment, and lives on on one store.
 
 Nothing acknowledged is lost or moved, what waits for its time comes once, queues are consumed in order, and
-the owners of queues at the ends of connections have them again, while embedded ones cost nobody anything.
+the owners of queues at the ends of connections have them again, while embedded ones cost nothing.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def test_a_seed_is_the_same_life_again():
 
 
 class IdleKernel(CrashFiles):
-    """Nothing reaches the disk that nobody brings there."""
+    """Nothing reaches the disk without a sync."""
 
     write_back_share = 0.0
 

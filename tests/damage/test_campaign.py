@@ -15,7 +15,7 @@ from tests.support.scale import scaled
 
 EACH = scaled(50, 4000)
 SEVERAL_FILES = [name for name in SUBJECTS if name != "real-conf"]
-"""Its log is one file; once that is gone or cut, whoever opens the store cannot know that there was more."""
+"""Its log is one file; once that is gone or cut, an opening cannot know that there was more."""
 
 
 @pytest.fixture(scope="module", params=SEVERAL_FILES)

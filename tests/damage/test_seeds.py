@@ -8,12 +8,12 @@ from tests.support.damage.subjects import make_subject
 from tests.support.damage.trial import Patient, try_damage
 
 SEEDS = [
-    ("propcrc", 454),  # what nobody reads of a queue file looked like an address of filter data
+    ("propcrc", 454),  # what is never read of a queue file looked like an address of filter data
     ("own with record CRC", 1271),  # the time of an index file's first entry
     ("roll", 1542),  # an empty backup of compaction positions, and no such file
     ("own of every kind", 1739),  # one byte of the name of the topic table
     ("own of every kind", 1741),  # a copy in a compaction log that differs from the commit log
-    ("own of every kind", 1766),  # one byte of a queue.type, of which the folder tells
+    ("own of every kind", 1766),  # one byte of a queue.type, which the folder proves
     ("own of every kind", 1847),  # a digit of an offset in a further queue (LMQ)
     ("own of every kind", 3703),  # the separator behind such an offset became a digit
     ("own of every kind", 1912),  # keys of a record that its copy and the index know better

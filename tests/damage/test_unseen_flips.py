@@ -1,4 +1,4 @@
-"""How many flipped bits of a log nobody notices: none with record CRCs, and how many without is measured."""
+"""How many flipped bits of a log go unnoticed: none with record CRCs, and how many without is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_store(root, *, record_crc):
 
 
 def served(store):
-    """Returns whole records by place in the queue: a time stamp that is wrong is wrong, whoever reads it."""
+    """Returns whole records by place in the queue: a time stamp that is wrong is wrong for every reader."""
     return {
         (queue.topic, queue.queue_id, offset): record.tobytes()
         for queue in store.queues()

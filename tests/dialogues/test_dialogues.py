@@ -195,7 +195,7 @@ DIALOGUES = {
         ["check", "d-indexgarbage-halt"],
     ),
 }
-"""The store that lies in the current folder, and what is typed there, after ``seglog`` or ``rm -r``."""
+"""The store that is in the current folder, and what is typed there, after ``seglog`` or ``rm -r``."""
 
 VARYING = (
     (re.compile(r"\d+\.\d s, [\d.]+ \w+/s"), "0.1 s, 1.0 MiB/s"),

@@ -161,7 +161,7 @@ def test_intact_records_stay_readable_at_their_offsets_whatever_happens_around_t
                 return
             with store:
                 if store.geometry.segment_size_bytes != covered.segment_size_bytes:
-                    return  # every file of the log has another length now: nothing tells the right one
+                    return  # every file of the log has another length now: nothing shows the right one
                 found = {_value(message) for queue in served(store).values() for message in queue}
             assert found <= written
             assert kept <= found

@@ -44,7 +44,7 @@ def test_decode_message_gives_a_message_or_our_error(data, verify):
         return
     assert message.size_bytes <= len(data)
     assert len(message.body) + len(message.properties_raw) < message.size_bytes
-    # Whatever was decoded can be looked at too.
+    # All that was decoded can be looked at too.
     assert str(message.born_host)
     assert message.message_id
     assert isinstance(message.keys, list)

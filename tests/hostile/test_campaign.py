@@ -1,4 +1,4 @@
-"""A store from somebody else costs nothing outside of it, no traceback, and its share of the machine."""
+"""A store from a stranger costs nothing outside of it, no traceback, and its share of the machine."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_dump_is_the_golden_answer(judge: Judge, tmp_path, name):
     lines = judge.dump(store, Geometry(*sizes), **config).lines
     assert len(lines) == len(answers)
     for line, answer in zip(lines, answers, strict=True):
-        # The dump that made the answers lost whatever had no properties.
+        # The dump that made the answers lost all that had no properties.
         if answer.pop("dumpError", None):
             assert line.items() >= answer.items()
         else:

@@ -60,7 +60,7 @@ CASES = {
     "last, of another record": Case(b"a\1b\2" + COPY, ours=False, forced=False),
     "last, behind an entry without end": Case(b"a\1b" + COPY, is_right=True, ours=True, forced=False),
     "last, without its end": Case(b"a\1b\2" + COPY[:-1], ours=False, forced=False),
-    # RocketMQ reckons up to 20 bytes before the end, whatever is there. No writer leaves the end out.
+    # RocketMQ reckons up to 20 bytes before the end, with any content. No writer leaves the end out.
     "last, right but for its end": Case(b"a\1b\2" + COPY[:-1], is_right=True, ours=False, forced=True),
     "cut within the digits": Case(b"a\1b\2" + COPY[:14], ours=False, forced=False),
     "cut behind the name": Case(b"a\1b\2" + COPY[:9], ours=False, forced=False),

@@ -71,7 +71,7 @@ DAMAGES = {
 REFUSED = {"half of the wheel", "a short file", "a foreign file"}
 """RocketMQ does not start with these."""
 AGAIN = {"timercheck", "half of timercheck"}
-"""How far the timer came in time nothing tells: the last minute comes twice."""
+"""Nothing shows how far the timer came in time: the last minute comes twice."""
 
 
 def start_here(root, begun_s):

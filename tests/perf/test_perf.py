@@ -35,7 +35,7 @@ from tests.support.narrow import not_none
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Budget(0.2)
 
-# In the second round the machine was half as fast for everybody.
+# In the second round the machine was half as fast for all.
 ROUNDS = [
     {"native": Sample(4000, 1.0, 0.5, {"open_s": 1.0}), "rocketmq": Sample(2000, 1.0, 1.0, {"open_s": 4.0})},
     {"native": Sample(1800, 1.0, 0.5, {"open_s": 2.0}), "rocketmq": Sample(1000, 1.0, 1.0, {"open_s": 6.0})},
@@ -258,7 +258,7 @@ def test_views_of_a_queue_are_measured_and_checked(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "2,000 messages, 1 rounds." in done.stdout
     titles = [line.split(" | ")[0] for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert "| filter by tag and time in one expression, arrays at hand" in titles
+    assert "| filter by tag and time in one expression, arrays in memory" in titles
     assert "| verify by seals" in titles
     written = (tmp_path / "R.md").read_text()
     assert written == "# A queue as numpy, and verifying by seals\n" + done.stdout

@@ -1,4 +1,4 @@
-"""An open that starts at a recovery point gives what a walk over the whole log gives, whatever happened."""
+"""An open that starts at a recovery point gives what a walk over the whole log gives, after any accident."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Life:
                 self.store = self.open()
 
     def kill(self) -> None:
-        """Goes on with the directory as it lies there while the store is open."""
+        """Goes on with the directory as it is there while the store is open."""
         self.copies += 1
         killed = self.folder / str(self.copies)
         shutil.copytree(self.root, killed)
@@ -211,7 +211,7 @@ def append_records(life: Life, at: int, count: int, value: int) -> None:
 
 
 def extend(life: Life, act: Act) -> None:
-    """Somebody wrote on: a writer of ours that was killed before its units, or RocketMQ."""
+    """A writer wrote on: one of ours that was killed before its units, or RocketMQ."""
     if act.value % 2:
         say_rocketmq_started(life)
     append_records(life, end_of(life), act.value % 4 + 1, act.value)
@@ -283,7 +283,7 @@ EVENTS = {"extend": extend, "cut": cut, "expire": expire, "lose tail": lose_tail
 
 
 def everything(store: MessageStore) -> dict[str, object]:
-    """Returns all that a store tells and serves."""
+    """Returns all that a store reports and serves."""
     queues = store.queues()
     return {
         "queues": queues,

@@ -1,4 +1,4 @@
-"""Whatever happened to lengths and names of log files, the inferred length is the true one, or none."""
+"""After any change of lengths and names of log files, the inferred length is the true one, or none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = 5
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
-    """A log of several full files and one that is partly filled, whose lengths nothing but itself tells."""
+    """A log of several full files and one that is partly filled, whose lengths nothing but itself shows."""
     root = tmp_path_factory.mktemp("store") / "s"
     with MessageStore.open(
         root, clock=new_clock(), segment_size_bytes=SEGMENT, queue_file_size_bytes=2000, **SMALL_INDEX
@@ -69,7 +69,7 @@ def damaged(original, root, names, lengths):
 
 
 def is_cut_alike(lengths):
-    """Whether what is left looks like a sound log of shorter or longer files: nobody can know better."""
+    """Whether what is left looks like a sound log of shorter or longer files, and is like one."""
     sizes = {size for size in lengths.values() if size}
     return len(sizes) == 1 and sizes != {SEGMENT} and min(sizes) % 4096 == 0
 

@@ -1,4 +1,4 @@
-"""A store behaves like lists of messages, whatever is done to it in whatever order, crashes included."""
+"""A store behaves like lists of messages, for any calls in any order, crashes included."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(garbage=st.binary(max_size=80), lose=st.sampled_from(["nothing", "queues", "checkpoint", "index"]))
     def crash(self, garbage, lose):
-        """Goes on with a copy of the directory as it lies there while the store is open."""
+        """Goes on with a copy of the directory as it is there while the store is open."""
         self.copies += 1
         copy = Path(self.folder.name) / str(self.copies)
         shutil.copytree(self.root, copy)

@@ -56,7 +56,7 @@ class LinkOver:
         return self._link.ask(request, timeout_ms, to)
 
     def tell(self, request: Request, to: str | None = None) -> None:
-        """Tells."""
+        """Notifies the listener."""
         self._link.tell(request, to)
 
     def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:

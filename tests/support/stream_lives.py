@@ -225,7 +225,7 @@ class Life:
         self._see()
         gone = self.ever.keys() - set(self.now.values())
         for reader in self.readers:
-            # What it did not read went without a trace: nothing in the store tells that it ever was.
+            # What it did not read went without a trace: nothing in the store shows that it ever was.
             reader.excused |= {body for body in gone if not reader.given[body]}
         if self.rng.random() < 0.7:
             self.clock.advance(10)

@@ -49,7 +49,7 @@ def lag_of_all(state: BrokerState) -> int:
 
 
 def _rate_of(state: BrokerState, header: FiguresHeader) -> Callable[[Span], Rate] | None:
-    """Returns what tells rates; None if there is no such thing."""
+    """Returns the object that counts rates; None if there is no such thing."""
     what = OF_ALL.get(header.name)
     if what is not None:
         is_ours = header.key == state.config.cluster_name and state.figures.has_any(what)

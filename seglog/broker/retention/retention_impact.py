@@ -35,7 +35,7 @@ from seglog.storage.retention import LogSegment, Retention
 
 
 class Why(enum.Enum):
-    """Why somebody still needs a message."""
+    """Why a message is still needed."""
 
     UNDELIVERED = "undelivered"
     """Its group has not consumed it."""
@@ -52,7 +52,7 @@ class Why(enum.Enum):
 
 
 class Victim(NamedTuple):
-    """Messages of one queue that somebody still needs.
+    """Messages of one queue that are still needed.
 
     Attributes:
         why: What for.
@@ -69,7 +69,7 @@ class Victim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where everybody stands who needs messages.
+    """The positions of all readers.
 
     Attributes:
         offsets: What groups have committed.
@@ -104,7 +104,7 @@ class Doomed:
 
 
 class _Need(NamedTuple):
-    """From which queue offset on somebody needs a queue."""
+    """From which queue offset on a group needs a queue."""
 
     why: Why
     group: str
@@ -166,7 +166,7 @@ def victims_text(victims: Iterable[Victim], most: int = 3) -> str:
 
 
 def _needs(queues: Iterable[tuple[str, int]], standing: Standing) -> dict[tuple[str, int], list[_Need]]:
-    """Returns who needs each queue that anybody reads, from where on."""
+    """Returns who needs each queue that has readers, from where on."""
     readers: dict[str, dict[str, dict[int, int]]] = {}
     for (group, topic, queue_id), offset in standing.offsets.items():
         if "@" not in group:  # the progress of one broadcasting client

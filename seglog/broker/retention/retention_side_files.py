@@ -1,6 +1,6 @@
 """Writes messages to the side before the log loses them: ``<store>/seglog/parked/<first byte>.jsonl``.
 
-There is one file for each file of the log that went while somebody needed messages of it. Each line is a
+There is one file for each deleted file of the log in which a group needed messages. Each line is a
 message as ``seglog export`` writes it, and says under ``parkedFor`` who needs it. The file is whole and on
 the disk before the log's file goes; a crash in between leaves both, and the next pass writes it again.
 ``seglog retention unpark`` brings its messages back.
@@ -31,7 +31,7 @@ def parked_file(doomed: Doomed) -> str:
 
 
 def park_victims(store: MessageStore, doomed: Doomed) -> int:
-    """Writes the messages of a file of the log that somebody needs to the side; returns how many.
+    """Writes the messages of a file of the log that a group needs to the side; returns how many.
 
     Messages that cannot be read any more are left out.
 

@@ -34,8 +34,8 @@ class BrokerConfig:
     """Settings of one broker.
 
     Attributes:
-        cluster_name: Stored with every message as CLUSTER; a topic is called so too.
-        broker_name: What routes and queue locks name; a topic is called so too.
+        cluster_name: Stored with every message as CLUSTER; also the name of a topic.
+        broker_name: What routes and queue locks name; also the name of a topic.
         address: What routes name; also the store host of records.
         region_id: Stored with every message as MSG_REGION.
         is_trace_on: Stored with every message as TRACE_ON.
@@ -67,7 +67,7 @@ class BrokerConfig:
         retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
         retention_policy: What happens to messages that a group still needs: ``refuse`` keeps them, and the
             log after them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
-        retention_idle_days: Groups that committed nothing for so long need nothing; 0 counts every group.
+        retention_idle_days: Groups without a commit for longer than this are ignored; 0 counts every group.
         retention_check_ms: How often the disk is looked at, at most.
         disk_clean_percent: On a disk that is fuller, old files go at any hour.
         disk_force_percent: On a disk that is fuller, files go at any age, as far as the policy lets

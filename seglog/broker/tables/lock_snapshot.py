@@ -48,7 +48,7 @@ class LockPicture:
         files: Where the store is.
         root: The store directory.
         locks: What is drawn.
-        clock: Its monotonic time tells how long a write takes.
+        clock: Its monotonic time measures a write.
         is_synced: Whether a lasting owner has to be on the disk.
     """
 

@@ -187,7 +187,7 @@ class TopicTable(NamedTable[TopicConfig]):
         """Makes topics of queues that the store has and the file does not name.
 
         RocketMQ would answer that they do not exist. They are saved with the next change or at close. A topic
-        that the file does name keeps its settings: somebody may have given it fewer queues than it had.
+        that the file does name keeps its settings: an operator may have given it fewer queues than it had.
         """
         counts: dict[str, int] = {}
         with self._lock:

@@ -75,7 +75,7 @@ def lag(*, path: Path, group: str | None, as_json: bool) -> None:
             lost = max(0, queue.min_offset - one.queue_offset)
             total = sums.setdefault((one.group, one.topic), [0, 0, 0])
             total[:] = [total[0] + 1, total[1] + behind, total[2] + lost]
-    columns = ("group", "topic", "queues", "behind", "gone unread")
+    columns = ("group", "topic", "queues", "behind", "lost unread")
     listing = render.Listing(columns, numbers=columns[2:], none=_NONE, as_json=as_json)
     for (owner, topic), (queues, behind, lost) in sums.items():
         fields = {"group": owner, "topic": topic, "queues": queues, "lag": behind, "lost": lost}
@@ -147,7 +147,7 @@ def _state(one: GroupOffset, queue: QueueInfo | None, topic: TopicConfig | None)
     if one.queue_offset > queue.max_offset:
         return "beyond the end"
     if one.queue_offset < queue.min_offset:
-        return f"{render.count_text(queue.min_offset - one.queue_offset, 'message')} gone unread"
+        return f"{render.count_text(queue.min_offset - one.queue_offset, 'message')} lost unread"
     return "broadcasting" if one.is_broadcast else ""
 
 

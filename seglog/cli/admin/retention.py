@@ -32,7 +32,7 @@ _HOUR_MS: Final = 3_600_000
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Delete old messages, but none that somebody still needs."""
+    """Delete old messages, but none that a group still needs."""
 
 
 command.add_command(broker)
@@ -52,11 +52,11 @@ def rules(function: options.CommandFunction) -> options.CommandFunction:
         type=click.Choice([policy.value for policy in GuardPolicy]),
         default=GuardPolicy.REFUSE.value,
         show_default=True,
-        help="What happens to messages that somebody needs: they stay, go to a file first, or go.",
+        help="What to do with messages that a group needs: keep them, save them to a file, or drop them.",
     )
     @click.option("--ignore", "ignored", metavar="GROUP", multiple=True, help="A group that needs nothing.")
     @click.option(
-        "--idle", type=Duration(), default=0, help="Groups that committed nothing for so long neither."
+        "--idle", type=Duration(), default=0, help="Ignore groups that have committed nothing for this long."
     )
     @wraps(function)
     def wrapped(*, older_than: int, policy: str, ignored: tuple[str, ...], idle: int, **rest: object) -> None:
@@ -72,7 +72,7 @@ def rules(function: options.CommandFunction) -> options.CommandFunction:
 def plan_(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
     """Show which files of the log of STORE would go now, and who needs messages of them.
 
-    Counted are messages that groups have not consumed, dead letters that nobody has fetched, delayed messages
+    Counted are messages that groups have not consumed, dead letters that were not fetched, delayed messages
     whose time has not come, and half messages without an end. Works beside a process that has STORE open.
     """
     check_store(path)
@@ -252,7 +252,7 @@ def _verdict(planned: RetentionPlan, rules: RetentionRules) -> str:
         return f"nothing is old enough: {young} of the log could go later"
     lost = sum(_needed(planned.going).values())
     fate = "are parked first" if rules.policy is GuardPolicy.PARK else "ARE LOST to those who need them"
-    return f"{files} with {messages} would go" + (f"; {lost} {fate}" if lost else ", and nobody needs them")
+    return f"{files} with {messages} would go" + (f"; {lost} {fate}" if lost else ", and no group needs them")
 
 
 def _held_text(planned: RetentionPlan) -> str:

@@ -16,7 +16,7 @@ from seglog.storage.format.record import properties as props
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """End transactions that nobody ended: half messages that a broker keeps asking about."""
+    """End open transactions: half messages that a broker keeps asking about."""
 
 
 @command.command(name="ls")
@@ -33,7 +33,7 @@ def list_(*, path: Path, as_json: bool) -> None:
     for half in waiting:
         render.say(
             f"{half.message.message_id}  {_key(half)}  for {_target(half)}"
-            f"  from {render.printable(half.producer_group) or 'nobody'}"
+            f"  from {render.printable(half.producer_group) or 'no group'}"
             f"  stored {render.time_text(half.message.store_timestamp_ms)}"
             f"  asked {render.count_text(half.checks, 'time')}"
         )
@@ -60,7 +60,7 @@ def commit(*, path: Path, wanted: str, as_json: bool) -> None:
 @click.argument("wanted", metavar="ID")
 @options.as_json
 def rollback(*, path: Path, wanted: str, as_json: bool) -> None:
-    """Have nobody get the half message of ID; its record stays in the log.
+    """Drop the half message of ID; its record stays in the log.
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """

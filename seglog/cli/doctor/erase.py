@@ -62,7 +62,7 @@ def command(
     anywhere in the store, or if something could not be looked at.
     """
     if as_json and not (dry_run or yes):
-        raise InvalidArgumentError("with --json nobody is asked: an erase needs --yes")
+        raise InvalidArgumentError("--json cannot ask: an erase needs --yes")
     files = options.reading(path) if dry_run else options.writing(path)
     if target is not None:
         check_outside(files, target)

@@ -79,7 +79,7 @@ def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
 
 
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
-    """Repairs a store, if somebody agrees; returns whether something is left."""
+    """Repairs a store, if the user agrees; returns whether something is left."""
     shown: list[Plan] = []
     before = check_store(path, follow=options.followed(path))
 

@@ -51,7 +51,7 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
         if as_json:
             render.emit({"kind": "discarded", "number": number, "place": place})
         else:
-            render.say(f"undo pack {number} lies in {place} now; nothing else was changed")
+            render.say(f"undo pack {number} is in {place} now; nothing else was changed")
         return
     with locked(files, path):
         pack = undo_repair(files, path, number)

@@ -81,7 +81,7 @@ def decode(*, message_id: str, as_json: bool) -> None:
             "kind": "unique key (UNIQ_KEY): names who made it",
             "address": key.address,
             "process id": f"{key.process_id} (low 16 bits)",
-            "life": f"{key.life:#010x} (tells two lives of a process apart)",
+            "life": f"{key.life:#010x} (distinguishes two lives of a process)",
             "made": _moment_text(key.since_month_ms)
             if is_date
             else f"{key.since_month_ms} ms: no time of a month",

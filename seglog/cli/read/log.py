@@ -32,7 +32,7 @@ def command() -> None:
 @click.option("--hex", "with_hex", is_flag=True, help="Show the bytes of each field.")
 @options.as_json
 def show(*, path: Path, phy_offset: int, with_hex: bool, as_json: bool) -> None:
-    """Show what lies at a place of the log of STORE, field by field.
+    """Show what is at a place of the log of STORE, field by field.
 
     Ends with 1 if no sound record or filler starts there.
     """

@@ -165,7 +165,7 @@ def _fields(line: QueueLine) -> dict[str, object]:
 
 def _show(lines: Sequence[QueueLine]) -> None:
     render.table(
-        ("topic", "queue", "kind", "min", "max", "files", "size", "agrees", "how not"),
+        ("topic", "queue", "kind", "min", "max", "files", "size", "agrees", "difference"),
         [_cells(line) for line in lines],
         numbers=("queue", "min", "max", "files", "size"),
     )

@@ -227,7 +227,7 @@ def _iter_properties(raw: bytes, at: int) -> Iterator[Property]:
 
 def _place_check(anatomy: Anatomy, phy_offset: int) -> Check:
     own = next(part.value for part in anatomy.parts if part.name == "phy_offset")
-    return Check("place", own == phy_offset, f"the record says {own}, it lies at {phy_offset}")
+    return Check("place", own == phy_offset, f"the record says {own}, it is at {phy_offset}")
 
 
 def _check_body(anatomy: Anatomy, stored: int, body: bytes) -> None:

@@ -52,5 +52,5 @@ def _write_at_once(descriptor: int, data: bytes) -> None:
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     if not poll.poll(0):
-        raise OSError(errno.EAGAIN, "it is full, and nobody reads it")
+        raise OSError(errno.EAGAIN, "it is full and has no reader")
     os.write(descriptor, data)

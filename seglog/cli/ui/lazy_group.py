@@ -27,7 +27,7 @@ class CommandGroup(click.Group):
             raise click.UsageError(text, ctx) from error  # releases of click differ in what theirs says
 
     def _meant(self, ctx: click.Context, name: str) -> list[str]:
-        """Returns the commands of groups of this one that are called so; else those whose names are close."""
+        """Returns the commands of groups of this one with this name; else those whose names are close."""
         from difflib import get_close_matches  # no command that is there needs it
 
         within = [path for path in self._paths_of(ctx) if path.endswith(f" {name}")]

@@ -139,13 +139,13 @@ _QUEUE_FILE_BYTES = click.option(
     "--queue-file-bytes",
     type=int,
     metavar="BYTES",
-    help="mappedFileSizeConsumeQueue, if no queue file tells.",
+    help="mappedFileSizeConsumeQueue, if no queue file shows it.",
 )
 _INDEX_DIVISION = click.option(
     "--index-division",
     type=(int, int),
     metavar="SLOTS ENTRIES",
-    help="maxHashSlotNum and maxIndexNum, if no index file tells.",
+    help="maxHashSlotNum and maxIndexNum, if no index file shows them.",
 )
 
 

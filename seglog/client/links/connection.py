@@ -55,7 +55,7 @@ _log = logger(__name__)
 
 
 class Owner(NamedTuple):
-    """What a connection tells its owner; the home calls it.
+    """What a connection reports to its owner; the home calls it.
 
     Attributes:
         is_made: The connection is made.

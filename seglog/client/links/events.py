@@ -1,4 +1,4 @@
-"""What a link tells of its connections."""
+"""Events of the connections of a link."""
 
 from __future__ import annotations
 

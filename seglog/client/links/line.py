@@ -129,7 +129,7 @@ class Line:
         connection.retire()
 
     def _leave(self, connection: Connection, why: str) -> None:
-        """Does not ask over a connection any more; called by the home, as all that tells of connections."""
+        """Does not ask over a connection any more; called by the home, as all events of connections are."""
         now_ms = self._home.clock.monotonic_ms()
         with self._lock:
             if self._current is not connection:

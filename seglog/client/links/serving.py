@@ -1,4 +1,4 @@
-"""What a broker asks and tells a client over a connection, and the client's answers."""
+"""Requests and notices of a broker to a client over a connection, and the client's answers."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def check_store(
         resume: Whether to go on from that file.
         should_stop: Asked before each split of the log.
         progress: Told how many bytes of the log were read, and how many there are.
-        clock: Tells how long it took.
+        clock: Measures the check.
         split_bytes: Length of a split, a multiple of 64 KiB.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
@@ -109,7 +109,7 @@ class StoreCheck:
 
     Args:
         root: The store directory.
-        clock: Tells how long it took.
+        clock: Measures the check.
         split_bytes: Length of a split, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
         given: Lengths of files that the caller knows.

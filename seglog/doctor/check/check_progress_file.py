@@ -1,6 +1,6 @@
 """Where a check that was stopped goes on: one line for each split that was walked, in a file of its own.
 
-The file lies outside of the store. A line counts only as long as what the split was held against is the
+The file is outside of the store. A line counts only as long as what the split was held against is the
 same (:mod:`seglog.doctor.check.check_progress_stamps`).
 """
 
@@ -48,7 +48,7 @@ class ResumeFile:
     """A resume file while a check writes it.
 
     Args:
-        path: Where it lies.
+        path: Where it is.
         plan: The store.
         stamps: What its splits are held against.
     """

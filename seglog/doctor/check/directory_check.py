@@ -63,7 +63,7 @@ class _Findings:
 
 
 def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[list[Finding], bool]:
-    """Returns what is to be said of names, owners and rights, and whether a RocksDB lies beside the files.
+    """Returns what is to be said of names, owners and rights, and whether a RocksDB is beside the files.
 
     Beside an open writer (``is_live``) a staged file is one that it is about to rename.
 

@@ -36,7 +36,7 @@ def blind_spots(
         yield "messages of the moment before the crash that reached neither log nor queue: they left no trace"
     if has_rocksdb:
         yield "what RocketMQ keeps in RocksDB beside the files"
-    yield "what bodies say, and what the values of config files mean to a broker"
+    yield "the contents of message bodies, and the meaning of values in config files"
 
 
 def _front(min_phy_offset: int, origin: LogOrigin | None) -> str:

@@ -2,7 +2,7 @@
 
 RocketMQ walks the whole log of such a store when it starts, and makes from it what is not there. So where
 no queue file or index file is left, which alone could tell how the broker divides them, that they are
-missing is no damage, but what somebody left on purpose: a repair, or who deleted them.
+missing is no damage, but was left on purpose: a repair, or who deleted them.
 
 Source: ``CommitLog.java recoverAbnormally`` and ``isMmapFileMatchedRecover``: no record is older than a
 checkpoint of 0, so recovery starts with the first file and dispatches every record.

@@ -1,4 +1,4 @@
-"""What a check tells of one fault: the finding that says it best, not what follows from it."""
+"""What a check reports of one fault: the finding that says it best, not what follows from it."""
 
 from __future__ import annotations
 

@@ -46,11 +46,11 @@ class Copied:
     Attributes:
         target: Where it is.
         end_phy_offset: Where its log ends; of a store that was closed, the end of its last file.
-        is_hot: Whether somebody had the store open meanwhile.
-        is_locked: Whether everybody else was kept from opening the store for writing meanwhile.
+        is_hot: Whether the store was open in another process meanwhile.
+        is_locked: Whether all others were kept from opening the store for writing meanwhile.
         linked: Files that share their bytes with the store, and their length together.
         copied: Files that do not.
-        left_out: What lies in the store and is nothing of a store, or nothing that is read here.
+        left_out: What is in the store and is nothing of a store, or nothing that is read here.
     """
 
     target: Path
@@ -77,7 +77,7 @@ def make_backup(
     Raises:
         NotFoundError: There is no store.
         NotAStoreError: Something else is there.
-        InvalidArgumentError: There is something at ``target``, or it lies where it must not.
+        InvalidArgumentError: There is something at ``target``, or it is where it must not.
         OSError: The file system refuses; nothing is left at ``target``.
     """
     if not check_is_store(files, root):
@@ -112,7 +112,7 @@ def make_backup(
 def _check_target(root: Path, target: Path) -> None:
     if target.resolve().is_relative_to(root.resolve()):
         raise InvalidArgumentError(
-            f"{target} lies in the store: RocketMQ would find it there", help="name a folder outside of it"
+            f"{target} is in the store: RocketMQ would find it there", help="name a folder outside of it"
         )
 
 

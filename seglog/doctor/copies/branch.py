@@ -98,7 +98,7 @@ def read_point(files: Files, root: Path, name: str) -> BranchPoint:
     path = existing_branch(files, root, name)
     point = ConfigFile(files, path / BRANCH_FILE).load(_parse)
     if point is None:
-        raise ConfigError(f"{path / BRANCH_FILE} is missing: nobody knows what the branch began with")
+        raise ConfigError(f"{path / BRANCH_FILE} is missing: the state at the start of the branch is unknown")
     return point
 
 

@@ -33,7 +33,7 @@ class DraftNode:
     Attributes:
         base: The real file that it began as, None for one that the draft made.
         size_bytes: Its length.
-        base_bytes: How much of the real file still shows where no page lies over it.
+        base_bytes: How much of the real file still shows where no page is over it.
         was_bytes: The length of the real file.
         runs: Changed pages.
         pool: What they hold.
@@ -130,7 +130,7 @@ class DraftFile:
         return -1
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Reads the real file, and what lies over it."""
+        """Reads the real file, and what is over it."""
         node = self._node
         count = max(0, min(len(buffer), node.size_bytes - position))
         if node.mapped is not None:

@@ -17,7 +17,7 @@ ZEROS: Final = -1
 """The slot of pages that hold nothing."""
 _IN_MEMORY_BYTES: Final = 8 << 20
 _FIRST_IN_FILE: Final = _IN_MEMORY_BYTES // PAGE_BYTES + 1
-"""Not the one behind those in memory: no run lies in both."""
+"""Not the one behind those in memory: no run is in both."""
 
 
 class Run(NamedTuple):
@@ -62,7 +62,7 @@ class PageRuns:
         return iter(self._runs)
 
     def between(self, first: int, end: int) -> Iterator[Run]:
-        """Yields what lies within ``[first, end)``."""
+        """Yields what is within ``[first, end)``."""
         for at in range(self._at(first), len(self._runs)):
             if self._runs[at].first >= end:
                 return

@@ -1,8 +1,8 @@
 """``seglog/erasing``: the records that an erase is about to write, so that a crash cannot leave half of one.
 
 It is on the disk before the first record is touched, and goes when the last one is. It holds what is to be
-written, never what was there: the erased body is in no file of ours. It lies in the store, so it may come
-from anybody: :mod:`seglog.doctor.erase.erase_proof` says whether it is to be believed.
+written, never what was there: the erased body is in no file of ours. It is in the store, so it is
+untrusted: :mod:`seglog.doctor.erase.erase_proof` decides whether it is valid.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether what an interrupted erase was about to write follows from the log that it is to be written to.
 
-The journal lies in the store and may come from anybody. It counts only if each of its records is what an
+The journal is in the store and is untrusted. It counts only if each of its records is what an
 erase makes of the record in that place: the very bytes, or those of a record that is there whole, or, where
 the crash left a record half written, one with the same head.
 """

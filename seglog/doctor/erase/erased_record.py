@@ -41,7 +41,7 @@ def erase_record(record: bytes | memoryview, phy_offset: int) -> ErasedRecord:
 
     Args:
         record: The whole record.
-        phy_offset: Where it lies.
+        phy_offset: Where it is.
 
     Raises:
         CorruptError: The bytes are no record that proves itself.

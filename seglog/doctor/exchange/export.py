@@ -60,7 +60,7 @@ def iter_rows(
         wanted: Which messages.
         offsets: Where groups go on.
         on_lost: Called with topic, queue, queue offsets and why of messages that are lost: of all that the
-            selection names by place and tag, because a lost message tells neither time nor keys.
+            selection names by place and tag, because a lost message has neither time nor keys.
 
     Raises:
         NotFoundError: The store has no such topic or queue, or the group has no offset in them.

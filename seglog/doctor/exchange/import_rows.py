@@ -1,4 +1,4 @@
-"""Appends the rows of an export to a store, and tells which queue offset became which."""
+"""Appends the rows of an export to a store, and reports the new queue offset of each."""
 
 from __future__ import annotations
 

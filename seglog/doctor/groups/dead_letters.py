@@ -1,7 +1,7 @@
 """The dead letters of a store: what groups gave up after their last attempt, and giving it to them again.
 
-A letter stays in its DLQ when it is sent again. A receipt tells that it was, and once all letters up to one
-were, the system's group for tools has passed that one, so that retention need not keep it for anybody.
+A letter stays in its DLQ when it is sent again. A receipt records that, and once all letters up to one
+were, the system's group for tools has passed that one, so that retention need not keep it.
 """
 
 from __future__ import annotations

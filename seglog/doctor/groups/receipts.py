@@ -106,7 +106,7 @@ class ReceiptFile:
         self.done: dict[str, Receipt] = {}
         self.announced: dict[str, tuple[str, int, int]] = {}
         data = self._files.read_file(self._path) if self._files.exists(self._path) else b""
-        self._end_bytes = data.rfind(b"\n") + 1  # behind it lies half a line of a run that was killed
+        self._end_bytes = data.rfind(b"\n") + 1  # behind it is half a line of a run that was killed
         for number, line in enumerate(data[: self._end_bytes].splitlines(), 1):
             try:
                 self._take(decode_json_object(line))

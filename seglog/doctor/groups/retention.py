@@ -62,9 +62,9 @@ class RetentionRules:
 
     Attributes:
         older_than_ms: Age of the newest message of a file that may go.
-        policy: What happens to messages that somebody needs.
+        policy: What happens to messages that a group needs.
         ignored_groups: Groups that need nothing.
-        idle_ms: Groups that committed nothing for so long need nothing either; 0 counts all.
+        idle_ms: Groups without a commit for longer than this are ignored; 0 counts all.
     """
 
     older_than_ms: int
@@ -107,7 +107,7 @@ def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules)
 def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> RetentionPlan:
     segments = store.retention.segments()
     limit_ms = clock.now_ms() - rules.older_than_ms
-    # Only a file that nothing older lies behind may go: the log stays one piece.
+    # Only a file that nothing older is behind may go: the log stays one piece.
     young_from = next((n for n, one in enumerate(segments) if one.newest_store_ms > limit_ms), len(segments))
     ignored = frozenset(rules.ignored_groups)
     if rules.idle_ms:

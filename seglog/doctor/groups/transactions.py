@@ -77,7 +77,7 @@ class Ended:
 
 
 def open_transactions(files: Files, root: Path) -> list[OpenHalf]:
-    """Returns the half messages that wait for an end, by queue and offset; also beside a broker.
+    """Returns the half messages without an outcome, by queue and offset; also beside a broker.
 
     Raises:
         NotFoundError: There is no store.
@@ -87,7 +87,7 @@ def open_transactions(files: Files, root: Path) -> list[OpenHalf]:
 
 
 def count_open_transactions(store: MessageStore) -> int:
-    """Returns how many half messages of an open store wait for an end.
+    """Returns how many half messages of an open store have no outcome.
 
     Raises:
         ConfigError: Neither the table of offsets nor its backup can be read.
@@ -169,7 +169,7 @@ def _choose(waiting: list[OpenHalf], wanted: str) -> OpenHalf:
     if not named:
         raise NotFoundError(
             f"no half message {wanted} waits for its end",
-            help="`seglog tx ls STORE` lists those that do; `seglog explain STORE ID` tells one's life",
+            help="`seglog tx ls STORE` lists those that do; `seglog explain STORE ID` shows the life of one",
         )
     if len(named) > 1:
         places = ", ".join(f"@{half.message.queue_offset} {half.message.message_id}" for half in named)
@@ -191,7 +191,7 @@ def _committed(store: MessageStore, half: OpenHalf) -> Message | None:
     if (half.topic, half.queue_id) not in queues:
         return None
     view = store.queue(half.topic, half.queue_id)
-    # It lies behind its half in the log; times may have been set back.
+    # It is behind its half in the log; times may have been set back.
     places = view.units()["phy_offset"]
     start = view.min_offset + int(np.searchsorted(places, half.message.phy_offset))
     del places  # shares memory with the store

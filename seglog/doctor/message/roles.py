@@ -80,7 +80,7 @@ def group_of(message: Message) -> str | None:
 
 
 def parent_of(message: Message, earlier: Sequence[Message]) -> Message | None:
-    """Returns the record that a record was made of, None if it is the first or nothing tells.
+    """Returns the record that a record was made of, None if it is the first or unknown.
 
     Args:
         message: The record.

@@ -1,6 +1,6 @@
 """Which units of ConsumeQueueExt are gone, or are not those of the messages whose queue units lead to them.
 
-A unit of it repeats the message's store time and tags code, so a record of the log tells whether it is its
+A unit of it repeats the message's store time and tags code, so a record of the log shows whether it is its
 own. The bitmap is repeated nowhere.
 """
 

@@ -78,7 +78,7 @@ def iter_timer_messages(reader: LogReader, units: Units) -> Iterator[TimerMessag
 
 
 def stored_timer_units(files: Files, root: Path) -> tuple[TimerUnits, npt.NDArray[np.int64]]:
-    """Returns everything in the timer log that can be a unit, also behind damage, and where each lies."""
+    """Returns everything in the timer log that can be a unit, also behind damage, and where each is."""
     parts, places = [np.empty(0, TIMER_UNIT.dtype)], [np.empty(0, np.int64)]
     for first in numbered_files(files, root / TIMER_LOG):
         data = files.read_file(root / TIMER_LOG / segment_file_name(first))

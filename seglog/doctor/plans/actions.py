@@ -18,7 +18,7 @@ KINDS: Final[dict[str, str]] = {
     "head": "write again what a record says of itself and something else proves",
     "attic": "bring a record back whose bytes are in the attic",
     "hole": "fill a hole with tombstones",
-    "tail-lost": "give the lost end tombstones",
+    "tail-lost": "write tombstones for the lost end",
     "tail-cut": "cut a torn write and zero what is behind it",
     "segment": "make a commit-log file",
     "name": "give a file of the log its name",

@@ -53,7 +53,7 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         ):
             for first in names:
                 files.remove(folder / segment_file_name(first))
-            # An empty pair stays, for it tells how long files are.
+            # An empty pair stays, for it shows how long files are.
             files.make_dirs(folder)
             files.create(folder / segment_file_name(0), size_bytes).close()
         del positions[key]

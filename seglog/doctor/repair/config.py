@@ -1,6 +1,6 @@
 """Config files: rebuilt from their backup, or the backup from them.
 
-A file that neither itself nor its backup tells is moved away: RocketMQ deletes it without a backup, and does
+A file that its backup cannot restore either is moved away: RocketMQ deletes it without a backup, and does
 not start with a damaged one.
 """
 

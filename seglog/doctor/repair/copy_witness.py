@@ -32,7 +32,7 @@ def record_by_copy(
         found: A survey of the store.
         files: Where it is.
         record: The record in the commit log; with a record CRC there is nothing to prove.
-        place: Where it lies.
+        place: Where it is.
         known: The hashes that the index has of it, each once.
         tags_codes: What codes its tag may have; any if there are none.
         tags: Whether tags are among the keys.

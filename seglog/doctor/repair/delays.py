@@ -1,6 +1,6 @@
 """Delay levels without an offset get one: RocketMQ would deliver all of such a level again.
 
-How far a level came only its offset tells. But a delivery is a record of the log itself, so the level came
+Only the offset of a level says how far it came. But a delivery is a record of the log, so the level came
 about as far as the log: :data:`MARGIN_MS` before its end it begins again, and what was due in between may be
 delivered twice, but nothing is left out.
 

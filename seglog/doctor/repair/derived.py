@@ -93,7 +93,7 @@ def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Actio
     if knows_queues:
         return Action("rescan", ABORT_FILE)
     detail = (
-        "no queue file is left that tells how long they are: it makes them itself; or give"
+        "no queue file is left that shows their length: it makes them itself; or give"
         " mappedFileSizeConsumeQueue of broker.conf with --queue-file-bytes"
     )
     saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())

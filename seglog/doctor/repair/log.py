@@ -84,7 +84,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     rebuilt = list(_of_rebuilt(found))
     if was_behind:
         has_files = any(state.files.logs or state.files.queues for state in found.compaction.values())
-        detail = "" if has_files else "no file is left that tells their lengths: those of RocketMQ"
+        detail = "" if has_files else "no file is left that shows their lengths: those of RocketMQ"
         told.append(Action("compaction", "compaction", detail=detail, lost=lost))
     elif rebuilt:
         rebuilt[0] = replace(rebuilt[0], lost=lost)

@@ -119,7 +119,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
         NotFoundError: There is nothing.
         NotAStoreError: Something else is there.
         UnsupportedStoreError: The store is of another kind.
-        LengthUnknownError: Nothing tells how long the files of the log must be.
+        LengthUnknownError: Nothing shows how long the files of the log must be.
         InvalidArgumentError: The files prove another length than is given.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
@@ -224,13 +224,13 @@ def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Act
     """Writes down the lengths that are given, and makes the files of the log as long; returns what it did.
 
     Raises:
-        LengthUnknownError: Nothing tells how long the files of the log must be.
+        LengthUnknownError: Nothing shows how long the files of the log must be.
         InvalidArgumentError: The files prove another length than is given.
     """
     listing = list_store(draft, root, given)
     if not listing.geometry.is_segment_known:
         raise LengthUnknownError(
-            f"nothing in {root} tells how long its log files must be",
+            f"nothing in {root} shows how long its log files must be",
             help="nothing was changed; give --segment-bytes BYTES, or --broker-conf FILE",
         )
     if given == NOTHING_KNOWN:
@@ -248,7 +248,7 @@ def repair_store(
     confirm: Callable[[Plan], bool],
     sizes: FileSizes | None = None,
 ) -> tuple[Plan, UndoPack | None]:
-    """Repairs a store, once somebody agreed to the plan; nothing is changed before.
+    """Repairs a store, once the plan was agreed to; nothing is changed before.
 
     A repair that was stopped half-way is taken back first, once that was agreed to as well.
 

@@ -2,7 +2,7 @@
 
 RocketMQ makes up for little of this by itself: it refuses to start with a wheel or a file of a wrong length,
 and without ``timercheck`` it delivers again all that the commit log still has. What the timer took from its
-topic, and when each message is due, the commit log tells; only how far it came in time does not. A delivery
+topic, and when each message is due, the commit log says; only how far it came in time does not. A delivery
 is a record of the log itself, so the timer came about as far as the log: :data:`MARGIN_MS` before its end it
 begins again, and what was due in between may be delivered twice, but nothing is left out.
 
@@ -63,7 +63,7 @@ class _Timer:
 
     Attributes:
         units: ``(n,) TIMER_UNIT.dtype``, those of its log.
-        positions: ``(n,)``, where each lies.
+        positions: ``(n,)``, where each is.
         made: How many of them the log lacked.
         is_log_new: Whether the log must be written.
         check: How far the timer came.

@@ -149,12 +149,12 @@ class _OldPatch:
 
 
 def _may_be_there(pack: UndoPack, name: str) -> bool:
-    """Returns whether another file may have the name of one that lies elsewhere now."""
+    """Returns whether another file may have the name of one that is elsewhere now."""
     return name == ABORT_FILE or name in {one.target for one in pack.renamed.values()}
 
 
 def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
-    """Returns where a file lies now that was there before the repair."""
+    """Returns where a file is now that was there before the repair."""
     if name in pack.renamed:
         return _place_of_renamed(files, root, pack, name)
     if name in pack.kept and files.exists(pack.kept[name]):
@@ -165,7 +165,7 @@ def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
 
 
 def _place_of_renamed(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
-    """Returns where a file lies whose names, old and new, may be those of others: its content tells."""
+    """Returns where a file is whose names, old and new, may be those of others: its content decides."""
     one = pack.renamed[name]
     if files.exists(one.through):
         return one.through

@@ -28,7 +28,7 @@ class OldBytes:
         position_bytes: Where in the file.
         size_bytes: How long; a claim that only the file's own length bounds.
         data_bytes: How much of it the journal has.
-        entry_at: Where its entry lies in the journal.
+        entry_at: Where its entry is in the journal.
     """
 
     position_bytes: int
@@ -49,7 +49,7 @@ class OldBytes:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Another name of a file, and where in the pack it lies on its way."""
+    """Another name of a file, and where in the pack it is on its way."""
 
     target: str
     through: Path
@@ -116,7 +116,7 @@ def next_number(files: Files, root: Path) -> int:
 
 
 def other_names(files: Files, root: Path) -> list[str]:
-    """Returns what lies among the packs of a store and is none, by its name in the store."""
+    """Returns what is among the packs of a store and is none, by its name in the store."""
     return [
         f"{UNDO}/{entry.name}"
         for entry in files.list_dir(root / UNDO)

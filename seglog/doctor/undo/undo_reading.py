@@ -1,9 +1,9 @@
-"""Reads an undo pack whole, and checks all of it, before anybody takes a step by it.
+"""Reads an undo pack whole, and checks all of it, before a step is taken by it.
 
-A pack lies in the store, and so may come from anybody. What :func:`read_whole` returns names nothing outside
+A pack is in the store, and so is untrusted. What :func:`read_whole` returns names nothing outside
 of the store, no lock and no pack, each file and folder once and in one role; folders are there for what is
 in them; stretches lie inside their files, in order; rights are those of files. Whether the pack fits the
-store that it lies in is asked by :func:`~seglog.doctor.undo.undo.check_undo`.
+store that it is in is asked by :func:`~seglog.doctor.undo.undo.check_undo`.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _state(root: Path, entry: UndoEntry) -> FileState:
 
 
 def _stretch(pack: UndoPack, at: int, entry: UndoEntry) -> OldBytes:
-    """Returns a stretch that lies in its file, behind those before it, and is no shorter than its bytes."""
+    """Returns a stretch that is in its file, behind those before it, and is no shorter than its bytes."""
     state = pack.before.get(entry.path)
     before = pack.old.get(entry.path)
     begin = before[-1].end if before else 0

@@ -67,7 +67,7 @@ def archive_store(
         NotFoundError: There is no store.
         StoreMismatchError: The store does not continue what the archive has under its name.
         DataLossError: The store is damaged, and ``allow_loss`` is off; or a file of the archive is missing.
-        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it lies in the store.
+        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it is in the store.
         StoreLockedError: Another run adds to the archive.
         ConfigError: A manifest of the archive cannot be read or is missing, or a file is in no manifest.
         SparkJobError: The store cannot be read.

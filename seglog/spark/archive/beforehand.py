@@ -46,7 +46,7 @@ def check_archive(root: Path, folder: Path, *, name: str | None = None) -> None:
 
     Raises:
         NotFoundError: There is no store.
-        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it lies in the store.
+        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it is in the store.
         ConfigError: A manifest of the archive cannot be read or is missing.
         ReadOnlyError: Its file system is mounted read-only.
         StoreError: Its folder may not be written.

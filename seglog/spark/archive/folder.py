@@ -141,7 +141,7 @@ class ArchiveFolder:
             self.files.link(written, self.files, target)  # unlike a rename it never replaces
         except FileExistsError as error:
             raise StoreError(
-                f"{target} was written by somebody else meanwhile", help="run it again: nothing is lost"
+                f"{target} was written by another process meanwhile", help="run it again: nothing is lost"
             ) from error
         finally:
             self.files.remove(written)
@@ -221,7 +221,7 @@ def _manifest_path(folder: Path, number: int) -> Path:
 
 
 def _read(files: StoreRoot, path: Path) -> Run:
-    """Returns what a manifest says, once all of it was checked: it may come from anybody.
+    """Returns what a manifest says, once all of it was checked: it is untrusted.
 
     Raises:
         ConfigError: It is no manifest.
@@ -267,11 +267,9 @@ def check_apart(root: Path, archive: Path) -> None:
     for around in (store, work_folder(store)):
         if folder.is_relative_to(around):
             raise InvalidArgumentError(
-                f"the archive {archive} lies in {around}, which a new store would take the place of",
+                f"the archive {archive} is in {around}, which a new store would take the place of",
                 help=_APART,
             )
     for name in (DATA, _MANIFESTS, _STAGED):
         if store.is_relative_to(folder / name):
-            raise InvalidArgumentError(
-                f"the store {root} lies in {folder / name} of the archive", help=_APART
-            )
+            raise InvalidArgumentError(f"the store {root} is in {folder / name} of the archive", help=_APART)

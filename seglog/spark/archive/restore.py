@@ -287,7 +287,7 @@ class _Restore:
                 )
 
     def _behind(self, ends: Mapping[Key, int]) -> DataFrame:
-        """Returns all rows, with the ends of their queues: :data:`_IS_BEHIND` tells those that follow."""
+        """Returns all rows, with the ends of their queues: :data:`_IS_BEHIND` marks those that follow."""
         table = small_frame(
             self._spark,
             "topic string, queueId int, storeEnd bigint",

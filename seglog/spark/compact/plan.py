@@ -236,7 +236,7 @@ def make_plan(
     if seen != audit.records:
         raise StoreError(
             f"{seen} records were decided on, but the log has {audit.records}",
-            help="somebody writes to the store; stop the broker, or run it again",
+            help="another process writes to the store; stop the broker, or run it again",
         )
     begins = _begins(in_log, task.policies)
     segments = place_parts(task, audit.end_phy_offset, in_log, begins)

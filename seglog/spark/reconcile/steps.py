@@ -105,7 +105,7 @@ def _of_messages(outcome: Outcome) -> Iterator[NextStep]:
     if DUPLICATED in found:
         command = f"seglog spark reconcile {_all(outcome.stores)} --messages --json"
         yield NextStep(
-            DUPLICATED, command, "names them; `seglog explain STORE MSGID` tells the life of one", 0
+            DUPLICATED, command, "names them; `seglog explain STORE MSGID` shows the life of one", 0
         )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NARROWEST: Final = named_columns(["queueOffset"])
 """What is made where messages are counted."""
 _ROW: Final = "seglog row"
-"""No column is called so."""
+"""No column has this name."""
 
 
 class Scan:

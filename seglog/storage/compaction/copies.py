@@ -2,7 +2,7 @@
 
 The commit log is the truth: where it has the record of a queue offset, a copy that differs is written again
 from it, in its place. A record that cannot be read, and that the commit log has no more, costs only itself: a
-tombstone takes its place, since what lies behind it proves where it ended.
+tombstone takes its place, since what is behind it proves where it ended.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from seglog.storage.kernels.index_keys import index_keys
 
 
 class Source(NamedTuple):
-    """A record of the commit log that a copy should be the same as, and where it lies."""
+    """A record of the commit log that a copy should be the same as, and where it is."""
 
     phy_offset: int
     row: RecordRow
@@ -136,7 +136,7 @@ class CommitRecords:
         """Returns the record that a copy should be the same as and is not; None if there is none.
 
         Args:
-            copy: What lies in the compaction log.
+            copy: What is in the compaction log.
             phy_offset: Where.
             queue_offset: Whose place it is.
         """
@@ -191,7 +191,7 @@ def sound_record_at(log: OpenFile, record: memoryview, place: int, first: int) -
 
     Args:
         log: The log file.
-        record: What lies there, as long as the unit says.
+        record: What is there, as long as the unit says.
         place: Where.
         first: First offset of the file.
     """

@@ -315,7 +315,7 @@ def _sound_units(
     data = files.read_file(found.queue_directory / name)
     units = view_batch_units(data)
     used = valid_batch_prefix(units)
-    # A file of which units are gone looks like one that was never filled; one behind it tells.
+    # A file of which units are gone looks like one that was never filled; one behind it decides.
     is_ended = used == len(units) or units[used].tobytes() == END_UNIT or first == max(found.queues)
     units, unread, lost, end = units[:used], list[int](), list[int](), first
     noted = HeldCopies(held.records)
@@ -333,7 +333,7 @@ def _sound_units(
             is_same = there is None or (there.queue_offset, there.size_bytes) == (base, size)
             if not is_next or not is_same:
                 return _Sound(units[: unread[0] if unread else index], False, False, None)
-            # A place is proven by the record that lies there, or by the end of the one before.
+            # A place is proven by the record that is there, or by the end of the one before.
             if ((is_sound or phy_offset == end) and noted.differs(record, unit)) or is_sound:
                 lost += unread
                 unread.clear()

@@ -127,7 +127,7 @@ class CompactionQueue:
                 self._files.sync_dir(folder)
 
     def clear_tail(self) -> None:
-        """Zeroes what lies behind the last message: RocketMQ takes units of an older life for its own."""
+        """Zeroes what is behind the last message: RocketMQ takes units of an older life for its own."""
         end = self.units.end
         pair = self._pairs.get(end.first)
         if pair is None:

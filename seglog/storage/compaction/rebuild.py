@@ -107,7 +107,7 @@ def rebuild_units(
 
 
 def sound_record(record: memoryview, phy_offset: int) -> RecordRow | None:
-    """Returns a record of a compaction log if it says that it lies there and its body is as it was."""
+    """Returns a record of a compaction log if it says that it is there and its body is as it was."""
     row = examine(record, 0, phy_offset, verify=False)  # its __CRC32# was made for another place
     if isinstance(row, Damage) or row.size_bytes != len(record):
         return None

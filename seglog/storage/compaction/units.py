@@ -97,7 +97,7 @@ class CompactionUnits:
     def add(
         self, at: Position, size_bytes: int, tags_code: int, store_timestamp_ms: int, queue_offset: int
     ) -> bytes:
-        """Adds a record that lies at ``at``; returns its unit."""
+        """Adds a record that is at ``at``; returns its unit."""
         if at.queue_bytes == 0:
             self._file_starts.append(self.end_index)
         unit = BATCH_UNIT.struct.pack(

@@ -1,4 +1,4 @@
-"""The topics that a broker knows, as far as its store tells.
+"""The topics that a broker knows, as far as its store shows.
 
 A topic that is not among them, and whose queues have no files, was deleted: its records wait in the log
 for retention, and making its queues again would bring it back from the dead.
@@ -50,7 +50,7 @@ def configured_kinds(files: Files, root: Path) -> TopicKinds:
 
 
 def known_topics(files: Files, root: Path) -> frozenset[str] | None:
-    """Returns the names in ``config/topics.json``; None where it is missing or tells nothing."""
+    """Returns the names in ``config/topics.json``; None where it is missing or empty."""
     try:
         return ConfigFile(files, root / CONFIG / TOPICS_FILE).load(_names)
     except ConfigError:

@@ -133,7 +133,7 @@ def _unknown_lengths(
     log_files: list[LogFile],
     queue_files: dict[QueueKey, QueueFiles],
 ) -> list[Finding]:
-    """Returns a finding for each kind of file whose length nothing tells."""
+    """Returns a finding for each kind of file of unknown length."""
     findings: list[Finding] = []
     if not geometry.is_segment_known:
         first = min((file.first_offset for file in log_files), default=0)

@@ -18,7 +18,7 @@ from math import gcd
 from typing import Final, TypeAlias
 
 PAGE_BYTES: Final = 4096
-"""RocketMQ's lengths of log files are multiples of it wherever somebody chose them as usual."""
+"""RocketMQ's lengths of log files are multiples of it wherever they were chosen as usual."""
 
 _WITNESSES: Final = 2
 """One file alone may be damaged."""
@@ -78,7 +78,7 @@ class Inferred:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether there are files, and nothing tells how long they should be."""
+        """Whether there are files of unknown length."""
         return self.certainty is Certainty.UNKNOWN
 
 

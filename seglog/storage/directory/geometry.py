@@ -54,7 +54,7 @@ class StoreGeometry:
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """Lengths that a store is configured with, as far as somebody knows them beside its files.
+    """Lengths that a store is configured with, as far as they are known from elsewhere than its files.
 
     A broker does not start with log or queue files of another length, and misreads index files of another
     division.
@@ -125,7 +125,7 @@ def infer_file_size(files: Iterable[tuple[int, int]], default_bytes: int, *, mul
 
     Args:
         files: ``(first_offset, size_bytes)`` of each file, of one or of many sequences.
-        default_bytes: For a store without such files, and where nothing tells.
+        default_bytes: For a store without such files, and where nothing shows it.
         multiple_of: Lengths that are no multiple of this are damage.
     """
     facts = [FileFacts(first, size) for first, size in files]

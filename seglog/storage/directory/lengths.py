@@ -1,4 +1,4 @@
-"""How long the files of a store's log and queues are, from everything there that tells.
+"""How long the files of a store's log and queues are, from all evidence in the store.
 
 That is: distances between names, lengths, what the contents state, what was written down when the files were
 made (``seglog/lengths.conf``), and what the caller knows. In an undamaged store names and lengths settle it

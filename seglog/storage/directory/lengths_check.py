@@ -31,7 +31,7 @@ def disproved_lengths(files: Files, root: Path, geometry: StoreGeometry) -> tupl
     Args:
         files: Where the store is.
         root: The store directory.
-        geometry: The lengths of its files, from everything there that tells.
+        geometry: The lengths of its files, from all evidence in the store.
     """
     written = read_lengths(files, root)
     right = replace(

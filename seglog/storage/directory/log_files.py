@@ -1,7 +1,7 @@
 """The commit-log files of a store: which are part of the log, and reads that cannot fault.
 
 Reads go through ``pread``: the files may belong to a running broker, or be cut while we look, and a map
-would then end the process. Maps are for the native kernels, whose guard tells them of it.
+would then end the process. Maps are for the native kernels, whose guard reports it to them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class LogReader:
     def map(self, phy_offset: int) -> memoryview | None:
         """Returns the file that ``phy_offset`` is in as memory; None if it is gone or cannot be mapped.
 
-        Only for native kernels, which survive it if the file is cut; valid while anybody has it.
+        Only for native kernels, which survive it if the file is cut; valid while it is referenced.
         """
         handle = self._open(phy_offset - phy_offset % self._segment_size_bytes)
         if handle is None:
@@ -177,7 +177,7 @@ class LogReader:
     def data_stretches(self, start: int, end: int) -> list[tuple[int, int]]:
         """Returns where data begins and ends in a stretch of one segment, rounded up to half a MiB.
 
-        All of it before anybody reads: space that was reserved and never written counts as data once it was
+        All of it before the first read: space that was reserved and never written counts as data once it was
         read, by the kernel ahead of us too, so that a scan from data to data would make its own way to the
         end of the file.
         """

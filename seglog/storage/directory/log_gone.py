@@ -2,7 +2,7 @@
 
 Opening it would number messages from 0 again, on top of offsets that were given. Most often a disk is just
 not mounted. A broker writes its checkpoint and its tables before the first message: only a time, an entry or
-an offset in them tells of a log.
+an offset in them proves that there was a log.
 """
 
 from __future__ import annotations

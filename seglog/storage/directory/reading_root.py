@@ -1,4 +1,4 @@
-"""The files of one store for somebody who only reads: what is neither file nor folder counts as absent.
+"""The files of one store for a reader: what is neither file nor folder counts as absent.
 
 A link, pipe, device or socket in a store, and a folder in place of a file, is never opened; it is remembered
 as a finding, and the rest of the store is read.

@@ -3,7 +3,7 @@
 Linux resolves a whole path so with ``openat2`` (``RESOLVE_BENEATH``, ``RESOLVE_NO_SYMLINKS``,
 ``RESOLVE_NO_MAGICLINKS``), through the C kernel. Where there is no compiler, no such call (Linux before 5.6)
 or no leave to use it (a seccomp filter), the names are opened one by one, each without following a link.
-Both are safe beside somebody who swaps folders for links meanwhile; they differ in time only.
+Both are safe beside a process that swaps folders for links meanwhile; they differ in time only.
 """
 
 from __future__ import annotations

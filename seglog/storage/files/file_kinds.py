@@ -106,6 +106,6 @@ def kind_help(name: str, found: str) -> str | None:
     if found != LINK or "/" in name:
         return None
     return (
-        f"if {name} is a folder of this store that lies elsewhere, name it: `--follow {name}`"
+        f"if {name} is a folder of this store that is elsewhere, name it: `--follow {name}`"
         f' (`follow=("{name}",)` in Python); otherwise replace the link by what belongs there'
     )

@@ -49,7 +49,7 @@ class DiskUsage:
     """How full a file system is.
 
     Attributes:
-        used_bytes: In use by anybody.
+        used_bytes: In use, by any user.
         available_bytes: Left for us; what is kept for the system's owner does not count.
     """
 

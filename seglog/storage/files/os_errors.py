@@ -1,6 +1,6 @@
 """What errors of the operating system mean for a store, as errors of ours.
 
-Inside the engine an ``OSError`` stays one as long as somebody may act on it; where it would reach the
+Inside the engine an ``OSError`` stays one as long as a caller may act on it; where it would reach the
 caller of a :class:`~seglog.storage.store.MessageStore` it becomes what is made here.
 """
 

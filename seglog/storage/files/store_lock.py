@@ -8,7 +8,7 @@ POSIX lock with a table of the process's own stores beside it.
 
 It is taken before anything in the store is written.
 
-The content of the file tells whose it was last: RocketMQ writes four bytes over its start whenever it
+The content of the file says whose it was last: RocketMQ writes four bytes over its start whenever it
 starts, before it appends anything. A mark of ours there says that no RocketMQ has written since
 (``DefaultMessageStore.java start``).
 """
@@ -66,7 +66,7 @@ class StoreLock:
         raise StoreLockedError(f"another process goes on replacing the lock file of {root}")
 
     def _hold(self, root: Path, folder: int | None) -> bool:
-        """Takes the lock of the file that is called so now; returns False if it was replaced meanwhile."""
+        """Takes the lock of the file that has this name now; returns False if it was replaced."""
         try:
             descriptor = _open(root, folder, os.O_RDWR | os.O_CREAT)
         except OSError as error:

@@ -1,6 +1,6 @@
 """Names below a store directory: the one check between a path and the files of a store.
 
-A store may come from anybody, and so may every name in it. :func:`parts_of` splits a path of ours into
+A store is untrusted, and so may every name in it. :func:`parts_of` splits a path of ours into
 the names below the root; :func:`untrusted` makes such a path of a name read from a store (undo packs,
 ``seglog/erasing``, holes, attic, branches, resume files, archives). Neither looks at a file: that no name on
 the way is a link is checked where files are opened.

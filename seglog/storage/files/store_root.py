@@ -1,6 +1,6 @@
 """The files of one store, all of them below one open folder.
 
-A store may come from anybody: its names, links and kinds of files are the enemy's, and may change while we
+A store is untrusted: its names, links and kinds of files are the enemy's, and may change while we
 look. So nothing in it is ever opened by a path that the kernel may resolve outside. A :class:`StoreRoot`
 holds the store directory open; every call resolves the folder of the thing below that descriptor, through no
 link (:mod:`seglog.storage.files.beneath`), and then names the thing in it, without following a link.

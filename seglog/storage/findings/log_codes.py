@@ -24,7 +24,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "log-torn-tail": note(
         "the last write did not finish; nothing after it is valid",
-        "only what was being written is gone, and nobody was told that it was stored",
+        "only what was being written is gone; no writer was told that it was stored",
         "opening the store cuts it and zeroes what is behind",
         REPAIR,
     ),
@@ -94,7 +94,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "recovery-point-unused": note("the recovery point is in doubt; the whole log was walked", INTACT),
     "seal-rot": loss(
-        "bytes of a sealed segment changed, and nobody wrote them",
+        "bytes of a sealed segment changed without a write",
         "those in the changed blocks may be damaged, even where their body's checksum holds",
         "put the file back from a copy; or damaged records become tombstones",
     ),

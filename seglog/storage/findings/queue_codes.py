@@ -71,7 +71,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "those of a deleted topic are not served",
     ),
     "queue-kind": warning(
-        "the topic's queue.type disagrees with the folder that its queue lies in",
+        "the topic's queue.type disagrees with the folder that holds its queue",
         REFUSES,
         "a repair mends what a name one byte off or the backup proves; else correct queue.type in"
         " config/topics.json, or move the queue's folder away",

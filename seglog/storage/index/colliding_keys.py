@@ -61,7 +61,7 @@ def iter_holding(
 
 
 class KeySorting:
-    """Tells the entries of a hash apart by their keys, for one query.
+    """Distinguishes the entries of a hash by their keys, for one query.
 
     Args:
         reader: Reads the log; it is closed at the end of a scan.

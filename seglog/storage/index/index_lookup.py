@@ -79,7 +79,7 @@ class EntryScan:
         """Returns where entries lead to, newest first, and whether those before them are too old.
 
         Args:
-            numbers: Theirs, behind that of one that only tells the time.
+            numbers: Theirs, behind that of one that has only the time.
             entries: Their content, and that one's.
         """
         if len(numbers) == 1:

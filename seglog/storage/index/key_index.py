@@ -102,7 +102,7 @@ class KeyIndex:
         return self._next
 
     def step_over(self, holes: Sequence[Hole]) -> None:
-        """Tells of stretches that hold no records after all."""
+        """Reports stretches that hold no records after all."""
         with self._lock:
             self._holes = (*self._holes, *holes)
 

@@ -18,7 +18,7 @@ VARIABLE: Final = "SEGLOG_KERNEL"
 NATIVE: Final = "native"
 PYTHON: Final = "python"
 
-INTERFACE: Final = "f7b0aef0"
+INTERFACE: Final = "e79baaca"
 """What the extension must have been compiled for. Written by `make docs`: the CRC-32 of ``_native.pyi`` and
 ``layout.h``, which say what modules and extension ask of each other."""
 _COMPILE: Final = (

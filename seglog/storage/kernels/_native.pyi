@@ -615,7 +615,7 @@ class Decoder:
         """Yields the messages of a native ``ReadResult``, each decoded when its turn comes."""
 
     def set_properties(self, message: Message, properties_raw: bytes, /) -> bool:
-        """Gives a message that nobody else has yet other properties; False for one that Python made."""
+        """Gives a message without other references other properties; False for one that Python made."""
 
 class Maps:
     """The maps of a rolling sequence of files, by the offset of their first byte.
@@ -655,7 +655,7 @@ class TagSet:
 class Reads(Generic[_F]):
     """Serves plain reads of one store; all others are Python's.
 
-    Plain is what lies in maps that are known, is wanted by tags or not filtered at all, and holds
+    Plain is what is in maps that are known, is wanted by tags or not filtered at all, and holds
     nothing that may have been lost.
     """
 
@@ -681,10 +681,10 @@ class Reads(Generic[_F]):
         """
 
     def add(self, topic: str, queue_id: int, tail: object, maps: Maps, /) -> None:
-        """Tells of a queue of 20-byte units."""
+        """Registers a queue of 20-byte units."""
 
     def know(self, expression: str, tags: TagSet | None, /) -> None:
-        """Tells what a filter that is text stands for; None for all messages."""
+        """Registers what a filter that is text stands for; None for all messages."""
 
     def forget(self) -> None:
         """Forgets all queues: some may have become others."""

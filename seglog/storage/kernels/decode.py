@@ -1,7 +1,7 @@
 """Messages out of records: what ``decode_message`` of the format does, natively where that was built.
 
 Native messages hold what their record says as it is stored, and make Python objects of it on demand. They are
-of the class :class:`Message` for everybody who asks (``isinstance``, ``__class__``, patterns, copies), have
+of the class :class:`Message` to every test (``isinstance``, ``__class__``, patterns, copies), have
 its methods, and are equal to those that Python makes.
 """
 

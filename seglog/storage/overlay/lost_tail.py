@@ -1,6 +1,6 @@
 """Messages behind the end of the log: their records are lost, but queue units still know their offsets.
 
-A file that was cut, zeroed or lost takes the records at the log's end with it; nothing in the log tells
+A file that was cut, zeroed or lost takes the records at the log's end with it; nothing in the log says
 that they ever were. The units of their queues do, and consumers may have seen those messages: their offsets
 must not be given again. So units behind the end of a queue are believed, where they can be true:
 

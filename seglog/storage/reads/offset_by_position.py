@@ -44,7 +44,7 @@ def _plain_offsets(queue: OpenPlainQueue, phy_offsets: Sequence[int]) -> list[in
 
 
 def _within(queue: OpenPlainQueue, start: int, end: int, phy_offset: int) -> int:
-    """Returns the first message of a stretch of one file that lies from a place on; its end without one."""
+    """Returns the first message of a stretch of one file that is from a place on; its end without one."""
     last = queue.units(end - 1, 1)
     if is_message(last)[0] and last["phy_offset"][0] < phy_offset:
         return end

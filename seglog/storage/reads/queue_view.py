@@ -80,7 +80,7 @@ class QueueView:
         max_offset: Queue offset behind its last one.
 
     Ranges are given as ``queue_offset`` (the first message; None for the queue's) and ``count`` (None for
-    all that follow; what lies behind the end is left out). Row ``i`` of a result is queue offset
+    all that follow; what is behind the end is left out). Row ``i`` of a result is queue offset
     ``queue_offset + i``; a slot without message has a row as well.
     """
 

@@ -103,7 +103,7 @@ class PlainReads:
         self._queues: dict[tuple[str, int], _Known] = {}
 
     def add(self, topic: str, queue_id: int, queue: OpenPlainQueue) -> None:
-        """Tells of a queue of 20-byte units."""
+        """Registers a queue of 20-byte units."""
         if (topic, queue_id) not in self._queues:
             self._queues[topic, queue_id] = _Known(queue)
 

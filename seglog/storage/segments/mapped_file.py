@@ -356,7 +356,7 @@ class MappedFile:
 
 
 def _advise(view: memoryview, advice: int) -> bool:
-    """Tells the system how a map is going to be used; returns whether it is one."""
+    """Advises the system how a map is going to be used; returns whether it is one."""
     under = view.obj
     if not isinstance(under, mmap.mmap):
         return False

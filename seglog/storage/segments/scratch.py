@@ -62,7 +62,7 @@ class Scratch:
             raise _full(error) from error
 
     def map(self) -> mmap.mmap:
-        """Returns all of it as memory, which is valid as long as anybody has it."""
+        """Returns all of it as memory, which is valid as long as it is referenced."""
         return mmap.mmap(self._descriptor, 0)
 
     def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:

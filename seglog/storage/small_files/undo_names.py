@@ -13,7 +13,7 @@ from seglog.storage.files import PACK_NAME, Files
 from seglog.storage.format.names import OURS
 
 UNDO: Final = f"{OURS}/undo"
-"""Folder of the undo packs; what lies in it is no part of a store's state."""
+"""Folder of the undo packs; what is in it is no part of a store's state."""
 JOURNAL: Final = "journal"
 AFTER: Final = "after"
 UNDOING: Final = "undoing"

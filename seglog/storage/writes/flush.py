@@ -251,7 +251,7 @@ class GroupCommit:
         self._tell()
 
     def _tell(self) -> None:
-        """Tells each loop, in one call, which of its tasks wait no more, and each listener."""
+        """Notifies each loop, in one call, which of its tasks wait no more, and each listener."""
         if self._listeners:
             self._tell_listeners()
         if not self._tasks:

@@ -1,4 +1,4 @@
-"""The history of offsets tells who moved which group where; it survives crashes and stays short."""
+"""The history of offsets shows who moved which group where; it survives crashes and stays short."""
 
 from __future__ import annotations
 

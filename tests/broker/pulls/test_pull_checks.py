@@ -1,4 +1,4 @@
-"""Pulls are refused in RocketMQ's order: whoever sees one refusal knows that those before it do not hold."""
+"""Pulls are refused in RocketMQ's order: one refusal means that those before it do not apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old messages go when their time has come, and none that somebody still needs unless the policy says so."""
+"""Old messages go when their time has come, and none that is still needed unless the policy says so."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_what_is_sent_back_is_the_message_with_one_more_failure(tmp_path):
 
 
 def test_a_retry_has_every_byte_that_a_java_broker_wrote(tmp_path):
-    """The first two retries of a Java broker, made again from what its client had consumed."""
+    """The first two retries of a Java broker, rebuilt from what its client had consumed."""
     config = BrokerConfig(address="127.0.0.1:10911")
     with (
         MessageStore.open(extract("broker-store", tmp_path)) as java,

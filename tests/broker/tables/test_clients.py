@@ -1,4 +1,4 @@
-"""A broker knows its clients by their heartbeats, and tells those of a group when one comes or goes."""
+"""A broker knows its clients by their heartbeats, and notifies those of a group when one comes or goes."""
 
 from __future__ import annotations
 

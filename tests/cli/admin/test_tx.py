@@ -1,4 +1,4 @@
-"""``seglog tx``: half messages that nobody ended get an end, once, and one that brokers understand."""
+"""``seglog tx``: open half messages get an outcome, once, and one that brokers understand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_those_that_wait_are_listed(seglog: Seglog, path):
         (2, "U2", "Orders"),
     ]
     shown = seglog("tx", "ls", path).stdout
-    assert "2 half messages wait for an end" in shown
+    assert "2 half messages have no outcome" in shown
     assert "for Orders/1  from producers" in shown
 
 

@@ -60,7 +60,7 @@ class Terminal:
 
     def end(self):
         """Reads the rest; returns the exit code."""
-        with contextlib.suppress(OSError):  # Linux ends a terminal that nobody has open with EIO
+        with contextlib.suppress(OSError):  # Linux ends a terminal that no process has open with EIO
             while chunk := os.read(self._ours, 1 << 16):
                 self.shown += chunk.decode()
         os.close(self._ours)

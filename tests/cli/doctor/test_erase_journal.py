@@ -1,4 +1,4 @@
-"""``seglog/erasing`` is continued only if it follows from the log that it lies beside."""
+"""``seglog/erasing`` is continued only if it follows from the log that it is beside."""
 
 from __future__ import annotations
 

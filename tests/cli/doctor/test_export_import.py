@@ -1,4 +1,4 @@
-"""``seglog export`` and ``seglog import``: what went out comes back, whatever bytes it has."""
+"""``seglog export`` and ``seglog import``: what went out comes back, for any bytes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ STOPPED = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 
 
 def full_pipe() -> tuple[int, int]:
-    """Returns a pipe that takes nothing more and that nobody reads."""
+    """Returns a pipe that takes nothing more and has no reader."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with suppress(BlockingIOError):

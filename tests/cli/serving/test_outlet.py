@@ -1,4 +1,4 @@
-"""What is written to a descriptor keeps nobody waiting, and what could not be written is counted."""
+"""What is written to a descriptor keeps no thread waiting, and what could not be written is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input: a sentence, what to do, a documented exit code, and nothing changed."""
+"""For any wrong input: a sentence, what to do, a documented exit code, and nothing changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that a store holds steers the terminal that it is shown on, whatever command shows it."""
+"""Nothing that a store holds steers the terminal that it is shown on, by any command."""
 
 from __future__ import annotations
 

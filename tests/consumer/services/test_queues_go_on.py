@@ -41,7 +41,7 @@ class Mute(Exception):  # noqa: N818 - an application's
 
 
 class Broken(logging.Handler):
-    """Raises whatever is logged."""
+    """Raises each logged error."""
 
     @override
     def emit(self, record: logging.LogRecord) -> None:

@@ -182,7 +182,7 @@ def test_a_file_of_the_attic_that_was_damaged_gives_nothing(image):
     open_once(image)
     (kept,) = (image.root / "seglog" / "attic").glob("*.kept")
     data = bytearray(kept.read_bytes())
-    data[5] ^= 1  # the length of the first entry's name: nothing tells where the next begins
+    data[5] ^= 1  # the length of the first entry's name: nothing shows where the next begins
     kept.write_bytes(data)
     assert not plan_repair(RealFiles(), image.root, new_clock()).changes
 

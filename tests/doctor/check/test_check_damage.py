@@ -1,4 +1,4 @@
-"""Each way to damage a store of a broker has a code of its own, whatever part of the store it hits."""
+"""Each way to damage a store of a broker has a code of its own, in any part of the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mere kill is no damage: a check finds notes only, whatever the writer had not come to."""
+"""A mere kill is no damage: a check finds notes only, wherever the writer was stopped."""
 
 from __future__ import annotations
 

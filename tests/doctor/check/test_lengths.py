@@ -1,4 +1,4 @@
-"""Damaged lengths of files: no message is lost by them, and what nobody can know is asked for."""
+"""Damaged lengths of files: no message is lost by them, and what cannot be known is asked for."""
 
 from __future__ import annotations
 

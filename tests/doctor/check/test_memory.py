@@ -1,4 +1,4 @@
-"""Anonymous memory of commands is bounded, whatever the length of files and the number of messages."""
+"""Anonymous memory of commands is bounded, for any length of files and number of messages."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def of_findings(findings):
 
 
 def hold(root, lost, repairable):
-    """Holds everybody's words for what a store misses against each other."""
+    """Holds all commands' words for what a store misses against each other."""
     assert (len(of_reader(root)["lost"]), len(of_reader(root)["repairable"])) == (lost, repairable)
     assert of_dump(root) == of_reader(root)
     plan = plan_repair(RealFiles(), root, new_clock())

@@ -33,7 +33,7 @@ from tests.support.material.sealed import (
 from tests.support.material.stores import SMALL_INDEX
 
 BEYOND_JAVA = 56
-"""Where in a record the store time lies, which no checksum of RocketMQ's covers."""
+"""Where in a record the store time is, which no checksum of RocketMQ's covers."""
 
 
 def codes(report):

@@ -1,4 +1,4 @@
-"""Files of a draft behave as files do, whatever was written, cut, extended or mapped before."""
+"""Files of a draft behave as files do, after any write, cut, extension or map."""
 
 from __future__ import annotations
 

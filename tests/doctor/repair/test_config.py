@@ -1,4 +1,4 @@
-"""Config files come back from their backups, backups from them; what neither tells is moved away."""
+"""Config files come back from their backups, backups from them; what neither gives is moved away."""
 
 from __future__ import annotations
 

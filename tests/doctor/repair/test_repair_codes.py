@@ -1,4 +1,4 @@
-"""Whatever a check can find, a repair puts right, or it is said here why not."""
+"""A repair mends each fault that a check can find, or it is said here why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timer's files are made again from the timer topic: what waits is kept, what was delivered is not."""
+"""The timer's files are rebuilt from the timer topic: what waits is kept, what was delivered is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that is wrong never changes a record of the log, whoever opens or repairs the store."""
+"""An index that is wrong never changes a record of the log, in an opening or a repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map of segments shows a bounded number of them, whatever the names of files claim."""
+"""The map of segments shows a bounded number of them, for any names of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repair that was killed anywhere, or lost power, can be made again or taken back."""
+"""A repair that was killed anywhere, or lost power, can be repeated or taken back."""
 
 from __future__ import annotations
 

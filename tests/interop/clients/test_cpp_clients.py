@@ -1,4 +1,4 @@
-"""RocketMQ's own client in C++ comes to the same at our server as at the real broker.
+"""RocketMQ's own client in C++ gets the same results at our server as at the real broker.
 
 It is ``rocketmq`` 0.4.4 from PyPI. One process of clients works at each, both at the same time, as of those
 in Java.

@@ -1,4 +1,4 @@
-"""RocketMQ's own client in Go comes to the same at our server as at the real broker.
+"""RocketMQ's own client in Go gets the same results at our server as at the real broker.
 
 One process of clients works at each, both at the same time, as of those in Java.
 """

@@ -1,4 +1,4 @@
-"""RocketMQ's own clients in Java come to the same at our server as at the real broker.
+"""RocketMQ's own clients in Java get the same results at our server as at the real broker.
 
 One process of clients works at each, both at the same time. What is compared holds no ids, times or
 addresses, and is looked at when nothing more is to come.

@@ -1,4 +1,4 @@
-"""Java's clients that use the VIP channel come to the same at a server of three ports as others at one."""
+"""Java's clients on the VIP channel get the same results at a server of three ports as others at one."""
 
 from __future__ import annotations
 

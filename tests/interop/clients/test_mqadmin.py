@@ -113,7 +113,7 @@ def test_a_message_that_people_pick_is_consumed_and_its_end_printed(place, topic
 @OF_ROCKETMQ
 @BOTH
 def test_a_reset_that_a_broker_only_passes_on_reaches_a_consumer_at_once(place, topic, group, kind):
-    """Without resets of its own (``useServerSideResetOffset``) it tells the clients (code 220)."""
+    """Without resets of its own (``useServerSideResetOffset``) it notifies the clients (code 220)."""
     seen = []
     consumer = place.consumer(kind, group, topic, lambda message: seen.append(message.queue_offset))
     with Producer(place.target) as producer:

@@ -216,7 +216,7 @@ def test_messages_are_counted_as_by_the_real_broker(both):
     ours, theirs = (text.splitlines()[1].split() for text in both.run("clusterList", "-m"))
     assert ours[:5] == theirs[:5]
     assert min(int(ours[5]), int(theirs[5])) >= len(BODIES)  # the tool itself has pulled some
-    for _ in range(12):  # the real broker tells what it has counted up to ten seconds later
+    for _ in range(12):  # the real broker reports what it has counted up to ten seconds later
         ours, theirs = both.run("statsAll", "-t", TOPIC)
         if plain(ours) == plain(theirs):
             break

@@ -37,7 +37,7 @@ class Place:
 
 
 class JavaWorker:
-    """Clients of one process. One thread tells it what to do; use it in a ``with`` statement.
+    """Clients of one process. One thread gives it orders; use it in a ``with`` statement.
 
     Args:
         name_server: Where they find the broker.

@@ -390,7 +390,7 @@ def _killed_after(process: subprocess.Popen[str], limit_s: float) -> Iterator[No
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Closes the pipes, which tells the JVM to finish, and waits until it is gone."""
+    """Closes the pipes, which makes the JVM finish, and waits until it is gone."""
     pipes: list[IO[str] | None] = [process.stdin, process.stdout]
     with contextlib.suppress(BrokenPipeError):
         if process.stdin is not None:

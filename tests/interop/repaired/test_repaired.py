@@ -165,7 +165,7 @@ CASES = {
     "log file too long": lambda root: lengthen(log_file(root, 1)),
 }  # fmt: skip
 RETENTION = "first segment missing"
-"""Looks like what retention does: nobody can tell."""
+"""Looks like what retention does: the two cannot be distinguished."""
 
 
 @pytest.mark.parametrize("state", [as_is, crashed, bare])

@@ -87,7 +87,7 @@ def check(judge, root, whole, lost, touched, *, is_campaign):
         whole: What it served of the undamaged store.
         lost: Topic, queue and offset of the messages that the repair gave up.
         touched: Places in the log of the records whose bytes the damage changed. Without record CRC nothing
-            covers what lies outside of their bodies.
+            covers what is outside of their bodies.
         is_campaign: Whether the damage was one of the campaign's kinds.
     """
     dump = judge.dump(root, SMALL_GEOMETRY)

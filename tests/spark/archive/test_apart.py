@@ -1,4 +1,4 @@
-"""Nothing that is of neither a store nor an archive is moved or removed, and neither lies in the other."""
+"""Nothing that is of neither a store nor an archive is moved or removed, and neither is in the other."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_an_archive_in_a_store_or_where_it_is_made_anew_is_refused(spark: SparkS
     (tmp_path / "link").symlink_to(root)
     before = tree_digest(root)
     for call in (archive_store, lambda store, folder, spark: restore_store(folder, store, spark, apply=True)):
-        with pytest.raises(InvalidArgumentError, match=r"the archive .* lies in"):
+        with pytest.raises(InvalidArgumentError, match=r"the archive .* is in"):
             call(root, tmp_path / place, spark)
     assert tree_digest(root) == before
 
 
 @pytest.mark.parametrize("place", ["a/data", "a/data/s", "a/_manifest/s", "a/_staged/s"])
 def test_a_store_in_an_archive_is_refused(tmp_path, place):
-    with pytest.raises(InvalidArgumentError, match="lies in"):
+    with pytest.raises(InvalidArgumentError, match="is in"):
         check_apart(tmp_path / place, tmp_path / "a")
 
 

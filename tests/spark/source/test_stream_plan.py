@@ -1,4 +1,4 @@
-"""The batches of a stream, without Spark: every message once, whatever the batches are cut into."""
+"""The batches of a stream, without Spark: every message once, for any cut into batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows become messages, once, whatever is tried again."""
+"""Rows become messages, once, after any retry."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def test_record_longer_than_many_splits_belongs_to_the_first(tmp_path):
 
 @pytest.mark.parametrize("is_outer_damaged", [False, True], ids=["intact", "damaged"])
 def test_record_inside_a_body_is_no_record_while_the_body_is_one(is_outer_damaged, tmp_path):
-    """The worst body: a record that says of itself that it lies where it does, behind a split's border."""
+    """The worst body: a record that says of itself that it is where it does, behind a split's border."""
     head_bytes, inner_at = 88, 1200
     inner = replace(BEFORE, topic=b"Inner", phy_offset=inner_at).pack()
     body = bytes(inner_at - head_bytes) + inner + bytes(500)

@@ -1,4 +1,4 @@
-"""A queue file of a compaction topic is made again from its log file, whatever became of it."""
+"""A queue file of a compaction topic is rebuilt from its log file, after any damage."""
 
 from __future__ import annotations
 

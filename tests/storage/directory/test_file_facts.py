@@ -1,4 +1,4 @@
-"""The length that files of a sequence have: names, lengths and contents together decide, or nobody does."""
+"""The length that files of a sequence have: names, lengths and contents together decide, or nothing does."""
 
 from __future__ import annotations
 

@@ -440,7 +440,7 @@ def test_a_root_that_is_let_go_gives_its_descriptors_back(root, elsewhere):
 
 
 def test_folders_exchanged_for_links_meanwhile_never_lead_outside(files, root, outside):
-    """Whoever swaps a folder for a link while files are opened gets none outside opened."""
+    """A process that swaps a folder for a link while files are opened gets none outside opened."""
     (outside / "topics.json").write_bytes(CANARY)
     real, hidden, link = root / "config", root / "hidden", root / "link"
     before = snapshot(outside)

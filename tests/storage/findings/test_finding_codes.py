@@ -1,4 +1,4 @@
-"""The table of finding codes: whatever matters says what to do about it."""
+"""The table of finding codes: each code that matters says what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpoint is 4096 bytes of which six numbers count; whatever is in the file, it decodes."""
+"""The checkpoint is 4096 bytes of which six numbers count; it decodes from any content."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def poke(path, at, data):
 
 
 def entry_of(root, number):
-    """Returns the only index file and where one of its entries lies."""
+    """Returns the only index file and where one of its entries is."""
     (path,) = (root / "index").iterdir()
     return path, INDEX_HEADER.size_bytes + 50 * INDEX_SLOT.size_bytes + number * INDEX_ENTRY.size_bytes
 

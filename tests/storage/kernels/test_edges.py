@@ -48,7 +48,7 @@ def digits_of(packed):
 
 
 def short_digits():
-    """Properties of 11 bytes: ten digits that are right for what lies before the last 20 bytes."""
+    """Properties of 11 bytes: ten digits that are right for what is before the last 20 bytes."""
     body_less = Record(body=b"", topic=b"a long topic", properties=bytes(10) + b"\x02").pack()
     return body_less[:-11] + digits_of(body_less[:-20]) + b"\x02"
 

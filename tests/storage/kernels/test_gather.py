@@ -104,7 +104,7 @@ stored = st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join), 
 
 
 def laid_out(values):
-    """Returns a buffer that ends with the last value, and where each lies."""
+    """Returns a buffer that ends with the last value, and where each is."""
     data = np.frombuffer(b"--" + b"|".join(values), np.uint8).copy()
     sizes = np.array([len(value) for value in values], np.int64)
     starts = 2 + np.cumsum(sizes + 1) - sizes - 1

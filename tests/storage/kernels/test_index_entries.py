@@ -1,4 +1,4 @@
-"""Both kernels say the same of the entries of an index file, whatever they are."""
+"""Both kernels say the same of the entries of an index file, for any bytes."""
 
 from __future__ import annotations
 

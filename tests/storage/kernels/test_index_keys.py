@@ -1,4 +1,4 @@
-"""Both kernels give the keys under which RocketMQ indexes records, whatever the records hold."""
+"""Both kernels give the keys under which RocketMQ indexes records, for any records."""
 
 from __future__ import annotations
 

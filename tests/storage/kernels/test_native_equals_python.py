@@ -1,4 +1,4 @@
-"""The native kernels give what the Python kernels give, byte for byte, whatever the log holds."""
+"""The native kernels give what the Python kernels give, byte for byte, for any log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces that are walked side by side make the walk of one, whatever the log holds and wherever it is cut."""
+"""Pieces that are walked side by side make the walk of one, for any log and any cuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A native message is a `Message` for everybody who asks, and says what one that Python made says."""
+"""A native message is a `Message` to every test, and says what one that Python made says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages lost with the log's end: their offsets stay taken, in every queue, whoever opens the store."""
+"""Messages lost with the log's end: their offsets stay taken, in every queue, after any opening."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction topics are copied into a log of their own, read from it, and made again where it is lost."""
+"""Compaction topics are copied into a log of their own, read from it, and rebuilt where it is lost."""
 
 from __future__ import annotations
 

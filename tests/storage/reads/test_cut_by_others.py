@@ -14,7 +14,7 @@ from tests.support.machine.patience import patience_s
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Fills a store, has somebody cut a file of it, and goes on; dies by SIGBUS where nothing prevents it.
+# Fills a store, has another process cut a file of it, and goes on; dies by SIGBUS where nothing prevents it.
 PROGRAM = """
     import asyncio, subprocess, sys
     from seglog.errors import StoreFailedError, TruncatedError

@@ -87,7 +87,7 @@ def test_filtered_reads_of_a_real_broker_store_are_right(name, tmp_path):
         for queue in store.queues():
             messages = read_all(store, queue.topic, queue.queue_id)
             if queue.topic == SCHEDULE_TOPIC:
-                continue  # its codes are times of delivery, whatever the tags are
+                continue  # its codes are times of delivery, for any tags
             for tag in {message.tags for message in messages} - {None}:
                 chosen = [m.queue_offset for m in read_all(store, queue.topic, queue.queue_id, tag)]
                 assert chosen == [m.queue_offset for m in messages if m.tags == tag]

@@ -1,4 +1,4 @@
-"""A message says what it said when it was read, whatever becomes of its store: closed, cut, deleted."""
+"""A message says what it said when it was read, after its store was closed, cut or deleted."""
 
 from __future__ import annotations
 

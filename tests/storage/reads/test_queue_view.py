@@ -115,7 +115,7 @@ def test_every_column_equals_the_messages(tmp_path, read_only):
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("name", [name for name in golden.golden_names() if name != "innerbatch"])
 def test_real_stores_are_seen_alike_damaged_or_not(tmp_path, name, read_only):
-    # Without queue files nothing tells their length, which a writer must know.
+    # Without queue files nothing shows their length, which a writer must know.
     length = 2000 if name.startswith("d-nocq") and not read_only else None
     root = golden.extract(name, tmp_path)
     with MessageStore.open(root, read_only=read_only, queue_file_size_bytes=length) as store:

@@ -188,7 +188,7 @@ def check(image: Image, survivors: list[int], given: int = 0, mended: list[int] 
         # Tombstones make the log longer than it was found.
         assert store.max_phy_offset >= seen[3]
         following = store.max_offset("T", 0)
-        # An offset that a queue unit knows was given, whatever became of its record.
+        # An offset that a queue unit knows was given, with or without its record.
         assert following == max(survivors[-1] + 1, given)
         put = store.put("T", b"%d next" % following)
         other = store.put("T", b"other", queue_id=1)
@@ -325,7 +325,7 @@ def test_topic_in_a_record_never_leads_out_of_the_store(memory_path: Path, topic
 
 @pytest.mark.parametrize("damaged", [{5}, {0}, {9}, {4, 5}, {0, 1, 8, 9}], ids=str)
 def test_queue_offsets_out_of_reason_do_not_take_all_memory_or_disk(memory_path: Path, damaged):
-    """Without a record CRC nothing else tells that a bit of a queue offset was flipped."""
+    """Without a record CRC nothing else shows that a bit of a queue offset was flipped."""
     root = memory_path / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL) as store:
         starts = [store.put("T", b"%d " % slot).phy_offset for slot in range(10)]

@@ -1,4 +1,4 @@
-"""Queue files that are wrong never change a record of the log, whoever opens or repairs the store."""
+"""Queue files that are wrong never change a record of the log, in an opening or a repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A config file or its backup is whole whatever happens, and damage never spreads."""
+"""A config file or its backup is whole at every moment, and damage never spreads."""
 
 from __future__ import annotations
 

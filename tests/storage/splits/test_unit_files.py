@@ -1,4 +1,4 @@
-"""Units are read by queue offset from whatever files there are."""
+"""Units are read by queue offset from the files that are there."""
 
 from __future__ import annotations
 

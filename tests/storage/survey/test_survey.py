@@ -164,7 +164,7 @@ class OpenedFiles(RealFiles):
 
 @pytest.fixture
 def of_one_file(tmp_path):
-    """A store of one log file that nobody wrote the length of down, as RocketMQ leaves it."""
+    """A store of one log file whose length was not written down, as RocketMQ leaves it."""
     root = tmp_path / "store"
     with MessageStore.open(
         root, clock=new_clock(), segment_size_bytes=1 << 20, queue_file_size_bytes=20_000, **SMALL_INDEX

@@ -1,4 +1,4 @@
-"""Tasks put, wait for the disk together, and are told the truth, whatever happens to disk, task or store."""
+"""Tasks put, wait for the disk together, and are told the truth, for any fate of disk, task or store."""
 
 from __future__ import annotations
 

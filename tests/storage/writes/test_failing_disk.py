@@ -1,4 +1,4 @@
-"""Whatever call of the disk fails: a clear error, no false acknowledgement, and the next open works."""
+"""For any failing call of the disk: a clear error, no false acknowledgement, and the next open works."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Watch:
         return ranks
 
     def blame(self, text: str) -> None:
-        self.wrong.append(text)  # a thread of the background has nobody to raise it to
+        self.wrong.append(text)  # a thread of the background has no caller to raise it to
         raise OrderError(text)
 
     def lock(self, rank: LockRank) -> WatchedLock:

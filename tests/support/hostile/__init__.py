@@ -1,1 +1,1 @@
-"""Stores that somebody made who wishes no good, and every command that such a store is given to."""
+"""Stores made by an attacker, and every command that such a store is given to."""

@@ -1,4 +1,4 @@
-"""Every kind of file of a store, and what somebody may put in its place."""
+"""Every kind of file of a store, and what an attacker may put in its place."""
 
 from __future__ import annotations
 

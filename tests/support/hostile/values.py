@@ -1,4 +1,4 @@
-"""Values that somebody puts into a store who wishes no good: names, numbers, texts, noise."""
+"""Values that an attacker puts into a store: names, numbers, texts, noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sees every file outside of a store that somebody opens, reads or changes, by Linux's inotify."""
+"""Sees every file outside of a store that is opened, read or changed, by Linux's inotify."""
 
 from __future__ import annotations
 

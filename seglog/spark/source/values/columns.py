@@ -1,7 +1,7 @@
 """The columns of the data source: their names, the types that they may have, and what each is made of.
 
 The first nine are those of rocketmq-spark, with its types but for ``properties``, which is a map here: that
-is what everybody makes of the text first (``.schema("properties string")`` gives the text all the same).
+is what readers parse first (``.schema("properties string")`` gives the text all the same).
 Times are timestamps as there; ``.schema("storeTimestamp bigint")`` gives milliseconds.
 
 A column is made only if it is asked for, so fewer columns are less work.
@@ -69,7 +69,7 @@ COLUMNS: Final = (
         " ends, which Python's `datetime` does not take in every zone; as bigint always the milliseconds",
     ),
     Column("storeTimestamp", (TIMESTAMP, BIGINT), "the broker's clock; as bornTimestamp"),
-    Column("physicalOffset", (BIGINT,), "where the record lies in the log"),
+    Column("physicalOffset", (BIGINT,), "where the record is in the log"),
     Column("size", (INT,), "length of the record in bytes"),
     Column("keys", (STRING,), "the property KEYS: keys with spaces between them"),
     Column("tags", (STRING,), "the property TAGS"),
@@ -78,11 +78,11 @@ COLUMNS: Final = (
     Column("sysFlag", (INT,), "compression, transaction, address families, batches"),
     Column("bornHost", (STRING,), "the client's address and port"),
     Column("storeHost", (STRING,), "the broker's address and port"),
-    Column("record", (BINARY,), "the whole record as it lies in the log", is_usual=False),
+    Column("record", (BINARY,), "the whole record as it is in the log", is_usual=False),
     Column("offsetMsgId", (STRING,), "store host and place in the log, in hexadecimal", is_usual=False),
     Column("tagsCode", (BIGINT,), "the tags code that its queue unit must have", is_usual=False),
     Column("bodyCrc", (BIGINT,), "CRC-32 of the stored body as the record says it", is_usual=False),
-    Column("preparedTransactionOffset", (BIGINT,), "where the half message of a commit lies", is_usual=False),
+    Column("preparedTransactionOffset", (BIGINT,), "where the half message of a commit is", is_usual=False),
     Column("store", (STRING,), "the path that it was read from", is_usual=False),
     Column(
         "placeholder", (BOOL,), "whether it stands for a message that a compaction dropped", is_usual=False

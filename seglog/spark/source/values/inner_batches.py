@@ -43,7 +43,7 @@ class BatchRecord:
     Attributes:
         number: Its place among the records of a window.
         queue_offset: As in its head.
-        body: Where its body lies in the window.
+        body: Where its body is in the window.
         properties: Where its properties do.
     """
 

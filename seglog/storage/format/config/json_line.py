@@ -1,7 +1,7 @@
 """One line of a file of JSON objects: rows that were exported or parked, receipts, what a check saw.
 
-Truth: none of its own. Such files may come from anybody, so that a line nests as deep, and has as long
-numbers, as somebody liked; nothing but ``CorruptError`` comes of it.
+Truth: none of its own. Such files is untrusted, so that a line nests as deep, and has as long
+numbers, as their writer liked; nothing but ``CorruptError`` comes of it.
 """
 
 from __future__ import annotations

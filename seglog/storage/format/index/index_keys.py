@@ -64,7 +64,7 @@ def record_keys(topic: str, properties: bytes, sys_flag: int, *, tags: bool) -> 
 
 
 def telling_tag(record: IndexedRecord) -> str | None:
-    """Returns the tag by which a record tells whether an index has tags, None if it cannot.
+    """Returns the tag by which a record shows whether an index has tags, None if it cannot.
 
     ROLLBACK records are in none, and the tag of a tombstone is younger than the index.
     """

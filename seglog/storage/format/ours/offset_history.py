@@ -60,7 +60,7 @@ class ChangeKind(enum.IntEnum):
     COMMIT = 2
     """A client of the group said so."""
     RESET = 3
-    """Somebody moved the group to an offset or a time."""
+    """An operator moved the group to an offset or a time."""
     CLAMP = 4
     """It lay beyond the end of its queue, and was set to that end."""
     DELETE = 5

@@ -96,7 +96,7 @@ def compaction_record(record: Buffer, phy_offset: int) -> bytes:
 
 
 def compaction_key(properties: bytes) -> bytes:
-    """Returns what a compaction tells messages apart by: all of KEYS, spaces included.
+    """Returns what a compaction distinguishes messages by: all of KEYS, spaces included.
 
     Raises:
         MessageIllegalError: A record without; RocketMQ's broker refuses such messages.

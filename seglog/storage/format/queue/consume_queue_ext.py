@@ -2,7 +2,7 @@
 
 Where a store keeps such files, ``tags_code`` of a queue unit is the address of an ext unit: its byte
 offset in the endless sequence of ext files, moved down to the negative end of 64 bits. Hashes never get
-that low, so one look tells them apart. The bitmap says which SQL92 filters may match the message.
+that low, so the value alone distinguishes them. The bitmap says which SQL92 filters may match the message.
 
 A file ends where fewer than 4 bytes would be left behind the next unit: -1 in place of a size closes it.
 

@@ -55,7 +55,7 @@ def _head(born_address: str, store_address: str) -> Layout:
             Field("queue_id", "i32", "–", ""),
             Field("flag", "i32", "–", "the application's own, opaque"),
             Field("queue_offset", "i64", "messages", "index in the queue; 0 for PREPARED and ROLLBACK"),
-            Field("phy_offset", "i64", "bytes from log start", "where this record lies"),
+            Field("phy_offset", "i64", "bytes from log start", "where this record is"),
             Field("sys_flag", "i32", "bits", "compression, transaction, address families, batches"),
             Field("born_timestamp_ms", "i64", "ms", "the client's clock"),
             Field("born_address", born_address, "–", "the client's address in network order"),

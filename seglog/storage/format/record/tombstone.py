@@ -8,7 +8,7 @@ which RocketMQ gives neither offset nor queue nor index entry.
 How readers tell them apart: :data:`LOST_FLAG` and a store host with port 0 in the record's head, which
 every tombstone and filler has, however small it is. An application may use the flag, with a body of zeros
 too; the store host is the address that the broker listens at, which no client sets, and no broker
-listens at port 0. Where they fit, ``SEGLOG_LOST=1`` tells other programs, and ``TAGS=SEGLOG_LOST`` makes
+listens at port 0. Where they fit, ``SEGLOG_LOST=1`` marks it for programs, and ``TAGS=SEGLOG_LOST`` makes
 brokers leave tombstones out of what they send to consumers that asked for tags. It also gives the queue
 unit the code :data:`LOST_TAGS_CODE`: bulk reads need look only at the heads of records with this code, none,
 or one that is no hash of a tag: a broker sets such codes itself, and may have set it before the record was

@@ -1,4 +1,4 @@
-"""What a read found, before anybody looked at it: stretches of the log, and where records end in them.
+"""What a read found, not decoded yet: stretches of the log, and where records end in them.
 
 Records that are neighbours in the log come as one stretch, a *run*; the native pull makes neither runs nor
 records before they are asked for.
@@ -29,7 +29,7 @@ class PythonReadResult:
         sizes: Bytes of each record; None if every run is one record.
 
     Attributes:
-        decoded: The messages, once somebody asked for them.
+        decoded: The messages, once they were asked for.
     """
 
     __slots__ = (

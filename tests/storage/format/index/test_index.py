@@ -1,4 +1,4 @@
-"""Index files are written as RocketMQ's putKey writes them, and searched whatever their bytes are."""
+"""Index files are written as RocketMQ's putKey writes them, and searched for any bytes."""
 
 from __future__ import annotations
 

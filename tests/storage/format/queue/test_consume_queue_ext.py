@@ -1,4 +1,4 @@
-"""Ext units are walked, read and written as RocketMQ does, whatever the bytes are."""
+"""Ext units are walked, read and written as RocketMQ does, for any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record becomes the message that was put, whatever versions, address families and checksums it mixes."""
+"""A record becomes the message that was put, for any mix of versions, address families and checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record is valid if it lies where it says, its lengths add up and its checksums agree."""
+"""A record is valid if it is where it says, its lengths add up and its checksums agree."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DAMAGES = {
     "size below the smallest": (_put(0, ">i", MIN_RECORD_BYTES - 1), "size", "size"),
     "size one too small": (lambda data: _put(0, ">i", len(data) - 1)(data), "lengths", "lengths"),
     "size one too large": (lambda data: _put(0, ">i", len(data) + 1)(data) + b"x", "lengths", "lengths"),
-    "lies elsewhere": (_put(28, ">q", 4097), "phy-offset", "phy-offset"),
+    "is elsewhere": (_put(28, ">q", 4097), "phy-offset", "phy-offset"),
     "queue id negative": (_put(12, ">i", -1), "negative", "negative"),
     "queue offset negative": (_put(20, ">q", -1), "negative", "negative"),
     "body length negative": (_put(84, ">i", -1), "lengths", "lengths"),

@@ -141,7 +141,7 @@ ROTTEN = Record(
     queue_id=3, queue_offset=41, phy_offset=4096, flag=5, reconsume_times=2, prepared_transaction_offset=9,
     body=b"r" * 90, properties=KEPT + b"TAGS\x01a\x02",
 )  # fmt: skip
-"""A record with a legible head, whatever became of its body."""
+"""A record with a legible head, and any body."""
 
 
 def tombstone_of(rotten, *, record_crc=False, damage=b"?"):

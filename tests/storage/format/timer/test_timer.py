@@ -1,4 +1,4 @@
-"""The timer's files are read completely, written again byte for byte, and walked whatever the bytes are."""
+"""The timer's files are read completely, written again byte for byte, and walked for any bytes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_real_logs_parse_completely_and_are_written_again_byte_for_byte(log_file
             encoded += encode_timer_end(len(data) - parsed.end_bytes)
         else:
             assert not timer_log_rolls(parsed.end_bytes, len(data))
-        # The largest file is 100 MiB of hole; what was written lies at its start.
+        # The largest file is 100 MiB of hole; what was written is at its start.
         head = max(len(encoded), 1 << 20)
         assert bytes(data[:head]) == encoded.ljust(min(head, len(data)), b"\0")
 

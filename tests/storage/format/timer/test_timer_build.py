@@ -1,4 +1,4 @@
-"""Timer log and wheel that are made again are those of a real broker, byte for byte."""
+"""Timer log and wheel that are rebuilt are those of a real broker, byte for byte."""
 
 from __future__ import annotations
 
