@@ -30,11 +30,12 @@ BASE := $(VENV)/.stamp-base
 SPARK := $(VENV)/.stamp-spark
 UNIT := $(VENV)/.stamp-unit
 DEV := $(VENV)/.stamp-dev
+SITE := $(VENV)/.stamp-site
 # Installing compiles the kernels, where a compiler is.
 INSTALLED := pyproject.toml setup.py seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
 .PHONY: help setup demo unit test test-tools fresh twin kernels sanitize lint types layers format interop perf \
-    coverage docs build ci checks products fresh-results clean
+    coverage docs site build ci checks products fresh-results clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -62,8 +63,13 @@ $(UNIT): $(INSTALLED) | $(MADE)
 
 $(DEV): $(INSTALLED) | $(MADE)
 	@echo "seglog: installing into $(VENV), with what tests and checks need ..."
-	@$(PIP_INSTALL) -e '.[dev,perf,spark]'
-	@touch $@ $(UNIT) $(SPARK) $(BASE)
+	@$(PIP_INSTALL) -e '.[dev,docs,perf,spark]'
+	@touch $@ $(UNIT) $(SPARK) $(SITE) $(BASE)
+
+$(SITE): $(INSTALLED) | $(MADE)
+	@echo "seglog: installing into $(VENV), with what the site needs ..."
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@ $(BASE)
 
 setup: $(DEV) ## Make .venv with everything for development
 
@@ -85,7 +91,7 @@ unit: $(UNIT) ## Run the quick tests, in under two minutes; needs neither Java n
 test-tools: | $(MADE)
 	@PYTHON=$(BIN)/python tools/ensure-test-tools
 	@! command -v cc > /dev/null || [ -n "$(wildcard seglog/storage/kernels/_native*.so)" ] || \
-	    rm -f $(BASE) $(UNIT) $(SPARK) $(DEV)
+	    rm -f $(BASE) $(UNIT) $(SPARK) $(SITE) $(DEV)
 
 test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler and Chromium where it can
 	@mkdir -p $(RESULTS)
@@ -166,6 +172,11 @@ docs: $(DEV) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs
 	@$(BIN)/python tools/render-rooms
 
+# Strict: a broken link, a page outside of the navigation and an unknown name fail it. It needs no network.
+site: $(SITE) ## Build the pages and the reference of the API into build/site, to be read in a browser
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "seglog: the site is build/site/index.html"
+
 build: $(DEV) ## Build sdist and wheel into dist/, check what is in them, and install each in a fresh environment
 	@rm -rf dist build/lib build/bdist.*
 	@$(BIN)/python -m build --outdir dist . > /dev/null
@@ -183,7 +194,7 @@ checks: $(DEV)
 	$(call side_by_side,types,lint layers)
 
 products: $(DEV)
-	$(call side_by_side,fresh,build perf SIZE=1)
+	$(call side_by_side,fresh,site build perf SIZE=1)
 
 fresh-results:
 	@rm -rf $(RESULTS)
