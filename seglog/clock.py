@@ -45,6 +45,10 @@ def as_ms(duration: int | timedelta) -> int:
 class SystemClock:
     """The machine's clock."""
 
+    @override
+    def __repr__(self) -> str:
+        return "SystemClock()"
+
     def now_ms(self) -> int:
         """Returns the wall clock in milliseconds."""
         return time.time_ns() // 1_000_000

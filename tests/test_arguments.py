@@ -92,6 +92,12 @@ PUT_BATCH = {
 NO_QUEUES = {"topic": NO_TEXTS, "queue_id": (True, 1.0, math.nan, "1", b"1", [1])}
 """Of calls to which a number that no queue can have is just no queue."""
 PLACE = {"topic": NO_TEXTS, "queue_id": NO_INTEGERS}
+GET = PLACE | {
+    "queue_offset": NO_INTEGERS,
+    "max_count": (*NO_COUNTS, 0),
+    "filter": (5, b"TagA", ["TagA"], "||", "\ud800", "TagA || \udfff"),
+    "max_bytes": (*NO_COUNTS, 0),
+}
 STORE_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     "put": PUT,
     "put_async": PUT,
@@ -102,13 +108,8 @@ STORE_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
     "append_batch": APPEND_BATCH,
     "append_batch_async": APPEND_BATCH,
     "when_durable": {"phy_offset": NO_INTEGERS, "told": (5, "told", None)},
-    "get": PLACE
-    | {
-        "queue_offset": NO_INTEGERS,
-        "max_count": (*NO_COUNTS, 0),
-        "filter": (5, b"TagA", ["TagA"], "||", "\ud800", "TagA || \udfff"),
-        "max_bytes": (*NO_COUNTS, 0),
-    },
+    "get": GET,
+    "get_async": GET | {"timeout_ms": NO_TIMES},
     "follow": PLACE
     | {"queue_offset": NO_INTEGERS, "filter": (5, b"TagA", ["TagA"], "||", "\ud800"), "timeout_ms": NO_TIMES},
     "queue": NO_QUEUES,

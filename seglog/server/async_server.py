@@ -62,6 +62,10 @@ class AsyncServer(AsyncClosing):
         self._ended: asyncio.Task[None] | None = None
         abandon_in_children(self, AsyncServer._abandon)
 
+    @override
+    def __repr__(self) -> str:
+        return f"<AsyncServer at {', '.join(self.addresses)}{' closed' if self._is_over else ''}>"
+
     @property
     def address(self) -> str:
         """Where it listens, "host:port"; the first of several."""

@@ -78,6 +78,10 @@ class Listener(Closing):
         self.accepted_count = 0
         self._is_taken = False
 
+    @override
+    def __repr__(self) -> str:
+        return f"<Listener at {self.address}>"
+
     @classmethod
     def usual_three(
         cls,

@@ -53,6 +53,10 @@ class Server(Closing):
             self._end()
             raise
 
+    @override
+    def __repr__(self) -> str:
+        return repr(self._server).replace("AsyncServer", "Server", 1)
+
     @property
     def address(self) -> str:
         """Where it listens, "host:port"; the first of several."""

@@ -46,8 +46,10 @@ from seglog.storage.lookups import Lookups
 from seglog.storage.opening import Opened, open_reader, open_writer
 from seglog.storage.overlay.lost_messages import LostMessages
 from seglog.storage.reads.fast_reads import open_reads
+from seglog.storage.reads.get import MAX_TOTAL_BYTES, GetResult
 from seglog.storage.reads.message_filter import MessageFilter
 from seglog.storage.reads.queue_reader import QueueReader
+from seglog.storage.reads.sequential_reads import DEFAULT_MAX_COUNT
 from seglog.storage.recovery.store_recovery import RecoveryReport
 from seglog.storage.retention import Retention
 from seglog.storage.scan.holes_file import OTHERS, load_holes
@@ -288,6 +290,50 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
     async def flush_async(self) -> None:
         """Returns once everything put before is on the disk, as :meth:`flush` does."""
         await asyncio.to_thread(self.flush)
+
+    async def get_async(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        max_count: int = DEFAULT_MAX_COUNT,
+        filter: str | MessageFilter | None = None,  # noqa: A002 - as in get
+        *,
+        max_bytes: int = MAX_TOTAL_BYTES,
+        timeout_ms: float,
+    ) -> GetResult:
+        """Reads messages as :meth:`get` does, and waits for the first one where there is none yet.
+
+        Args:
+            topic: As in :meth:`get`, like all that follow.
+            queue_id: The queue.
+            queue_offset: Where to start.
+            max_count: Messages at most.
+            filter: Messages that it rules out are not waited for.
+            max_bytes: Stored bytes at most.
+            timeout_ms: How long to wait, in all.
+
+        Returns:
+            What :meth:`get` returns; after the time, its answer without messages.
+
+        Raises:
+            InvalidArgumentError: As of :meth:`get`, or ``timeout_ms`` is no length of time.
+            ClosedError: The store was closed, perhaps while this waited.
+        """
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + as_timeout_ms("timeout_ms", timeout_ms) / 1000
+        while True:
+            found = self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes=max_bytes)
+            if found.status is GetStatus.NO_MATCHED_MESSAGE and found.next_offset > queue_offset:
+                queue_offset = found.next_offset
+                await asyncio.sleep(0)
+            elif found.status not in _NOTHING_YET:
+                return found
+            elif not await self.wait_for_async(
+                topic, queue_id, queue_offset, max(0.0, (end_s - loop.time()) * 1000)
+            ):
+                self._check_open()  # its end ends waits too
+                return found
 
     async def follow(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeAlias
 
+from typing_extensions import override
+
 from seglog.errors import ClosedError
 from seglog.forked import abandon_in_children, forked_error
 from seglog.storage.directory.geometry import StoreGeometry
@@ -32,6 +34,11 @@ class StoreBase:
         self._closed = self._is_forked = False
         if not core.read_only:
             abandon_in_children(self, StoreBase._abandon)
+
+    @override
+    def __repr__(self) -> str:
+        other = " of another process" if self._is_forked else " closed" if self._closed else ""
+        return f"<{type(self).__name__} {self.path}{other or (' read-only' if self.read_only else '')}>"
 
     @property
     def read_only(self) -> bool:

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from seglog.broker.offsets.offset_history import OffsetHistory
 from seglog.broker.offsets.offset_history_query import QueueKey
 from seglog.broker.offsets.offset_table_file import (
@@ -82,6 +84,10 @@ class ConsumerOffsets:
             self._version, self._table, self._unknown = stored
         if history is not None:
             history.begin(self.all())
+
+    @override
+    def __repr__(self) -> str:
+        return f"<ConsumerOffsets of {len(self._table)} pairs of topic and group>"
 
     @property
     def is_dirty(self) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar, Generic, TypeVar
 
+from typing_extensions import override
+
 from seglog.broker.tables.data_version import DataVersion
 from seglog.broker.tables.entries import check_entry
 from seglog.broker.tables.gathering import Gathering
@@ -50,6 +52,10 @@ class NamedTable(ABC, Generic[V]):
         self._added_bytes = 0
         """About how much longer the file gets by what is to be saved later, never less."""
         self._gathering: Gathering[V] = Gathering()
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self._values)}>"
 
     @property
     def is_dirty(self) -> bool:

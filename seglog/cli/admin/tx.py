@@ -38,7 +38,7 @@ def list_(*, path: Path, as_json: bool) -> None:
             f"  asked {render.count_text(half.checks, 'time')}"
         )
     count = render.count_text(len(waiting), "half message")
-    render.say(f"{count} {'waits' if len(waiting) == 1 else 'wait'} for an end")
+    render.say(f"{count} {'has' if len(waiting) == 1 else 'have'} no outcome")
     if waiting:
         render.say(f"next: seglog tx commit {path} ID, or seglog tx rollback {path} ID")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from typing_extensions import override
+
 from seglog.arguments import as_doing, as_text
 from seglog.client.links.client_ids import as_name, new_client_id
 from seglog.client.links.local_channel import LocalChannel
@@ -54,6 +56,10 @@ class LocalLink:
         self._peer = Peer(client_id, LOCAL_PEER.host, self._channel, principal=proven)
         self._waiting: set[_Waiting] = set()
         self._closed: Deferred[None] = Deferred()
+
+    @override
+    def __repr__(self) -> str:
+        return f"<LocalLink of client {self.client_id} to {self._broker!r}>"
 
     @property
     def closed(self) -> Deferred[None]:

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from typing_extensions import override
+
 from seglog.doctor.check.broker_start import BrokerStart
 from seglog.doctor.parts.offset_check import GroupLag
 from seglog.storage.audit import AuditQueue
@@ -71,6 +73,10 @@ class CheckReport:
     elapsed_ms: float
     start: BrokerStart
     address: str = ""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<CheckReport of {self.address or self.root}: {self.state}, {len(self.findings)} findings>"
 
     @property
     def store(self) -> str:

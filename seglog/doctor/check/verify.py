@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from seglog.clock import Clock, SystemClock
 from seglog.doctor.check.check import check_store
@@ -97,6 +98,10 @@ class VerifyReport:
     findings: tuple[Finding, ...]
     concerned: tuple[Concerned, ...]
     elapsed_ms: float
+
+    @override
+    def __repr__(self) -> str:
+        return f"<VerifyReport of {self.records} records: {len(self.findings)} findings>"
 
     @property
     def is_clean(self) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from seglog.clock import Clock
 from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ
 from seglog.doctor.draft.changes import Change, changes_of
@@ -92,6 +94,10 @@ class Plan:
     served: int = 0
     renaming: UndoPack | None = None
     rescued: int | None = None
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Plan of {self.root}: {len(self.actions)} actions, {self.saved} messages saved>"
 
     @property
     def saved(self) -> int:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from typing_extensions import override
+
 from seglog.storage.findings.findings import Finding
 from seglog.storage.scan.message_counts import MessageCounts
 from seglog.storage.walk.behind_damage import Hole
@@ -81,6 +83,10 @@ class AuditReport:
     splits: int
     walked_again: int
     counts: MessageCounts
+
+    @override
+    def __repr__(self) -> str:
+        return f"<AuditReport of {self.path}: {self.records} records, {len(self.findings)} findings>"
 
     @property
     def is_clean(self) -> bool:

@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from seglog.arguments import as_int, refusal, shown
 from seglog.errors import InvalidArgumentError, OffsetRangeError
@@ -96,6 +97,10 @@ class QueueView:
         self._log = log
         self._place = place
         self._leases = leases
+
+    @override
+    def __repr__(self) -> str:
+        return f"<QueueView {self.topic}/{self.queue_id} from {self.min_offset} to {self.max_offset}>"
 
     def __len__(self) -> int:
         """Returns how many slots it has."""

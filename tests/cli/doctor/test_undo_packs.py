@@ -92,7 +92,7 @@ def test_a_pack_that_does_not_fit_the_store_is_refused_and_can_be_moved_aside(se
         assert f"seglog undo --discard {store} 1" in refused.stderr
     assert tree_digest(store) == before
     gone = seglog("undo", "--discard", store, "1")
-    assert gone.stdout == "undo pack 1 lies in seglog/stray/undo/1 now; nothing else was changed\n"
+    assert gone.stdout == "undo pack 1 is in seglog/stray/undo/1 now; nothing else was changed\n"
     assert (store / "seglog/stray/undo/1/journal").exists()
     assert seglog("check", store).exit_code == 0
     plant_pack(store, [])

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
+from typing_extensions import override
+
 from seglog.arguments import as_text
 from seglog.errors import CorruptError, InvalidArgumentError, MissingDependencyError, TruncatedError
 from seglog.storage.format.layout import Field, Layout
@@ -30,6 +32,7 @@ MESSAGE_ID: Final = Layout(
 )
 
 _COMPRESSION_NAMES = {0: "zlib", flags.COMPRESSION_LZ4: "lz4", flags.COMPRESSION_ZSTD: "zstd"}
+_SHOWN_BODY_BYTES: Final = 64
 new_host = lru_cache(maxsize=4096)(Host)
 """Few hosts write many messages."""
 
@@ -76,6 +79,12 @@ class Message:
     prepared_transaction_offset: int
     body: bytes
     properties_raw: bytes
+
+    @override
+    def __repr__(self) -> str:
+        more = len(self.body) - _SHOWN_BODY_BYTES
+        body = f"{bytes(self.body[:_SHOWN_BODY_BYTES])!r}{f' and {more} more bytes' if more > 0 else ''}"
+        return f"<Message {self.topic}/{self.queue_id}/{self.queue_offset} tags={self.tags!r} body={body}>"
 
     @cached_property
     def properties(self) -> dict[str, str]:
