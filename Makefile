@@ -35,7 +35,7 @@ SITE := $(VENV)/.stamp-site
 INSTALLED := pyproject.toml setup.py seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
 .PHONY: help setup demo unit test test-tools fresh twin kernels sanitize lint types layers format interop perf \
-    coverage docs site build ci checks products fresh-results clean
+    coverage docs site man build ci checks products fresh-results clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -177,6 +177,9 @@ site: $(SITE) ## Build the pages and the reference of the API into build/site, t
 	@$(BIN)/mkdocs build --strict --quiet
 	@echo "seglog: the site is build/site/index.html"
 
+man: $(BASE) ## Write the manual pages of all commands into build/man, for `man -l` or MANPATH
+	@$(BIN)/python tools/render-man build/man
+
 build: $(DEV) ## Build sdist and wheel into dist/, check what is in them, and install each in a fresh environment
 	@rm -rf dist build/lib build/bdist.*
 	@$(BIN)/python -m build --outdir dist . > /dev/null
@@ -194,7 +197,7 @@ checks: $(DEV)
 	$(call side_by_side,types,lint layers)
 
 products: $(DEV)
-	$(call side_by_side,fresh,site build perf SIZE=1)
+	$(call side_by_side,fresh,site man build perf SIZE=1)
 
 fresh-results:
 	@rm -rf $(RESULTS)

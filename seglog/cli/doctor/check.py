@@ -59,7 +59,7 @@ def command(
     given: FileSizes,
     as_json: bool,
 ) -> None:
-    r"""Look at everything in STORE: log, queues, index, offsets, timers, files.
+    """Look at everything in STORE: log, queues, index, offsets, timers, files.
 
     Begins with a verdict: whether RocketMQ starts on it, messages lost for good, messages that a repair
     saves, what not to do, and what to type next; --json has it as `verdict` in its last object.
@@ -81,7 +81,7 @@ def command(
     many records have a checksum of their body alone is said. Of queues only the last units are read, for
     records that the log does not have; index and tables are not. If anything about the log is other than it
     was written, the whole store is checked, and what that says of the log is shown.
-    """
+    """  # noqa: D301 - click takes the character itself
     if records_only:
         if max_ms is not None or resume_file is not None:
             raise click.UsageError("--records-only cannot be stopped and resumed")

@@ -34,7 +34,7 @@ _TRIAL: Final = "doctor"
 @click.option("--no-trial", is_flag=True, help="Repair STORE without a trial on a branch of it.")
 @options.file_sizes
 def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> None:
-    r"""Find out what is wrong with STORE, try the repair on a branch, and repair it once that was agreed to.
+    """Find out what is wrong with STORE, try the repair on a branch, and repair it once that was agreed to.
 
     The steps are those of `seglog check`, `seglog repair` and `seglog undo`, which say more. STORE must not
     be open: stop the broker first. A branch shares the files of STORE, takes little room, and STORE stays as
@@ -47,7 +47,7 @@ def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> N
       2  answers are needed, and there is no terminal
       5  nothing was changed; messages are lost, or cannot be read
       6  something is left that no repair puts right
-    """
+    """  # noqa: D301 - click takes the character itself
     _step(1, "what is wrong")
     report = check_store(path, follow=options.followed(path))
     render.facts(verdict_facts(report, path))

@@ -46,7 +46,7 @@ def command(
     given: FileSizes,
     as_json: bool,
 ) -> None:
-    r"""Show what would put STORE right; with --apply do it.
+    """Show what would put STORE right; with --apply do it.
 
     Messages that cannot be saved keep their queue offsets: tombstones take their places, so that RocketMQ
     opens the store and serves everything else. `seglog undo STORE` takes a repair back, bit for bit.
@@ -57,7 +57,7 @@ def command(
       1  shown: a repair puts all right without loss
       5  shown: messages are lost for good, or cannot be read
       6  something is left that no repair puts right
-    """
+    """  # noqa: D301 - click takes the character itself
     if is_applied and as_json and not is_sure:
         raise click.UsageError("--json asks nothing: give --yes as well")
     if is_sure and not is_applied:
