@@ -166,7 +166,9 @@ def is_exempt(one: Defined, in_kernels: str) -> bool:
 def test_what_the_package_defines_it_uses():
     modules = sorted(PACKAGE.rglob("*.py"))
     tools = [
-        path for path in (ROOT / "tools").iterdir() if path.read_text().startswith("#!/usr/bin/env python3")
+        path
+        for path in (ROOT / "tools").iterdir()
+        if path.is_file() and path.read_text().startswith("#!/usr/bin/env python3")
     ]
     trees = {path: ast.parse(path.read_text()) for path in [*modules, *tools]}
     rooms = [dotted_name(path) for path in modules if exported_by(trees[path])]
