@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import traceback
 
 import pytest
 
@@ -46,6 +47,13 @@ def test_class_says_what_to_do_and_how_to_end(error):
 def test_one_error_can_give_better_advice_than_its_class():
     error = StoreError("no", help="look there")
     assert (str(error), error.help, StoreError("no").help) == ("no", "look there", StoreError.help)
+
+
+def test_a_traceback_ends_with_the_advice_and_with_notes_that_were_added():
+    error = StoreError("no", help="look there")
+    error.add_note("in the third try")
+    shown = "".join(traceback.format_exception(error)).splitlines()
+    assert shown[-3:] == ["seglog.errors.StoreError: no", "help: look there", "in the third try"]
 
 
 def test_corrupt_error_says_where_what_and_what_instead():

@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import subprocess
+from pathlib import Path
 
 import click
 import pytest
@@ -79,6 +80,14 @@ def test_a_command_that_is_like_none_names_none(seglog: Seglog):
 def test_the_package_runs_as_a_module(command_line: list[str]):
     done = subprocess.run([command_line[0], "-m", "seglog", "--version"], capture_output=True, check=True)
     assert done.stdout.decode().startswith("version ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_as_the_page_of_the_commands_says(command_line: list[str], shell):
+    environment = {**os.environ, "_SEGLOG_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(command_line, capture_output=True, check=True, env=environment)
+    assert b"_SEGLOG_COMPLETE=%s_complete" % shell.encode() in done.stdout
+    assert f"{shell}_source" in (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 
 
 def test_version_says_which_kernels_run(seglog: Seglog):
