@@ -30,7 +30,7 @@ class Consumer(ConsumerParts[M], Face):
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
-        InvalidNameError: No group can be called so.
+        InvalidNameError: The group's name is not valid.
         InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
             annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.
@@ -127,7 +127,7 @@ class AsyncConsumer(ConsumerParts[M], AsyncFace):
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
-        InvalidNameError: No group can be called so.
+        InvalidNameError: The group's name is not valid.
         InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
             annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.

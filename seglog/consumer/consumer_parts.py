@@ -46,7 +46,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
-        InvalidNameError: No group can be called so.
+        InvalidNameError: The group's name is not valid.
         InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
             annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.
@@ -112,7 +112,7 @@ class ConsumerParts(MemberParts, Generic[M]):
 
         Raises:
             ConsumerError: It was made with a listener, was started or closed, or has one for the topic.
-            InvalidNameError: No topic can be called so.
+            InvalidNameError: The topic's name is not valid.
             InvalidArgumentError: That is no topic, or ``tags`` names no tag.
         """
         if callable(topic):

@@ -153,7 +153,7 @@ class ConsumerSettings:
 
         Raises:
             InvalidArgumentError: A number is out of its bounds, or the group is RocketMQ's default.
-            InvalidNameError: No group can be called so.
+            InvalidNameError: The group's name is not valid.
         """
         if check_group(self.group) == DEFAULT_CONSUMER_GROUP:
             raise refusal("group", self.group, "a name of the application's own", "RocketMQ refuses this one")
@@ -287,7 +287,7 @@ def subscriptions_of(subscription: Wanted) -> dict[str, Subscription]:
             ``Subscription.by_sql("price > 5")``.
 
     Raises:
-        InvalidNameError: No topic can be called so.
+        InvalidNameError: The topic's name is not valid.
         InvalidArgumentError: That is no subscription, or names no tag.
     """
     topics: Mapping[str, str | Subscription]

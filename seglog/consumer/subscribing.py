@@ -55,7 +55,7 @@ class Subscribing(Changes[M]):
             wanted: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``.
 
         Raises:
-            InvalidNameError: No topic can be called so.
+            InvalidNameError: The topic's name is not valid.
             InvalidArgumentError: It names no tag.
             RemoteProtocolError: The broker of the topic refuses the subscription, and says why.
             ConsumerError: It was closed, or has a listener for each topic, and none for this one.
@@ -66,7 +66,7 @@ class Subscribing(Changes[M]):
         """Consumes a topic no more; what listeners have of it is committed, then its queues are given up.
 
         Raises:
-            InvalidNameError: No topic can be called so.
+            InvalidNameError: The topic's name is not valid.
             ConsumerError: It was closed.
         """
         run_at_once(self._unsubscribe(topic))

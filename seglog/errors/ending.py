@@ -25,10 +25,10 @@ class Ending(enum.IntEnum):
         member.meaning = meaning
         return member
 
-    CLEAN = 0, "success; of a look at a store: clean, or nothing but notes"
+    CLEAN = 0, "success; of a look at a store: clean, or only notes"
     FINDINGS = 1, "a look at a store found only what a repair puts right without loss; or a check failed"
     USAGE = 2, "wrong usage, or an answer is needed and no terminal is there to ask at (`--yes` asks nothing)"
-    NOTES = 4, "`check --strict` found nothing but notes"
+    NOTES = 4, "`check --strict` found only notes"
     LOSS = 5, "a look at a store found messages that are lost, or that cannot be read"
     LEFT = 6, "`repair --apply` did what it could, and a check still finds something; or no repair helps"
     BUG = 70, "a bug in seglog (`EX_SOFTWARE` of sysexits.h)"

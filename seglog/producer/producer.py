@@ -65,7 +65,7 @@ class ProducerParts(ABC, Generic[B]):
         encode: Makes a body of what is sent, in the thread or task that sends; None where that is bytes.
 
     Raises:
-        InvalidNameError: No group can be called so.
+        InvalidNameError: The group's name is not valid.
         InvalidArgumentError: A setting is out of its bounds, or an ``AsyncProducer`` is made where no event
             loop runs.
     """
@@ -234,7 +234,7 @@ class Producer(ProducerParts[B], Closing):
             ClientClosedError: The producer or its client was closed, or its process forked; likewise.
             RemoteProtocolError: The broker refuses; the message is not stored.
             ProtocolError: The answer cannot be read; whether the message is stored is not known.
-            InvalidNameError: No topic can be called so.
+            InvalidNameError: The topic's name is not valid.
             MessageIllegalError: Properties that cannot be stored.
             InvalidArgumentError: The topic has no such queue; or ``encode`` has raised.
         """

@@ -21,7 +21,7 @@ PAGES = sorted(
 )
 PURGED = re.compile(
     r"\b(nobody|somebody|anybody|everybody|whoever|whomever|whatever|at hand|made again|lies|tells|how not"
-    r"|gone unread|waits? for an end|what bodies say|(?:is|are) called so|comes? to the same"
+    r"|gone unread|waits? for an end|what bodies say|called so|comes? to the same"
     r"|committed nothing for so long|give the lost end)\b",
     re.IGNORECASE,
 )

@@ -33,7 +33,7 @@ def create_group(state: BrokerState, call: Call[Header]) -> Response:
 
 
 def create_groups(state: BrokerState, call: Call[Header]) -> Response:
-    """Creates groups or replaces their settings: all, or none if one cannot be called so."""
+    """Creates groups or replaces their settings: all of them, or none if a name is not valid."""
     groups = expect_body(call.request, GroupListBody).groups
     check_listed(len(groups), "groups")
     return _create(state, groups)

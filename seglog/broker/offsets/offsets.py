@@ -108,7 +108,7 @@ class ConsumerOffsets:
 
         Raises:
             InvalidArgumentError: The offset is negative, or a number is too large for the file.
-            InvalidNameError: No group can be called so.
+            InvalidNameError: The group's name is not valid.
         """
         _check_offset(group, topic, queue_id, offset)
         with self._lock:
@@ -129,7 +129,7 @@ class ConsumerOffsets:
         """Stores how far all clients of a broadcasting group have got.
 
         Raises:
-            InvalidNameError: No group can be called so.
+            InvalidNameError: The group's name is not valid.
         """
         check_group(group)
         with self._lock:
@@ -188,7 +188,7 @@ class ConsumerOffsets:
 
         Raises:
             InvalidArgumentError: The offset is negative, or a number is too large for the file.
-            InvalidNameError: No group can be called so.
+            InvalidNameError: The group's name is not valid.
         """
         _check_offset(group, topic, queue_id, offset)
         with self._lock:

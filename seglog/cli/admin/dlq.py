@@ -38,14 +38,14 @@ where_option = click.option(
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Look at dead letters, and send them again."""
+    """Show dead letters, and send them again."""
 
 
 @command.command(name="ls")
 @options.store
 @options.as_json
 def list_(*, path: Path, as_json: bool) -> None:
-    """List the groups of STORE that gave messages up."""
+    """List the groups of STORE that have dead letters."""
     check_store(path)
     columns = ("group", "letters", "sent again", "oldest", "newest")
     listing = render.Listing(columns, numbers=columns[1:3], none=_NONE, as_json=as_json)

@@ -93,7 +93,7 @@ def list_(*, path: Path, as_json: bool) -> None:
 def create(*, path: Path, name: str, attributes: str | None, as_json: bool, **fields: object) -> None:
     """Create GROUP in STORE, while no broker has STORE open.
 
-    Makes the store where STORE is missing or empty.
+    Creates the store if STORE is missing or empty.
     """
     problem = group_name_problem(name)
     if problem is not None:
@@ -113,7 +113,7 @@ def create(*, path: Path, name: str, attributes: str | None, as_json: bool, **fi
 @settings
 @options.as_json
 def alter(*, path: Path, name: str, attributes: str | None, as_json: bool, **fields: object) -> None:
-    """Change settings of GROUP in STORE, while no broker has STORE open; what is not named stays."""
+    """Change settings of GROUP in STORE, while no broker has STORE open; other settings stay."""
     check_store(path)
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         known = tables.groups.get(name)

@@ -27,7 +27,7 @@ _NONE: Final = "no offsets"
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Show and move the offsets of groups, and tell who moved them before."""
+    """Show, move and trace the offsets of groups."""
 
 
 @command.command

@@ -31,7 +31,7 @@ _MOST_NAMED: Final = 4
 def log(
     *, path: Path, group: str | None, topic: str | None, backwards: bool, count: int, as_json: bool
 ) -> None:
-    """Tell how the offsets of groups, or GROUP, in STORE changed, oldest first.
+    """Show how the offsets of groups, or GROUP, in STORE changed, oldest first.
 
     Told is what was saved; a running broker saves every few seconds.
     """
@@ -45,7 +45,7 @@ def log(
 @click.argument("group", required=False)
 @options.as_json
 def blame(*, path: Path, group: str | None, as_json: bool) -> None:
-    """Tell who moved each group, or GROUP, last in each queue of STORE."""
+    """Show who moved each group, or GROUP, last in each queue of STORE."""
     _show(_past(path).blame(group), as_json=as_json)
 
 
@@ -55,7 +55,7 @@ def blame(*, path: Path, group: str | None, as_json: bool) -> None:
 @click.argument("second", metavar="TIME", required=False)
 @options.as_json
 def diff(*, path: Path, first: str, second: str | None, as_json: bool) -> None:
-    """Tell which groups of STORE stood elsewhere at the second TIME (now) than at the first."""
+    """Show which groups of STORE had other offsets at the second TIME (now) than at the first."""
     now_ms = SystemClock().now_ms()
     moments = (options.timestamp_ms("TIME", text, now_ms) for text in (first, second))
     columns = ("group", "queue", "before", "after")

@@ -20,7 +20,7 @@ from seglog.doctor.groups import park
 def command(*, path: Path, wanted: str, group: str, as_json: bool) -> None:
     """Copy the message of MSGID to the topic %PARK%GROUP of STORE, and move GROUP past it.
 
-    The copy keeps properties, keys and birth, and says where it came from. No broker may have STORE open.
+    The copy keeps properties, keys and birth time, and names its origin. No broker may have STORE open.
     """
     done = park(options.writing(path), path, SystemClock(), wanted, group)
     message = done.message

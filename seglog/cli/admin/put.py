@@ -78,7 +78,7 @@ def command(
 ) -> None:
     """Store BODY as a message of TOPIC; without BODY, or with -, stdin is the body.
 
-    Makes the store where STORE is missing or empty. With --json each message, or with --lines each batch,
+    Creates the store if STORE is missing or empty. With --json each message, or with --lines each batch,
     is acknowledged by a line of its own.
     """
     check_topic(topic)

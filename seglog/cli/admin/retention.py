@@ -32,7 +32,7 @@ _HOUR_MS: Final = 3_600_000
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Delete old messages, but none that a group still needs."""
+    """Delete old messages that no group needs."""
 
 
 command.add_command(broker)
@@ -73,7 +73,7 @@ def plan_(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
     """Show which files of the log of STORE would go now, and who needs messages of them.
 
     Counted are messages that groups have not consumed, dead letters that were not fetched, delayed messages
-    whose time has not come, and half messages without an end. Works beside a process that has STORE open.
+    whose time has not come, and open half messages. Works beside a process that has STORE open.
     """
     check_store(path)
     planned = plan_retention(options.reading(path), path, SystemClock(), rules)

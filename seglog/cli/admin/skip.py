@@ -19,7 +19,7 @@ from seglog.errors import InvalidArgumentError
 @click.argument("topic")
 @click.argument("queue_id", metavar="QUEUE", type=int)
 @click.option("--to", type=int, help="Queue offset to go on with.  [default: past one message]")
-@click.option("--forget", is_flag=True, help="Take the group's offset in the queue away.")
+@click.option("--forget", is_flag=True, help="Delete the group's offset in the queue.")
 @options.as_json
 def command(
     *, path: Path, group: str, topic: str, queue_id: int, to: int | None, forget: bool, as_json: bool

@@ -79,9 +79,9 @@ def list_(*, path: Path, as_json: bool) -> None:
 @settings
 @options.as_json
 def create(*, path: Path, name: str, as_json: bool, **given: object) -> None:
-    """Create TOPIC in STORE, while no broker has STORE open; it has 8 queues if nothing is said.
+    """Create TOPIC in STORE, while no broker has STORE open; with 8 queues by default.
 
-    Makes the store where STORE is missing or empty.
+    Creates the store if STORE is missing or empty.
     """
     problem = topic_name_problem(name)
     if problem is not None or is_system_topic(name, BrokerConfig()):
@@ -101,7 +101,7 @@ def create(*, path: Path, name: str, as_json: bool, **given: object) -> None:
 @settings
 @options.as_json
 def alter(*, path: Path, name: str, as_json: bool, **given: object) -> None:
-    """Change settings of TOPIC in STORE, while no broker has STORE open; what is not named stays."""
+    """Change settings of TOPIC in STORE, while no broker has STORE open; other settings stay."""
     check_store(path)
     with hold_tables(options.writing(path), path, SystemClock()) as tables:
         known = tables.topics.get(name)

@@ -48,7 +48,7 @@ def list_(*, path: Path, as_json: bool) -> None:
 @click.argument("wanted", metavar="ID")
 @options.as_json
 def commit(*, path: Path, wanted: str, as_json: bool) -> None:
-    """Give the half message of ID to its consumers, as a broker does when its producer commits.
+    """Commit the half message of ID, as a broker does when its producer commits.
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """
@@ -60,7 +60,7 @@ def commit(*, path: Path, wanted: str, as_json: bool) -> None:
 @click.argument("wanted", metavar="ID")
 @options.as_json
 def rollback(*, path: Path, wanted: str, as_json: bool) -> None:
-    """Drop the half message of ID; its record stays in the log.
+    """Roll the half message of ID back; its record stays in the log.
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """

@@ -78,7 +78,7 @@ STEPS: Final = (
 def command(*, folder: Path | None, count: int, keep: bool, as_json: bool) -> None:
     """Show everything at work: write, consume, crash, recover, read RocketMQ's files, audit.
 
-    Ends with 1 if anything is not as it should be.
+    Ends with 1 if anything is wrong.
     """
     check_range("--messages", count)
     place = _make_folder(folder)

@@ -59,7 +59,7 @@ def command(
     given: FileSizes,
     as_json: bool,
 ) -> None:
-    """Look at everything in STORE: log, queues, index, offsets, timers, files.
+    """Check STORE: log, queues, index, offsets, timers, files.
 
     Begins with a verdict: whether RocketMQ starts on it, messages lost for good, messages that a repair
     saves, what not to do, and what to type next; --json has it as `verdict` in its last object.
@@ -69,8 +69,8 @@ def command(
 
     \b
     Exit codes:
-      0  clean, or nothing but notes (4 with --strict)
-      1  something is wrong that a repair puts right without loss
+      0  clean, or only notes (4 with --strict)
+      1  a repair puts everything right without loss
       5  messages are lost, or cannot be read
       10 and above: an error; not all was seen
 
@@ -78,7 +78,7 @@ def command(
     goes on.
 
     With --records-only sealed segments are held against their seals and others read record by record: how
-    many records have a checksum of their body alone is said. Of queues only the last units are read, for
+    many records have a checksum of their body alone is shown. Of queues only the last units are read, for
     records that the log does not have; index and tables are not. If anything about the log is other than it
     was written, the whole store is checked, and what that says of the log is shown.
     """  # noqa: D301 - click takes the character itself

@@ -34,7 +34,7 @@ _TRIAL: Final = "doctor"
 @click.option("--no-trial", is_flag=True, help="Repair STORE without a trial on a branch of it.")
 @options.file_sizes
 def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> None:
-    """Find out what is wrong with STORE, try the repair on a branch, and repair it once that was agreed to.
+    """Check STORE, try the repair on a branch, and repair STORE after a confirmation.
 
     The steps are those of `seglog check`, `seglog repair` and `seglog undo`, which say more. STORE must not
     be open: stop the broker first. A branch shares the files of STORE, takes little room, and STORE stays as

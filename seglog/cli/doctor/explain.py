@@ -45,7 +45,7 @@ _TITLES = {
 def command(
     *, path: Path, wanted: str, topic: str | None, count: int, scan: bool | None, as_json: bool
 ) -> None:
-    """Tell the life of a message of STORE: where it was born and stored, and what was made of it.
+    """Show the history of a message of STORE: where it was sent and stored, and what became of it.
 
     MSGID is a message id or a unique key. Ends with 13 if there is no such message.
     """

@@ -191,7 +191,7 @@ def show_plan(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
 
     Args:
         plan: The plan.
-        is_sound: Whether a check finds nothing but notes: what is to do then, opening the store does too.
+        is_sound: Whether a check finds only notes: what is to do then, opening the store does too.
         with_left: Whether what it leaves is printed.
     """
     actions = [*plan.first, *plan.actions]

@@ -26,7 +26,7 @@ from seglog.storage.files import StoreRoot
 )
 @options.as_json
 def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, as_json: bool) -> None:
-    """Take repair NUMBER of STORE back, or the newest one.
+    """Undo repair NUMBER of STORE, or the newest one.
 
     Every file becomes what it was before the repair. If the store was changed since, nothing is done. A
     repair that was stopped half-way is taken back as well; so is one that is half undone. A pack that is

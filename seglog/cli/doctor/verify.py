@@ -33,7 +33,7 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
 
     The exit code is 0 if everything is as it was written, 5 if messages are lost or cannot be read, and 1
     after anything else that is not as it was written. Records without __CRC32# have a
-    checksum of their body alone until their segment is sealed: how many there are is said. Of queues only
+    checksum of their body alone until their segment is sealed: their number is shown. Of queues only
     the last units are read, for records that the log does not have; index and tables are not. If anything is
     other than it was written, the whole store is checked, and what `seglog check` says of the log is shown. A
     segment that is damaged is never sealed.

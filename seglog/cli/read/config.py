@@ -46,7 +46,7 @@ class Loaded:
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Read the files that a broker keeps beside its messages."""
+    """Show the config files of a broker."""
 
 
 @command.command

@@ -39,7 +39,7 @@ _BATCH_NAMES: Final = {
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Look into the files of a queue, unit by unit."""
+    """Show the files of a queue, unit by unit."""
 
 
 @command.command
@@ -54,7 +54,7 @@ def command() -> None:
 def show(
     *, path: Path, topic: str, queue_id: int, queue_offset: int | None, count: int, as_json: bool
 ) -> None:
-    """Show the units of a queue of STORE as its files have them and as the log says.
+    """Show the units of a queue of STORE: as stored, and as the log says.
 
     Where they differ the log's unit follows in a line of its own. The exit code is 1 if any of those shown
     do.

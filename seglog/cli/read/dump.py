@@ -79,7 +79,7 @@ def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> No
     With --json the lines are those that a dump linked against RocketMQ prints: kinds store, queue and msg,
     log with --log, hole for bytes of the log that cannot be served, lost for messages whose queue offset
     was given but that are gone, repairable for those that a repair brings back, and finding for everything
-    else that is not as it should be.
+    else that is wrong.
     """
     found = survey_store(path, verify=not no_verify)
     with closing(LogReader(log_as_stated(path), path, found.geometry.segment_size_bytes)) as reader:

@@ -38,7 +38,7 @@ class UniqueKey:
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Take message ids apart."""
+    """Decode message ids."""
 
 
 @command.command

@@ -53,7 +53,7 @@ class Entry:
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Look into the key index."""
+    """Show the key index."""
 
 
 @command.command

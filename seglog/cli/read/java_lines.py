@@ -140,7 +140,7 @@ def lost_line(topic: str, queue_id: int, queue_offset: int, count: int, kind: st
 
 
 def finding_line(fields: Mapping[str, object]) -> str:
-    """Returns the line about something that is not as it should be.
+    """Returns the line about a finding.
 
     Args:
         fields: As ``info --json`` has them.

@@ -23,7 +23,7 @@ _TEXT_CHARS: Final = 60
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Look into the commit log, byte by byte."""
+    """Show records of the commit log, byte by byte."""
 
 
 @command.command

@@ -59,7 +59,7 @@ class _Place(NamedTuple):
 @click.option(
     "-n", "--count", type=int, default=10, show_default=True, help="How many of the newest messages."
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is written, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow what is written, until Ctrl-C.")
 @options.as_json
 def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
     """Show the newest messages of STORE, or of TOPIC, in log order, and what is lost among them."""

@@ -108,7 +108,7 @@ def command(
 ) -> None:
     """Serve STORE to RocketMQ's clients, as broker and name server at one address.
 
-    Makes the store where STORE is missing or empty. SIGTERM, SIGINT, and SIGHUP without nohup, end it in
+    Creates the store if STORE is missing or empty. SIGTERM, SIGINT, and SIGHUP without nohup, end it in
     order; a second one hangs up at once.
     """
     startup = startup_of(config, settings)

@@ -133,7 +133,7 @@ _BROKER_CONF = click.option(
     help="The broker's configuration: says how long files are where the store does not.",
 )
 _SEGMENT_BYTES = click.option(
-    "--segment-bytes", type=int, metavar="BYTES", help="mappedFileSizeCommitLog, if the log does not tell."
+    "--segment-bytes", type=int, metavar="BYTES", help="mappedFileSizeCommitLog, if the log does not show it."
 )
 _QUEUE_FILE_BYTES = click.option(
     "--queue-file-bytes",

@@ -46,7 +46,7 @@ class LiteParts(MemberParts, Generic[M]):
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
 
     Raises:
-        InvalidNameError: No group can be called so.
+        InvalidNameError: The group's name is not valid.
         InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
         ConsumerError: The client has a consumer of the group already.
         InvalidArgumentError: Or no event loop runs where one is made whose calls are awaited.

@@ -78,7 +78,7 @@ class LitePullConsumer(LiteParts[M], Face):
                 older one is polled still.
 
         Raises:
-            InvalidNameError: No topic can be called so.
+            InvalidNameError: The topic's name is not valid.
             InvalidArgumentError: It names no tag.
             ConsumerError: It was closed, or has its queues by :meth:`assign`.
         """
@@ -105,7 +105,7 @@ class LitePullConsumer(LiteParts[M], Face):
 
         Raises:
             RemoteProtocolError: There is none: no such topic, or none that can be read.
-            InvalidNameError: No topic can be called so.
+            InvalidNameError: The topic's name is not valid.
             ConsumerError: It was closed.
             SeglogError: There is no answer.
         """

@@ -1,4 +1,4 @@
-"""Checks: a walk over the log and a look at every other file, and what is not as it should be.
+"""Checks: a walk over the log and a look at every other file, and what is wrong.
 
 Holds the check, its progress file (a check can be stopped and resumed), what it cannot see, and the
 verification of the log alone, which runs a check as soon as anything is other than it was written.

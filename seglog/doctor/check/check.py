@@ -1,4 +1,4 @@
-"""Looks at everything that a store directory holds, and says what is not as it should be; writes nothing.
+"""Looks at everything that a store directory holds, and says what is wrong; writes nothing.
 
 The log is walked in splits (:mod:`seglog.doctor.check.log_walk`), which may be stopped and resumed; all else
 follows from what they saw, and takes little time. Works on a store that was not closed, and

@@ -39,7 +39,7 @@ class CheckReport:
         minutes: Records and bytes by the minute since 1970 in which they were stored.
         sealed: How many segments were held against their seals.
         keys: How many keys the records have.
-        findings: Everything that is not as it should be, and what is worth a note.
+        findings: Everything that is wrong, and what is worth a note.
         concerned: Messages in places of sealed segments that changed.
         not_looked_at: What this check cannot tell or did not look at, a sentence each.
         read_bytes: How much of the log was read by this run.

@@ -83,7 +83,7 @@ class VerifyReport:
         records: Records in the segments that are as they should be, or could be read.
         bare_records: Those of them whose head and properties no checksum covered in this run.
         read_bytes: How much of the log was looked at.
-        findings: Everything that is not as it should be.
+        findings: Everything that is wrong.
         concerned: Messages in damaged places of sealed segments that can still be identified.
         elapsed_ms: How long it took.
     """

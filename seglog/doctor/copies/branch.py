@@ -71,7 +71,7 @@ def create_branch(
     Raises:
         NotFoundError: There is no store, or no such group.
         InvalidArgumentError: There is a branch of that name.
-        InvalidNameError: No branch can be called so.
+        InvalidNameError: The branch's name is not valid.
     """
     path = branch_path(root, name)
     done = make_backup(files, root, path, others=files)

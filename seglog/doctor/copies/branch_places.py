@@ -21,7 +21,7 @@ def branch_path(root: Path, name: str) -> Path:
     """Returns the directory of a branch.
 
     Raises:
-        InvalidNameError: No branch can be called so.
+        InvalidNameError: The branch's name is not valid.
     """
     if not _is_name(name):
         raise InvalidNameError(

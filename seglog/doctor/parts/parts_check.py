@@ -17,7 +17,7 @@ from seglog.storage.scan import ListedStore, Queues
 def check_parts(
     store: ListedStore, files: Files, tables: ConfigTables, queues: Queues, end_phy_offset: int
 ) -> list[Finding]:
-    """Returns what is not as it should be.
+    """Returns what is wrong.
 
     Args:
         store: The store.

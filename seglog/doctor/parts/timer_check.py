@@ -61,7 +61,7 @@ class _TimerLog:
 
 
 def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_offset: int) -> list[Finding]:
-    """Returns what is not as it should be about the timer; nothing where none was ever used.
+    """Returns what is wrong about the timer; nothing where none was ever used.
 
     Args:
         store: The store.

@@ -60,7 +60,7 @@ class ConfigTables:
         offsets: Those of consumer groups.
         delays: By delay level; None where the file is missing or cannot be read.
         groups: Names of the consumer groups that the broker knows; None as above.
-        findings: What is not as it should be.
+        findings: What is wrong.
     """
 
     topics: dict[str, TopicQueues] | None = None

@@ -1,4 +1,4 @@
-"""Puts together what the splits of a plan saw: the log, its queues, and what is not as it should be.
+"""Puts together what the splits of a plan saw: the log, its queues, and what is wrong.
 
 A survey (:mod:`seglog.storage.survey.store_survey`) says the same of a store, for any splits: both stand on
 :mod:`seglog.storage.scan`. But records that a mend brings back are called repairable here, as readers call
@@ -87,7 +87,7 @@ def conclude_log(
 
 @dataclass(frozen=True, slots=True)
 class _Concluded:
-    """What follows from a log: its queues, and what is not as it should be."""
+    """What follows from a log: its queues, and what is wrong."""
 
     seen: IntervalQueues
     queues: Overlays

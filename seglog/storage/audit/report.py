@@ -64,7 +64,7 @@ class AuditReport:
         holes: Stretches of the log, between readable records, that hold none.
         min_phy_offset: Where the log starts; -1 without any segment.
         end_phy_offset: Where it ends: the place of the next record.
-        findings: Everything that is not as it should be.
+        findings: Everything that is wrong.
         splits: In how many splits the log was read.
         walked_again: How many splits the driver had to walk again.
         counts: How many messages its queues hold, and how many they lost.

@@ -9,7 +9,7 @@ from seglog.storage.findings.code import BY_HAND, CONFIG, INTACT, Code, note, wa
 CHECKPOINT_CODES: Final[dict[str, Code]] = {
     "checkpoint-missing": note("the log is walked whole instead", INTACT),
     "checkpoint-size": warning(
-        "the checkpoint is not as long as it should be",
+        "the checkpoint has the wrong length",
         INTACT,
         "it is written anew",
     ),

@@ -20,7 +20,7 @@ TIMER_CODES: Final[dict[str, Code]] = {
         " be delivered twice",
     ),
     "timer-check-size": warning(
-        "config/timercheck is not as long as it should be",
+        "config/timercheck has the wrong length",
         "RocketMQ may deliver timer messages again",
         "it is written anew",
     ),
@@ -35,7 +35,7 @@ TIMER_CODES: Final[dict[str, Code]] = {
         "it is rebuilt from the timer log",
     ),
     "timer-wheel-size": warning(
-        "the timerwheel is not as long as it should be",
+        "the timerwheel has the wrong length",
         REFUSES,
         "it is rebuilt from the timer log",
     ),

@@ -29,7 +29,7 @@ _WINDOW_RECORDS: Final = 1 << 14
 
 
 def check_index(found: Survey, files: Files, *, is_live: bool = False) -> list[Finding]:
-    """Returns what is not as it should be about the index.
+    """Returns what is wrong about the index.
 
     Args:
         found: The whole log.

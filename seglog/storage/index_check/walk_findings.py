@@ -1,4 +1,4 @@
-"""What is not as it should be about the index, once the log was walked."""
+"""What is wrong about the index, once the log was walked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def index_findings(
     diff: KeyDiff,
     log: tuple[int, int],
 ) -> list[Finding]:
-    """Returns what is not as it should be about the index.
+    """Returns what is wrong about the index.
 
     Args:
         store: The store.

@@ -176,7 +176,7 @@ class _WithRepairable(GetResult):
 
 
 def without_repairable(found: GetResult, repairable: frozenset[int]) -> GetResult:
-    """Returns what was read, with the repairable of the queue offsets that it stepped over called so."""
+    """Returns what was read, with the repairable ones of the queue offsets that it stepped over."""
     lost, back = (
         ranges_of((offset, 1) for one in found.lost for offset in one if (offset in repairable) is is_back)
         for is_back in (False, True)

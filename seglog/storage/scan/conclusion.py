@@ -1,4 +1,4 @@
-"""What is not as it should be about a store whose log was walked: the one place that puts it together.
+"""What is wrong about a store whose log was walked: the one place that puts it together.
 
 A survey, one from a recovery point, and an audit differ in how they walk the log and in what they keep of
 it. What they say of the store is said here, so they say the same.
@@ -61,7 +61,7 @@ class Conclusion:
     """What follows from a walk.
 
     Attributes:
-        findings: What is not as it should be.
+        findings: What is wrong.
         lost_in_holes: The messages that each hole of the log took.
         lost_tail: Records behind the log's end that only queue units know, in log order.
         standing: Stretches of the log of which earlier recoveries wrote down what was lost there.

@@ -39,7 +39,7 @@ class LogTail:
 def checkpoint_findings(
     files: Files, root: Path, checkpoint: Checkpoint, log_end: LogTail, mode: str
 ) -> list[Finding]:
-    """Returns what is not as it should be about a checkpoint.
+    """Returns what is wrong about a checkpoint.
 
     Args:
         files: Where the store is.

@@ -1,4 +1,4 @@
-"""What is not as it should be about the files of a log, and of queues: holes, ends, names, lengths."""
+"""What is wrong about the files of a log, and of queues: holes, ends, names, lengths."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def log_findings(
     end_phy_offset: int,
     lost: Sequence[Sequence[LostMessages]] = (),
 ) -> list[Finding]:
-    """Returns what is not as it should be about a log that was walked to its end.
+    """Returns what is wrong about a log that was walked to its end.
 
     Args:
         log_files: Its files.
@@ -100,7 +100,7 @@ def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Find
 
 
 def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
-    """Returns what is not as it should be about the names and lengths of a queue's files."""
+    """Returns what is wrong about the names and lengths of a queue's files."""
     wrong = [
         Finding(
             "queue-file-size",

@@ -31,7 +31,7 @@ class ListedStore:
         log_files: Commit-log files in order.
         queue_files: The files of each queue that has a directory.
         batch_files: The files of each batch queue that has one.
-        findings: What is not as it should be; at first what the listing shows.
+        findings: What is wrong; at first what the listing shows.
     """
 
     root: Path

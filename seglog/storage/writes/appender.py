@@ -278,7 +278,7 @@ class Appender:
         """Returns a record to append; what is left out is the store's own or now.
 
         Raises:
-            InvalidNameError: No topic or queue can be called so.
+            InvalidNameError: The name of the topic or the number of the queue is not valid.
             MessageIllegalError: Body or properties are too large.
         """
         encoded_topic = _encode_topic(topic) if type(topic) is str else check_topic(topic).encode()

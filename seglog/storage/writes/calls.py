@@ -60,7 +60,7 @@ class PythonCalls:
             durability: What to wait for; None for the store's setting.
 
         Raises:
-            InvalidNameError: No topic or queue can be called so.
+            InvalidNameError: The name of the topic or the number of the queue is not valid.
             MessageIllegalError: Body or properties are too large.
             FullError: No space; nothing was written.
             ReadOnlyError: The store was opened for reading.
