@@ -94,7 +94,7 @@ class VirtualClock:
         return float(self._now_ms)
 
     def advance(self, by: int | timedelta) -> None:
-        """Moves time forward and wakes everyone who waits for a moment that may have come.
+        """Moves time forward and wakes all waits whose deadline may have passed.
 
         Args:
             by: Milliseconds, or a ``timedelta``.

@@ -241,22 +241,22 @@ class Broker(Closing):
 
     @property
     def config(self) -> BrokerConfig:
-        """Its settings as they are now: requests may change some."""
+        """The settings in effect: requests may change some."""
         return self._state.config
 
     @property
     def clock(self) -> Clock:
-        """Its time; :meth:`advance` moves a virtual one."""
+        """The clock of the broker; :meth:`advance` moves a virtual one."""
         return self._clock
 
     @property
     def liveness_clock(self) -> Clock:
-        """The time by which its clients live."""
+        """The clock of its clients: heartbeats, locks, held pulls."""
         return self._liveness_clock
 
     @property
     def is_closed(self) -> bool:
-        """Whether it answers nothing any more."""
+        """Whether the broker was closed."""
         return self._is_closed
 
     @property
@@ -276,12 +276,12 @@ class Broker(Closing):
 
     @property
     def offsets(self) -> ConsumerOffsets:
-        """What groups have committed."""
+        """The committed offsets of groups."""
         return self._state.offsets
 
     @property
     def offset_past(self) -> OffsetPast:
-        """What their history says, up to the last :meth:`persist`."""
+        """The history of the offsets, up to the last :meth:`persist`."""
         return OffsetPast(self.store.files, self.store.path)
 
     @property
@@ -306,7 +306,7 @@ class Broker(Closing):
 
     @property
     def locks(self) -> QueueLocks:
-        """Which client may consume which queue in order."""
+        """The locks of queues that are consumed in order."""
         return self._state.locks
 
     @property
@@ -315,7 +315,7 @@ class Broker(Closing):
         return self._state.retention
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request; a pull that is to be held keeps the calling thread until then.
+        """Answers a request; a held pull blocks the calling thread.
 
         So does a request that clients are asked for. On virtual time the thread that has opened the broker
         would wait for itself. For its requests time passes as in :meth:`advance`, until the message or the
@@ -329,7 +329,7 @@ class Broker(Closing):
         return answer if isinstance(answer, Response) else self._wait(answer)
 
     async def dispatch_async(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
-        """Answers a request as :meth:`dispatch` does, for a task: what waits has no thread."""
+        """Answers a request as :meth:`dispatch` does, for a task: a held pull blocks no thread."""
         loop = asyncio.get_running_loop()
         answer = self.answer(request, peer, loop.call_soon)
         if not isinstance(answer, Deferred):
@@ -351,7 +351,7 @@ class Broker(Closing):
     def answer(
         self, request: Request, peer: Peer = LOCAL_PEER, soon: Soon = _at_once
     ) -> Response | Deferred[Response]:
-        """Answers a request without waiting, or returns what the answer will come by.
+        """Answers a request without waiting, or returns the deferred answer.
 
         A pull that is held and a send that waits for the disk have no thread. Sends of one thread are stored
         in the order of the calls. On virtual time a send is on the disk when this returns.
@@ -390,11 +390,11 @@ class Broker(Closing):
             return self._state.refusals.of(request.code, error)
 
     def disconnect(self, peer: Peer) -> None:
-        """Takes a client out of its groups, whose other clients are notified: its connection has ended."""
+        """Removes a client whose connection ended from its groups, and notifies their other clients."""
         self._state.clients.lose(peer)
 
     def advance(self, by: int | str | timedelta) -> None:
-        """Lets virtual time pass, and does at its moment everything that falls into it.
+        """Moves virtual time forward, and runs every duty at its moment.
 
         What is idle costs as well: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests and has
         its locks recorded 4,320 times, a ``PushConsumer`` makes 21,000 requests. So a day of the former takes
@@ -410,7 +410,7 @@ class Broker(Closing):
         self._duties.advance(duration_ms(by) if isinstance(by, str) else as_int("by", as_ms(by), 0))
 
     def run_due(self) -> bool:
-        """Does what is due now, for a broker without threads on real time; returns whether anything was."""
+        """Runs the due duties of a broker without threads on real time; returns whether there were any."""
         return any([self._duties.run_due(), self._liveness_duties.run_due()])
 
     @property
@@ -421,7 +421,7 @@ class Broker(Closing):
         return self._state.lock_record.is_stale or any(table.is_dirty for table in self._state.tables)
 
     def persist(self) -> None:
-        """Saves topics, offsets and filters that have changed, and a picture of the locks.
+        """Saves changed topics, offsets and filters, and a snapshot of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is still there.
@@ -434,7 +434,7 @@ class Broker(Closing):
             self._state.lock_record.draw(self._clock.now_ms())
 
     def abandon(self) -> None:
-        """Serves nothing any more, in a forked child: each use raises ClosedError."""
+        """Closes the broker in a forked child: each use raises ClosedError there."""
         self._is_closed = self._is_forked = True
         self._closing = threading.Lock()  # another thread of the parent may have had it
         left: Any = Forked(self._what)
@@ -464,7 +464,7 @@ class Broker(Closing):
 
     @property
     def held_count(self) -> int:
-        """How many pulls wait, those of threads included."""
+        """The number of held pulls, those of threads included."""
         return len(self._held)
 
     def _hold(self, held: HeldPull) -> HeldAnswer:

@@ -58,7 +58,7 @@ _log = logger(__name__)
 
 
 class Client(Closing):
-    """What producers and consumers share; close it, or use it in ``with`` or ``async with``.
+    """Connections, routes and timers that producers and consumers share; use it in ``with`` or ``async with``.
 
     Args:
         link: To the brokers; closed with the client.

@@ -37,7 +37,7 @@ class Consumer(ConsumerParts[M], Face):
     """
 
     def run_until_idle(self, timeout_s: float | None = None) -> int:
-        """Consumes until all that can be consumed now is done and committed; starts if that was not done.
+        """Consumes and commits all that is available now; starts the consumer if needed.
 
         That is all of its share that brokers have acknowledged before the call. The brokers are asked what
         there is, and it waits for their answers, for a topic that is new since, and for a queue that another
@@ -61,7 +61,7 @@ class Consumer(ConsumerParts[M], Face):
         return run_at_once(self._consume_until_idle(timeout_s))
 
     def commit(self) -> None:
-        """Brings everything consumed to the brokers now.
+        """Commits the offsets of consumed messages now.
 
         Whichever of them does not take it, the others are told; it is tried again with the next commit that
         is due by time, which says in the log what fails.
@@ -76,7 +76,7 @@ class Consumer(ConsumerParts[M], Face):
         run_at_once(self._commit_what_is_done())
 
     def suspend(self) -> None:
-        """Pulls nothing more until :meth:`resume`; what was pulled, or is on its way, is consumed."""
+        """Stops pulling until :meth:`resume`; messages that were pulled are still consumed."""
         self._member.suspend(is_suspended=True)
 
     def resume(self) -> None:
@@ -85,7 +85,7 @@ class Consumer(ConsumerParts[M], Face):
 
     @override
     def close(self, timeout_s: float | None = None) -> None:
-        """Lets no message begin, waits for listeners at work, commits, and gives the queues back.
+        """Starts no further listener, waits for those that run, commits, and releases the queues.
 
         A second call waits, for its own time, as long as the first one does, but in a listener; after that it
         does nothing. A listener of this consumer that closes it would wait for itself, and is refused: it has

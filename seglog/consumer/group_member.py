@@ -111,12 +111,12 @@ class GroupMember:
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """The queues that it has, in order."""
+        """The queues that are assigned to it, in order."""
         return tuple(sorted(self._queues.copy()))
 
     @property
     def counts(self) -> Counts:
-        """What it has done since it was made."""
+        """Counts of messages since the consumer was made."""
         return self._held.counts
 
     @property
@@ -432,7 +432,7 @@ class GroupMember:
                 self._sharing.add(topic)
 
     async def unsubscribe(self, topic: str) -> None:
-        """Gives up the queues of a topic."""
+        """Ends the subscription to a topic."""
         self._subscriptions.remove(topic)
         self._sharing.remove(topic)
         if self._has_begun:

@@ -35,7 +35,7 @@ from seglog.storage.format.record import Message
 
 
 class Consume(enum.Enum):
-    """What became of a message.
+    """The result of a listener for a message.
 
     Attributes:
         SUCCESS: It is done; None says the same.
@@ -93,7 +93,7 @@ _WORDS_OF_UNIONS: Final = frozenset({"None", "Optional", "Union"})
 
 
 class ConsumeFrom(enum.Enum):
-    """Where a group begins in a queue that it never committed an offset for.
+    """Where a group starts in a queue without a committed offset.
 
     In any case, a queue that still has its first message in memory is consumed from there, because
     the broker says so (RocketMQ's rule for young topics).

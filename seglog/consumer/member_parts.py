@@ -128,22 +128,22 @@ class MemberParts(ABC):
 
     @property
     def client_id(self) -> str:
-        """What its client is called, which is its name in the group."""
+        """The id of its client, which names it in the group."""
         return self._client.client_id
 
     @property
     def group(self) -> str:
-        """Who shares the queues and the offsets with it."""
+        """The name of the consumer group."""
         return self._member.group
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """The queues that it has, in order."""
+        """The queues that are assigned to it, in order."""
         return self._member.queues
 
     @property
     def counts(self) -> Counts:
-        """What it has done since it was made."""
+        """Counts of messages since the consumer was made."""
         return self._member.counts
 
     async def _position(self, queue: MessageQueue) -> int:

@@ -31,7 +31,7 @@ from seglog.storage.format.record import Message
 
 
 class OrderlyConsumer(Subscribing[M], Consumer[M]):
-    """A member of a group that consumes each queue in order, one message after another.
+    """A consumer of a group that consumes each queue in order, one message at a time.
 
     A message that fails stays first in its queue, which waits ``suspend_ms``; other queues go on.
     """

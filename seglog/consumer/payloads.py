@@ -18,7 +18,7 @@ P = TypeVar("P")
 
 
 class DecodedMessage(Message, Generic[P]):
-    """A message of a consumer that has ``decode``: :attr:`value` is what that made of the body.
+    """A message of a consumer with ``decode``: :attr:`value` is the decoded body.
 
     It is a ``Message`` in all else.
     """

@@ -30,7 +30,7 @@ from seglog.storage.format.record import Message
 
 
 class PushConsumer(Subscribing[M], Consumer[M]):
-    """A member of a group that consumes messages side by side; one that fails comes again after a while."""
+    """A consumer of a group that runs listeners concurrently; failed messages are retried with a delay."""
 
     _service = ConcurrentService
 

@@ -46,7 +46,7 @@ class Subscribing(Changes[M]):
     """A consumer whose subscriptions can be changed."""
 
     def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
-        """Consumes a topic too, from now on; or something else of one that it consumes already.
+        """Subscribes to a topic, or changes its filter.
 
         All members of a group must subscribe alike: change each of them. What was pulled before comes still.
 
@@ -63,7 +63,7 @@ class Subscribing(Changes[M]):
         run_at_once(self._subscribe(topic, wanted))
 
     def unsubscribe(self, topic: str) -> None:
-        """Consumes a topic no more; what listeners have of it is committed, then its queues are given up.
+        """Ends the subscription to a topic: commits what listeners have done, then releases its queues.
 
         Raises:
             InvalidNameError: The topic's name is not valid.

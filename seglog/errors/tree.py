@@ -30,7 +30,7 @@ _MAY_PASS = frozenset({_SYSTEM_BUSY, _SERVICE_NOT_AVAILABLE, _FLOW_CONTROL, _GO_
 
 
 class SeglogError(Exception):
-    """Anything seglog refuses or cannot do."""
+    """The base class of all errors of seglog."""
 
     exit_code: ClassVar[int] = 3
     response_code: ClassVar[int] = _SYSTEM_ERROR

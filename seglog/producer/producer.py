@@ -181,7 +181,7 @@ class Producer(ProducerParts[B], Closing):
 
     @override
     def close(self) -> None:
-        """Refuses further sends; a client that it has made ends with it. A second call does nothing."""
+        """Refuses further sends and closes a client of its own. A second call does nothing."""
         if self._stop():
             if self._is_own:
                 run_at_once(self._client.end(None, wait_here, is_awaited=False))
@@ -343,7 +343,7 @@ class AsyncProducer(ProducerParts[B], AsyncClosing):
 
     @override
     async def close(self) -> None:
-        """Refuses further sends; a client that it has made ends with it. A second call does nothing."""
+        """Refuses further sends and closes a client of its own. A second call does nothing."""
         if self._stop():
             if self._is_own:
                 await self._client.end(None, await_for, is_awaited=True)

@@ -20,7 +20,7 @@ class Dispatcher(Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it answers nothing any more."""
+        """Whether the broker was closed."""
 
     @property
     def timers(self) -> Timers:

@@ -73,7 +73,7 @@ class PullForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What is wanted of a topic: a parsed tag expression, or a condition that the broker alone evaluates.
+    """The filter of a topic: tags, or an SQL92 condition that the broker evaluates.
 
     Attributes:
         expression: As it was given, ``*`` for an empty one.

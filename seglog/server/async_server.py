@@ -78,12 +78,12 @@ class AsyncServer(AsyncClosing):
 
     @property
     def accepted_count(self) -> int:
-        """How many connections there were in all."""
+        """The number of connections that were ever accepted."""
         return sum(each.accepted_count for each in self._listeners)
 
     @property
     def connection_count(self) -> int:
-        """How many connections there are."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def start(self) -> None:

@@ -39,7 +39,7 @@ _TRIES: Final = 16
 
 
 class Listener(Closing):
-    """A port that nothing is accepted from before there is a server; that closes it.
+    """A bound port, which a server accepts from, and closes.
 
     Args:
         host: Address or name of an interface.

@@ -69,17 +69,17 @@ class Server(Closing):
 
     @property
     def connection_count(self) -> int:
-        """How many connections there are."""
+        """The number of open connections."""
         return self._server.connection_count
 
     @property
     def accepted_count(self) -> int:
-        """How many connections there were in all."""
+        """The number of connections that were ever accepted."""
         return self._server.accepted_count
 
     @override
     def close(self, linger_ms: float = 0) -> None:
-        """Stops as :meth:`AsyncServer.close` does, and ends the thread.
+        """Closes the server as :meth:`AsyncServer.close` does, and ends its thread.
 
         Args:
             linger_ms: How long clients are sent away at least.
@@ -111,7 +111,7 @@ class Server(Closing):
             self.close()
 
     def hang_up(self) -> None:
-        """Closes the connections that there are at once; none where it is closed.
+        """Closes all connections at once.
 
         Raises:
             ClosedError: This is a forked child.

@@ -39,7 +39,7 @@ class Lookups(StoreBase):
         self._readings = Readings(ExtCodes(files, path))
 
     def queue(self, topic: str, queue_id: int) -> QueueView:
-        """Returns a queue as numpy arrays, as it is now; see :mod:`seglog.storage.reads.queue_view`.
+        """Returns a snapshot of a queue as numpy arrays; see :mod:`seglog.storage.reads.queue_view`.
 
         Raises:
             NotFoundError: It never had a message.
@@ -113,7 +113,7 @@ class Lookups(StoreBase):
         end_ms: int = MAX_TIMESTAMP_MS,
         by_tag: bool = False,
     ) -> list[Message]:
-        """Returns messages of a topic that have a key, or were given it as unique key, in log order.
+        """Returns the messages of a topic with a key or unique key, in log order.
 
         Args:
             topic: The topic.

@@ -126,7 +126,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         follow: Sequence[str] = (),
         files: Files | None = None,
     ) -> MessageStore:
-        """Opens the store at ``path``, recovering it first where it was not closed.
+        """Opens the store at ``path``; recovers it first if it was not closed.
 
         Args:
             path: The store directory (RocketMQ's ``storePathRootDir``).
@@ -249,12 +249,12 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
 
     @property
     def later_findings(self) -> tuple[Finding, ...]:
-        """What reads found since the open in parts of the log that it did not walk; see ``recovery``."""
+        """Findings of reads since the open, in parts of the log that it did not walk; see ``recovery``."""
         return self._core.later_findings
 
     @property
     def lost_in_front(self) -> tuple[LostMessages, ...]:
-        """Messages before the first of their queue that the log has other records in place of."""
+        """Lost messages in front of the first message of their queue."""
         known = [
             one
             for hole in load_holes(self.files, self.path)
@@ -270,7 +270,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         )
 
     def reload_topics(self) -> None:
-        """Takes up the attributes of topics that were added to ``config/topics.json`` since the open.
+        """Reads the attributes of topics that were added to ``config/topics.json`` since the open.
 
         Raises:
             ReadOnlyError: The store was opened for reading.
@@ -372,7 +372,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             await asyncio.sleep(0)
 
     def refresh(self) -> int:
-        """Lets a read-only store see what was written since; returns how many records that were."""
+        """Makes a read-only store see new records; returns how many there are."""
         self._check_open()
         return self._core.refresh()
 

@@ -52,7 +52,7 @@ class StoreBase:
 
     @property
     def min_phy_offset(self) -> int:
-        """Where the log starts; -1 for a store that was opened for reading and has no log file."""
+        """Where the log starts; -1 for a read-only store without a log file."""
         return self._core.log.min_phy_offset
 
     @property
@@ -62,7 +62,7 @@ class StoreBase:
 
     @property
     def synced_phy_offset(self) -> int:
-        """How far the log is on the disk for sure; what is behind that a power failure may take."""
+        """Where the synced part of the log ends; a power failure may lose what is behind."""
         core = self._core
         return core.commit.flushed if isinstance(core, Writer) else core.log.end_phy_offset
 

@@ -72,7 +72,7 @@ class Standing:
     """The positions of all readers.
 
     Attributes:
-        offsets: What groups have committed.
+        offsets: The committed offsets of groups.
         delay_offsets: Queue offset by delay level: all below it was delivered.
         ignored_groups: Groups that do not count.
     """

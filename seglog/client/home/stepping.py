@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 async def sleep_ms(delay_ms: float) -> None:
-    """Lets time pass, on whichever time the caller lives; to be awaited by a listener, or in any task.
+    """Sleeps on the clock of the caller, virtual or real; awaited by a listener or by any task.
 
     In a task of an event loop that is real time, and in a listener on virtual time the broker's.
 

@@ -33,7 +33,7 @@ class Link(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The time by which its clients live."""
+        """The clock of its clients: heartbeats, locks, held pulls."""
 
     @property
     def name_servers(self) -> Sequence[str]:

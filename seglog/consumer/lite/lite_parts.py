@@ -79,7 +79,7 @@ class LiteParts(MemberParts, Generic[M]):
 
     @property
     def assignment(self) -> tuple[MessageQueue, ...]:
-        """The queues that it has now, in order: its share, or those that it was told to have."""
+        """The queues of the consumer, in order: its share, or those given to :meth:`assign`."""
         return self.queues
 
     async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:

@@ -38,7 +38,7 @@ from seglog.storage.format.record import Message
 
 
 class LitePullConsumer(LiteParts[M], Face):
-    """A member of a group that is polled; close it, or use it in a ``with`` statement.
+    """A consumer that the application polls; close it, or use it in a ``with`` statement.
 
     It shares the queues of its topics with the group (``subscribe``), or has those that it is told
     (``assign``). One thread at a time polls it, or is in its ``for`` loop: what was polled is done once any
@@ -85,7 +85,7 @@ class LitePullConsumer(LiteParts[M], Face):
         run_at_once(self._subscribe(topic, wanted))
 
     def unsubscribe(self, topic: str) -> None:
-        """Gives up the queues of a topic.
+        """Ends the subscription to a topic.
 
         What was polled of them is committed by the next :meth:`commit`, or once the next poll says that it is
         done. If neither is called, it comes again to who has the queues then.
@@ -112,7 +112,7 @@ class LitePullConsumer(LiteParts[M], Face):
         return run_at_once(self._queues_of(topic))
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Has these queues, and no others, whichever members have them too; again for others.
+        """Assigns exactly these queues, without regard to other members; a later call replaces them.
 
         It goes on where the group has committed. Nothing is shared, and others do not hear of it. It has them
         when this returns; one that has not started does with this. What was polled of queues that it gives up
@@ -125,7 +125,7 @@ class LitePullConsumer(LiteParts[M], Face):
         run_at_once(self._assign(queues))
 
     def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[M]:
-        """Returns the next messages of one of its queues; those that were polled before are done with this.
+        """Returns the next messages of one queue, and marks those of the last poll as done.
 
         Each has the body that its producer gave; one that cannot be inflated is as it is stored, and says
         why in ``body_error``. On virtual time it does what is due, and waits for nothing: ``advance`` does.
@@ -145,7 +145,7 @@ class LitePullConsumer(LiteParts[M], Face):
         return run_at_once(self._poll(timeout_s, count))
 
     def seek(self, queue: MessageQueue, place: Place) -> int:
-        """Goes on elsewhere in a queue; the next poll brings nothing that was pulled before.
+        """Sets the position in a queue; messages that were pulled before are dropped.
 
         The place is committed with the next commit, as in Java.
 
@@ -164,7 +164,7 @@ class LitePullConsumer(LiteParts[M], Face):
         return run_at_once(self._seek(queue, place))
 
     def pause(self, queues: Collection[MessageQueue]) -> None:
-        """Polls nothing of some queues until :meth:`resume`; a queue that it gets anew is not paused.
+        """Pauses some queues until :meth:`resume`; a queue that is assigned again is not paused.
 
         Raises:
             ConsumerError: It does not have one of them, or it was closed.
@@ -180,7 +180,7 @@ class LitePullConsumer(LiteParts[M], Face):
         run_at_once(self._pause(queues, is_paused=False))
 
     def commit(self) -> None:
-        """Commits all that was polled, the last messages too: the application is done with them.
+        """Commits all polled messages, those of the last poll too.
 
         Whichever broker does not take it, the others are told; it is tried again by itself too.
 
@@ -218,7 +218,7 @@ class LitePullConsumer(LiteParts[M], Face):
 
     @override
     def close(self, timeout_s: float | None = None) -> None:
-        """Commits what is done and gives the queues back; what was polled last comes again to the group.
+        """Commits what is done and releases the queues; the messages of the last poll are delivered again.
 
         Call :meth:`commit` before it where that is done too. A second call waits for the first, then does
         nothing. A poll that waits in another thread returns nothing.

@@ -54,7 +54,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a message.
+    """The result of a listener for a message.
 
     Attributes:
         status: ``sent`` now; ``found``, sent by a run that was stopped; ``was-sent`` by an earlier run.

@@ -150,7 +150,7 @@ class AsyncCalls:
         return self._appends.notify(as_int("phy_offset", phy_offset, 0), told)
 
     def sync_soon(self) -> None:
-        """Has what was put until now brought to the disk by a thread of the store; returns at once.
+        """Has a thread of the store sync what was put until now; returns at once.
 
         Raises:
             ReadOnlyError: The store was opened for reading.

@@ -94,7 +94,7 @@ class PythonCalls:
         durability: Durability | None = None,
         delay_ms: int | None = None,
     ) -> PutResult:
-        """Appends one message whose properties are encoded already, as brokers have them.
+        """Appends one message with encoded properties, as brokers do.
 
         Args:
             topic: As in :meth:`put`.
@@ -146,7 +146,7 @@ class PythonCalls:
         queue_id: int = 0,
         durability: Durability | None = None,
     ) -> BatchResult:
-        """Appends messages to one queue, behind each other in one file and with one store time.
+        """Appends messages to one queue, contiguous in one file and with one store time.
 
         All are acknowledged or none; of a batch that a crash interrupts, a prefix may remain.
 
@@ -176,7 +176,7 @@ class PythonCalls:
         reconsume_times: int = 0,
         durability: Durability | None = None,
     ) -> BatchResult:
-        """Appends messages as :meth:`put_batch` does, with properties as brokers have them.
+        """Appends messages as :meth:`put_batch` does, with encoded properties, as brokers do.
 
         Args:
             topic: As in :meth:`put`.

@@ -49,7 +49,7 @@ class _Follower:
 
 
 class Durability(enum.Enum):
-    """When a put returns, and what it survives then."""
+    """When a put returns: once the message is in the page cache, or on the disk."""
 
     ASYNC = "async"
     """In the page cache: survives the death of the process, not of the machine."""

@@ -116,7 +116,7 @@ class Message:
 
     @property
     def sharding_key(self) -> str | None:
-        """What its queue was chosen by: messages of one key are in order."""
+        """The sharding key, which chose the queue: messages of one key are in order."""
         return self.properties.get(props.SHARDING_KEY)
 
     @property

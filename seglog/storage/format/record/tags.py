@@ -33,5 +33,5 @@ def stored_tags_code(tag: bytes | None) -> int:
 
 @lru_cache(maxsize=4096)
 def tags_code(tag: str | None) -> int:
-    """Returns the tagsCode of a message: 0 without a tag or with an empty one."""
+    """Returns the tagsCode of a tag: 0 for none or an empty one."""
     return java_string_hash(tag) if tag else 0
