@@ -58,7 +58,7 @@ _log = logger(__name__)
 
 
 class Client(Closing):
-    """Connections, routes and timers that producers and consumers share; use it in ``with`` or ``async with``.
+    """Connections, routes and timers of producers and consumers; use it in ``with`` or ``async with``.
 
     Args:
         link: To the brokers; closed with the client.
