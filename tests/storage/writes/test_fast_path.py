@@ -316,6 +316,45 @@ def test_bare_batches_take_the_fast_path(open_store: OpenStore, bodies):
     assert [message.body for message in read_all(store, "T", 0)[1:]] == list(bodies)
 
 
+LONG_BATCHES = {
+    "many short ones, more than an arena holds": [b"%d" % number * 30 for number in range(9_000)],
+    "one arena": [bytes([number]) * 1_024 for number in range(250)],
+    "one that fills an arena nearly by itself": [b"a", bytes((1 << 20) - 120), b"b" * 300, b"c"],
+    "one that no arena holds": [b"a" * 300_000, b"b" * (2 << 20), b"c"],
+    "a single one": [b"a" * (3 << 20)],
+}
+
+
+@pytest.mark.parametrize("record_crc", [True, False])
+@pytest.mark.parametrize("durability", Durability)
+@pytest.mark.parametrize("bodies", LONG_BATCHES.values(), ids=LONG_BATCHES)
+def test_long_batches_are_stored_as_the_ordinary_way_does(tmp_path, bodies, durability, record_crc):
+    with_fast_path, ordinary = tmp_path / "fast path", tmp_path / "none"
+    for root in (with_fast_path, ordinary):
+        with MessageStore.open(
+            root, clock=new_clock(), segment_size_bytes=8 << 20, record_crc=record_crc, **SMALL_INDEX
+        ) as store:
+            if root == ordinary:
+                without_fast_path(store)
+            store.put("T", b"first")
+            batch = store.put_batch("T", bodies, durability=durability)
+            assert [store.message_at(at).body for at in batch.phy_offsets[-2:]] == bodies[-2:]
+            store.put("T", b"last")
+    assert contents(with_fast_path) == contents(ordinary)
+
+
+def test_a_long_batch_does_not_lengthen_a_log_that_was_cut(tmp_path):
+    store = MessageStore.open(tmp_path, segment_size_bytes=8 << 20, **SMALL_INDEX)
+    store.put("T", b"first")
+    (log,) = tmp_path.glob("commitlog/*")
+    os.truncate(log, 1 << 20)
+    with pytest.raises(StoreFailedError, match="cut-by-others"):
+        store.put_batch("T", [bytes(1_024)] * 1_000)
+    assert log.stat().st_size == 1 << 20
+    with pytest.raises(StoreFailedError):
+        store.close()
+
+
 def test_a_batch_that_cannot_be_made_leaves_nothing(open_store: OpenStore):
     store = open_store()
     store.put("T", b"x")

@@ -156,7 +156,8 @@ enum {
     MOST_QUEUES = 1024,
     MS_PER_S = 1000,
     NS_PER_MS = 1000000,
-    MOST_PWRITE = 1 << 20
+    LEAST_PWRITE = 256 << 10,
+    ARENA_BYTES = 1 << 20
 };
 
 static PyTypeObject *topic_type;
@@ -265,8 +266,10 @@ static size_t measure(FastPath *path, const struct append *append)
     return total;
 }
 
-/* Writes the records one after the other. */
-static void write_records(const FastPath *path, const struct append *append, uint8_t *target)
+/* Writes the records one after the other: into the map, or by pwrite of an arena that holds some of them at a
+ * time. False if a pwrite failed; then some may be written.
+ */
+static bool write_records(const FastPath *path, const struct append *append, uint8_t *arena)
 {
     const struct record_values *values = &append->values;
     struct record_head head;
@@ -279,8 +282,18 @@ static void write_records(const FastPath *path, const struct append *append, uin
         .store_timestamp_ms = append->store_timestamp_ms,
         .queue_id = values->queue_id,
     };
+    const struct write_window *window = &path->log->window;
+    int64_t start = own.phy_offset;
+    uint8_t *target = arena ? arena : window_at(window, start);
     for (size_t i = 0; i < path->batch.count; i++) {
         const struct message *message = &path->batch.list[i];
+        size_t waiting = (size_t)(own.phy_offset - start);
+        if (arena && waiting + message->record_size > ARENA_BYTES) {
+            if (!window_pwrite_run(window, start, arena, waiting))
+                return false;
+            start = own.phy_offset;
+            target = arena;
+        }
         own.body = message->body;
         own.properties = batch_properties(&path->batch, message);
         own.flag = message->flag;
@@ -289,6 +302,11 @@ static void write_records(const FastPath *path, const struct append *append, uin
         own.phy_offset += (int64_t)message->record_size;
         own.queue_offset++;
     }
+    if (!arena)
+        return true;
+    size_t waiting = (size_t)(own.phy_offset - start);
+    return path->batch.count == 1 ? window_pwrite_one(window, start, arena, waiting)
+                                  : window_pwrite_run(window, start, arena, waiting);
 }
 
 /* After the records: a reader that follows a queue must find the records that its units name. */
@@ -325,15 +343,29 @@ uint8_t *fast_path_scratch(FastPath *path, size_t size)
     return path->scratch;
 }
 
-static bool pwrite_records(FastPath *path, const struct append *append, size_t size)
+/* Whether records go by pwrite: what is to be on the disk at once, and much in one go, where a copy more takes
+ * less than the faults of a map.
+ */
+static bool goes_by_pwrite(const FastPath *path, size_t size, bool is_sync)
 {
-    LogTail *log = path->log;
-    if (!fast_path_scratch(path, size))
+    if (path->log->window.descriptor < 0 || (!is_sync && size < LEAST_PWRITE))
         return false;
-    write_records(path, append, path->scratch);
     if (path->batch.count == 1)
-        return window_pwrite_one(&log->window, log->end_phy_offset, path->scratch, size);
-    return window_pwrite_run(&log->window, log->end_phy_offset, path->scratch, size);
+        return is_sync && size <= ARENA_BYTES;
+    for (size_t i = 0; i < path->batch.count; i++)
+        if (path->batch.list[i].record_size > ARENA_BYTES)
+            return false;
+    return true;
+}
+
+/* Records of an append are in the arena for this call alone: what is acknowledged is in the file. */
+static bool pwrite_records(FastPath *path, const struct append *append, size_t size, bool is_sync)
+{
+    struct write_window *window = &path->log->window;
+    if (!is_sync && !window_check(window, append->store_timestamp_ms, true)) /* it has a descriptor: no Python */
+        return false;
+    uint8_t *arena = fast_path_scratch(path, size < ARENA_BYTES ? size : ARENA_BYTES);
+    return arena && write_records(path, append, arena);
 }
 
 enum outcome fast_path_write(FastPath *path, const struct append *append, bool is_sync)
@@ -348,9 +380,9 @@ enum outcome fast_path_write(FastPath *path, const struct append *append, bool i
         !window_holds(&log->window, end, end + (int64_t)size) ||
         !window_holds(&queue->window, units, units + (int64_t)path->batch.count * UNIT_BYTES))
         return NO_WINDOW;
-    if (!is_sync || log->window.descriptor < 0 || size > MOST_PWRITE)
-        write_records(path, append, window_at(&log->window, end));
-    else if (!pwrite_records(path, append, size))
+    if (!goes_by_pwrite(path, size, is_sync))
+        write_records(path, append, NULL);
+    else if (!pwrite_records(path, append, size, is_sync))
         return FALLBACK;
     publish(path, append);
     return DONE;
