@@ -210,11 +210,13 @@ class Lookups(StoreBase):
 
     def queues(self) -> list[QueueInfo]:
         """Returns every queue and its range, sorted by topic (as Java sorts strings) and number."""
-        found = [
+        queues = list(self._core.queues)
+        order = {topic: _java_order(topic) for topic in {queue.topic for queue in queues}}
+        queues.sort(key=lambda queue: (order[queue.topic], queue.queue_id))
+        return [
             QueueInfo(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, queue.max_phy_offset)
-            for queue in self._core.queues
+            for queue in queues
         ]
-        return sorted(found, key=lambda info: (_java_order(info.topic), info.queue_id))
 
     def _queue_of(self, topic: str, queue_id: int) -> OpenQueue | None:
         if type(topic) is not str or type(queue_id) is not int:

@@ -27,7 +27,13 @@ from seglog.broker.offsets.offset_history_query import (
 from seglog.clock import Clock
 from seglog.storage.files import Files, explained
 from seglog.storage.format.names import segment_file_name
-from seglog.storage.format.ours import ChangeKind, OffsetChange, decode_changes, encode_changes
+from seglog.storage.format.ours import (
+    ChangeKind,
+    OffsetChange,
+    decode_changes,
+    decode_offsets,
+    encode_changes,
+)
 
 FILE_BYTES: Final = 4 << 20
 MAX_BYTES: Final = 64 << 20
@@ -77,9 +83,8 @@ class OffsetHistory:
         """
         known: dict[QueueKey, int] = {}
         if self._number >= 0:
-            decoded = decode_changes(self._files.read_file(self._path(self._number)))
-            for change in decoded.changes:
-                apply(known, change)
+            decoded = decode_offsets(self._files.read_file(self._path(self._number)))
+            known = decoded.offsets
             self._end_bytes = decoded.end_bytes
             self._rotate_at = self._next_rotation(decoded.state_bytes)
         for found in differences(known, dict(table)):

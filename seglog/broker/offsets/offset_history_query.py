@@ -141,5 +141,7 @@ def apply(state: dict[QueueKey, int], change: OffsetChange) -> None:
 
 def differences(first: dict[QueueKey, int], second: dict[QueueKey, int]) -> list[OffsetDifference]:
     """Returns what is not the same in two states, by group, topic and queue."""
+    if first == second:
+        return []
     differing = [key for key in first.keys() | second.keys() if first.get(key) != second.get(key)]
     return [OffsetDifference(*key, first.get(key), second.get(key)) for key in sorted(differing)]

@@ -94,14 +94,18 @@ class QueueState:
     @property
     def max_phy_offset(self) -> int:
         """Where the record of the last unit ends; -1 for a queue that never had one."""
-        end, step = len(self.units), 1  # the last one stands for a message as good as always
+        end, step = len(self.units), _LOOKED_AT
+        if end:  # the last one stands for a message as good as always
+            phy_offset, size_bytes, _tags_code = self.units[end - 1].item()
+            if phy_offset >= 0 and 0 < size_bytes != PRE_BLANK_BYTES:
+                return int(phy_offset + size_bytes)
         while end:
             units = self.units[max(0, end - step) : end]
             at = np.flatnonzero(is_message(units))
             if len(at):
                 phy_offset, size_bytes, _tags_code = units[at[-1]].item()
                 return int(phy_offset + size_bytes)
-            end, step = end - len(units), _LOOKED_AT
+            end -= len(units)
         return -1
 
 

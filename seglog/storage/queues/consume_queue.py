@@ -8,8 +8,9 @@ Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -29,24 +30,42 @@ _AHEAD_BYTES: Final = 1 << 16
 _NOTHING_READ: Final = (0, 0, memoryview(b""))
 
 
+class SegmentsOpening(NamedTuple):
+    """How the queues of a store get their files.
+
+    Attributes:
+        lock: Held by who gives a queue its files, which takes a few steps without the disk.
+        segments: Returns the files of topic and queue that hold the units from one queue offset to another.
+    """
+
+    lock: threading.Lock
+    segments: Callable[[str, int, int, int], Segments]
+
+
 class ConsumeQueue:
     """One queue, open for writing.
+
+    It has objects for its files from their first use on: most of many queues are not used.
 
     Attributes:
         tail: Where it ends.
 
     Args:
+        opening: Gives it its files.
+        file_offset: Queue offset of the first unit that its files hold.
         synced_offset: Queue offset up to which units are known to be on the disk.
 
     Thread rule: any thread may read, publish and sync; one at a time may append, and one grow.
     """
 
     __slots__ = (
+        "_file_offset",
+        "_files",
         "_last_read",
         "_opened_offset",
+        "_opening",
         "_prepared",
         "_prepared_end",
-        "_segments",
         "_synced_offset",
         "queue_id",
         "tail",
@@ -57,20 +76,36 @@ class ConsumeQueue:
         self,
         topic: str,
         queue_id: int,
-        segments: Segments,
+        opening: SegmentsOpening,
         tail: QueueTail,
         *,
+        file_offset: int,
         synced_offset: int,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.tail = tail
-        self._segments = segments
+        self._opening = opening
+        self._files: Segments | None = None
+        self._file_offset = file_offset
         self._synced_offset = synced_offset
         self._opened_offset = tail.max_offset
         self._last_read = _NOTHING_READ
         self._prepared: MappedFile | None = None
         self._prepared_end = 0
+
+    @property
+    def _segments(self) -> Segments:
+        """Its files."""
+        return self._find_files() if self._files is None else self._files
+
+    def _find_files(self) -> Segments:
+        with self._opening.lock:
+            if self._files is None:
+                self._files = self._opening.segments(
+                    self.topic, self.queue_id, self._file_offset, self._opened_offset
+                )
+            return self._files
 
     @property
     def maps(self) -> _native.Maps | None:
@@ -288,7 +323,8 @@ class ConsumeQueue:
     def close(self) -> None:
         """Gives up maps and descriptors."""
         self._last_read = _NOTHING_READ
-        self._segments.close()
+        if self._files is not None:
+            self._files.close()
 
     def _begin(self, start: int) -> MappedFile:
         """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""

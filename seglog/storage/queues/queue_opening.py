@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT_BYTES
 from seglog.storage.kernels.calls.tails import QueueTail
 from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.queues.batch_queue import BatchQueue
-from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.queues.consume_queue import ConsumeQueue, SegmentsOpening
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.segments.segments import Segments
 
@@ -53,28 +54,32 @@ class QueueOpening:
         self._are_units_synced = are_units_synced
         unsynced = [] if are_units_synced else list(_folders_of_queues(root, topics))
         self.folders = FolderNames(files, unsynced)
+        self._opening = SegmentsOpening(threading.Lock(), self._segments)
 
     def queue(self, state: QueueState) -> ConsumeQueue:
         """Returns a plain queue as it was found; no file is opened yet."""
-        size = self._geometry.queue_file_size_bytes
-        start, end = state.file_slot * CQ_UNIT_BYTES, state.max_offset * CQ_UNIT_BYTES
-        first_offsets = range(start - start % size, end, size) if start < end else ()
-        segments = Segments(
-            self._files,
-            self._root / queue_directory(state.topic, state.queue_id),
-            size,
-            self._pool,
-            step_bytes=min(QUEUE_STEP_BYTES, size),
-            first_offsets=first_offsets,
-            are_names_synced=self._are_units_synced,
-            folders=self.folders,
-        )
         return ConsumeQueue(
             state.topic,
             state.queue_id,
-            segments,
+            self._opening,
             QueueTail(state.min_offset, state.max_offset, state.max_phy_offset),
+            file_offset=state.file_slot,
             synced_offset=state.max_offset if self._are_units_synced else state.first_slot,
+        )
+
+    def _segments(self, topic: str, queue_id: int, file_offset: int, end_offset: int) -> Segments:
+        """Returns the files of a plain queue that hold the units from one queue offset to another."""
+        size = self._geometry.queue_file_size_bytes
+        start, end = file_offset * CQ_UNIT_BYTES, end_offset * CQ_UNIT_BYTES
+        return Segments(
+            self._files,
+            self._root / queue_directory(topic, queue_id),
+            size,
+            self._pool,
+            step_bytes=min(QUEUE_STEP_BYTES, size),
+            first_offsets=range(start - start % size, end, size) if start < end else (),
+            are_names_synced=self._are_units_synced,
+            folders=self.folders,
         )
 
     def batch_queue(self, state: BatchQueueState) -> BatchQueue:

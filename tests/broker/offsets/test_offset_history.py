@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from seglog.broker.offsets.offset_history import OffsetHistory, join_commits
-from seglog.broker.offsets.offset_history_query import OFFSET_HISTORY, OffsetDifference, OffsetPast
+from seglog.broker.offsets.offset_history_query import (
+    OFFSET_HISTORY,
+    OffsetDifference,
+    OffsetPast,
+    QueueKey,
+    apply,
+)
 from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.clock import VirtualClock
 from seglog.errors import FullError, NotFoundError
@@ -23,6 +29,7 @@ from seglog.storage.format.ours.offset_history import (
     ChangeKind,
     OffsetChange,
     decode_changes,
+    decode_offsets,
     encode_changes,
 )
 from seglog.storage.small_files.config_file import ConfigFile
@@ -80,6 +87,37 @@ def test_damage_costs_the_change_it_lies_in(at, flip):
     assert decoded.changes == [CHANGES[0], *CHANGES[2:]]
     assert decoded.damaged_bytes == len(encode_changes([CHANGES[1]]))
     assert decoded.end_bytes == len(data)
+
+
+@given(
+    st.lists(
+        st.builds(
+            OffsetChange,
+            st.sampled_from(ChangeKind),
+            st.just(1),
+            st.sampled_from(["g", "h"]),
+            st.sampled_from(["T", "ü"]),
+            st.integers(0, 1),
+            before=st.none(),
+            after=st.none() | st.integers(0, 9),
+            client_id=st.just(""),
+            commits=st.just(1),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 800),
+    st.integers(0, 255),
+)
+def test_offsets_are_decoded_as_the_changes_one_by_one_lead_to(changes, at, flip):
+    data = bytearray(encode_changes(changes))
+    if at < len(data):
+        data[at] ^= flip
+    expected: dict[QueueKey, int] = {}
+    decoded, found = decode_changes(bytes(data)), decode_offsets(bytes(data))
+    for change in decoded.changes:
+        apply(expected, change)
+    assert found.offsets == expected
+    assert (found.state_bytes, found.end_bytes) == (decoded.state_bytes, decoded.end_bytes)
 
 
 def test_a_long_name_of_a_client_is_cut_between_characters():

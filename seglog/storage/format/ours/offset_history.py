@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import crc32c
 
@@ -118,6 +118,21 @@ class DecodedChanges:
     damaged_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedOffsets:
+    """Where groups stand at the end of a file.
+
+    Attributes:
+        offsets: By group, topic and queue.
+        state_bytes: As in :class:`DecodedChanges`.
+        end_bytes: As in :class:`DecodedChanges`.
+    """
+
+    offsets: dict[tuple[str, str, int], int]
+    state_bytes: int
+    end_bytes: int
+
+
 def encode_changes(changes: Iterable[OffsetChange]) -> bytes:
     """Returns the bytes of changes, one behind the other."""
     names: dict[tuple[str, str, str], tuple[bytes, int, int, int]] = {}
@@ -148,16 +163,27 @@ def encode_changes(changes: Iterable[OffsetChange]) -> bytes:
 def decode_changes(data: bytes) -> DecodedChanges:
     """Returns the changes of a file; what is no change is stepped over and counted."""
     changes: list[OffsetChange] = []
+    return DecodedChanges(changes, *_decode(data, changes))
+
+
+def decode_offsets(data: bytes) -> DecodedOffsets:
+    """Returns where the changes of a file lead, without an object for each."""
+    offsets: dict[tuple[str, str, int], int] = {}
+    state_bytes, end_bytes, _damaged_bytes = _decode(data, offsets)
+    return DecodedOffsets(offsets, state_bytes, end_bytes)
+
+
+def _decode(data: bytes, found: _Found) -> tuple[int, int, int]:
     at = state = end = damaged = 0
     while 0 <= at < len(data):
-        begun, count = at, len(changes)
-        at, state = _decode_neighbours(data, at, changes, state)
-        if len(changes) > count:
+        begun = at
+        at, state = _decode_neighbours(data, at, found, state)
+        if at > begun:
             damaged += begun - end
             end = at
         if at < len(data):
             at = data.find(_MAGIC_BYTES, at + 1)
-    return DecodedChanges(changes, state, end, damaged)
+    return state, end, damaged
 
 
 def _encode_names(topic: str, group: str, client_id: str) -> tuple[bytes, int, int, int]:
@@ -169,7 +195,7 @@ def _encode_names(topic: str, group: str, client_id: str) -> tuple[bytes, int, i
     return b"".join((*names, client)), len(names[0]), len(names[1]), len(client)
 
 
-def _decode_neighbours(data: bytes, at: int, changes: list[OffsetChange], state: int) -> tuple[int, int]:
+def _decode_neighbours(data: bytes, at: int, into: _Found, state: int) -> tuple[int, int]:
     """Decodes changes from a position on, one behind the other, up to what is none.
 
     A start reads some hundred thousand of them: this is one function, and a row of names is decoded once.
@@ -177,7 +203,7 @@ def _decode_neighbours(data: bytes, at: int, changes: list[OffsetChange], state:
     Args:
         data: The file.
         at: Where the first one starts.
-        changes: Gets them.
+        into: A list that gets them, or a table of offsets that is brought up to them.
         state: Behind the offsets that the file begins with, as far as known.
 
     Returns:
@@ -187,6 +213,7 @@ def _decode_neighbours(data: bytes, at: int, changes: list[OffsetChange], state:
     texts: dict[bytes, str] = {}
     view, size, unpack, new = memoryview(data), len(data), _UNPACK, tuple.__new__
     checksum, checked_from = crc32c.crc32c, _CHECKED_FROM
+    changes, offsets = (into, {}) if isinstance(into, list) else (None, into)
     while (names_at := at + _HEAD_BYTES) <= size:
         head = unpack(data, at)
         magic, crc, number, topic_bytes, group_bytes, client_bytes, commits, queue_id, ms, before, after = (
@@ -205,12 +232,17 @@ def _decode_neighbours(data: bytes, at: int, changes: list[OffsetChange], state:
         if found is None:
             found = names[key] = _names_of(*key, texts)
         topic, group, client_id = found
-        before = None if before == NO_OFFSET else before
-        after = None if after == NO_OFFSET else after
-        # Its constructor is a line of Python.
-        changes.append(
-            new(OffsetChange, (kind, ms, group, topic, queue_id, before, after, client_id, commits))
-        )
+        if changes is not None:
+            before = None if before == NO_OFFSET else before
+            after = None if after == NO_OFFSET else after
+            # Its constructor is a line of Python.
+            changes.append(
+                new(OffsetChange, (kind, ms, group, topic, queue_id, before, after, client_id, commits))
+            )
+        elif number != _BEGIN and after != NO_OFFSET:
+            offsets[group, topic, queue_id] = after
+        elif number != _BEGIN:
+            offsets.pop((group, topic, queue_id), None)
         if number <= _LAST_BEGINNING:
             state = end
         at = end
@@ -231,5 +263,7 @@ def _names_of(
 
 _HEAD_BYTES: Final = OFFSET_CHANGE.size_bytes
 _UNPACK: Final = OFFSET_CHANGE.struct.unpack_from
+_BEGIN: Final = ChangeKind.BEGIN.value
 _LAST_BEGINNING: Final = max(ChangeKind.BEGIN, ChangeKind.STATE)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
+_Found: TypeAlias = list[OffsetChange] | dict[tuple[str, str, int], int]

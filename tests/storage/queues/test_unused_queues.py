@@ -1,0 +1,55 @@
+"""Queues that a store has, and that nobody uses, take no objects for their files."""
+
+from __future__ import annotations
+
+import threading
+
+from seglog.storage.queues.consume_queue import ConsumeQueue
+from seglog.storage.store import MessageStore
+from tests.support.material.stores import OpenStore, read_all, writer_of
+
+
+def reopened(open_store: OpenStore, queues: int) -> MessageStore:
+    store = open_store()
+    for queue_id in range(queues):
+        store.put_batch("T", [b"%d" % queue_id] * 30, queue_id=queue_id)  # more than one file
+    store.close()
+    return open_store()
+
+
+def unused(store: MessageStore) -> set[int]:
+    found = [queue for queue in writer_of(store).queues if isinstance(queue, ConsumeQueue)]
+    return {queue.queue_id for queue in found if queue._files is None}
+
+
+def test_a_queue_gets_its_files_with_its_first_put_or_get(open_store: OpenStore):
+    store = reopened(open_store, 4)
+    assert unused(store) == {0, 1, 2, 3}
+    assert len(store.queues()) == 4
+    store.flush()
+    assert unused(store) == {0, 1, 2, 3}
+    assert store.put("T", b"x", queue_id=1).queue_offset == 30
+    assert [message.body for message in read_all(store, "T", 2)] == [b"2"] * 30
+    assert unused(store) == {0, 3}
+    store.close()
+    assert [message.body for message in read_all(open_store(), "T", 1)] == [b"1"] * 30 + [b"x"]
+
+
+def test_threads_that_use_a_queue_first_share_its_files(open_store: OpenStore):
+    store = reopened(open_store, 50)
+    start = threading.Barrier(4)
+    seen: list[list[int]] = []
+
+    def use() -> None:
+        queues = [queue for queue in writer_of(store).queues if isinstance(queue, ConsumeQueue)]
+        start.wait()
+        seen.append([id(queue._segments) for queue in queues])
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 4
+    assert all(each == seen[0] for each in seen)
+    assert unused(store) == set()
