@@ -2,7 +2,8 @@
 
 Group commit: of all who need the log on the disk, one syncs for everyone who came before it began; the
 others wait, and one of them leads the next round. Threads lead themselves, and each waits at a lock of its
-own: woken at one condition, they would all stand in line for its lock. For tasks of event loops a thread of
+own: woken at one condition, they would all stand in line for its lock. Of those that a round releases each
+wakes the next: woken at once, they would all stand in line for the GIL. For tasks of event loops a thread of
 the store leads. A loop asks for it once all its tasks that can put have put, and is told once a round,
 however many of them wait. No lock of the store is held meanwhile.
 
@@ -16,6 +17,7 @@ import enum
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from seglog.errors import StoreFailedError
@@ -29,23 +31,38 @@ _Listener = tuple[int, Callable[[StoreFailedError | None], None]]
 
 
 class _Follower:
-    """A thread that waits while another one syncs."""
+    """A thread that waits while another one syncs.
 
-    __slots__ = ("_turn", "leads", "phy_offset")
+    Attributes:
+        phy_offset: How far it needs the log on the disk.
+        leads: Whether it syncs next, for itself and others.
+        following: Whom it wakes once it is awake, or as soon as it does not wait any more.
+    """
+
+    __slots__ = ("_turn", "following", "leads", "phy_offset")
 
     def __init__(self, phy_offset: int) -> None:
         self.phy_offset = phy_offset
         self.leads = False
+        self.following: _Follower | None = None
         self._turn = threading.Lock()
         self._turn.acquire()
 
     def wait(self) -> None:
         """Waits without the GIL, and for no other waiter."""
         self._turn.acquire()
+        self.wake_following()
 
     def go(self) -> None:
-        """Ends the wait; once only."""
-        self._turn.release()
+        """Ends the wait."""
+        with suppress(RuntimeError):  # for the second time: who woke it was interrupted, and made sure
+            self._turn.release()
+
+    def wake_following(self) -> None:
+        """Ends the wait of the one behind."""
+        if self.following is not None:
+            self.following.go()
+            self.following = None  # after: an interrupt between the two must not lose it
 
 
 class Durability(enum.Enum):
@@ -225,11 +242,13 @@ class GroupCommit:
             following = self._followers.pop(0) if self._leading else None
             if following is not None:
                 following.leads = True
+            released = [each for each in followers if is_over or each.phy_offset <= flushed]
+            for each, behind in pairwise(released):
+                each.following = behind
         if following is not None:
             following.go()  # first: its sync takes longest
-        for each in followers:
-            if is_over or each.phy_offset <= flushed:
-                each.go()
+        for each in released[:1]:
+            each.go()
 
     def _withdraw(self, follower: _Follower) -> None:
         with self._turn:
@@ -237,6 +256,7 @@ class GroupCommit:
                 self._followers.remove(follower)
                 return
             leads, flushed = follower.leads, self._flushed
+            follower.wake_following()
         if leads:
             self._pass_on(flushed)
 

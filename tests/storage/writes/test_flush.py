@@ -184,3 +184,100 @@ def test_interrupted_one_who_was_to_lead_lets_the_next_lead(disk, monkeypatch):
     join(leader, interrupted, last)
     assert sorted(outcomes) == ["interrupted", "last", "leader"]
     assert disk.synced == [(0, 10), (10, 30)]
+
+
+def test_of_those_that_a_round_releases_each_wakes_the_next(disk):
+    outcomes = []
+    leader = disk.begin(outcomes, "leader")
+    others = [disk.begin(outcomes, f"{n}") for n in range(40)]
+    followers = list(disk.commit._followers)
+    for _ in range(2):
+        disk.go.release()
+    join(leader, *others)
+    assert sorted(outcomes) == sorted(["leader", *(f"{n}" for n in range(40))])
+    assert disk.synced == [(0, 10), (10, 410)]
+    assert [each.following for each in followers] == [None] * 40
+
+
+def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monkeypatch):
+    interrupt, let_go = threading.Event(), threading.Event()
+
+    class HeldUp(_Follower):
+        """One that is awake and gets no further for a while."""
+
+        __slots__ = ()
+
+        @override
+        def wait(self):
+            self._turn.acquire()
+            assert let_go.wait(PATIENCE_S)
+            self.wake_following()
+
+    class Interrupted(_Follower):
+        """One that gets Ctrl-C while it waits."""
+
+        __slots__ = ()
+
+        @override
+        def wait(self):
+            assert interrupt.wait(PATIENCE_S)
+            raise KeyboardInterrupt
+
+    outcomes = []
+
+    def put():
+        with pytest.raises(KeyboardInterrupt):
+            disk.put()
+        outcomes.append("interrupted")
+
+    leader = disk.begin(outcomes, "leader")
+    second = disk.begin(outcomes, "second")
+    with monkeypatch.context() as patched:
+        patched.setattr(flush, "_Follower", HeldUp)
+        held_up = disk.begin(outcomes, "held up")
+    with monkeypatch.context() as patched:
+        patched.setattr(flush, "_Follower", Interrupted)
+        interrupted = threading.Thread(target=put)
+        interrupted.start()
+        wait_until(lambda: len(disk.commit._followers) == 3)
+    last = disk.begin(outcomes, "last")
+    for _ in range(2):
+        disk.go.release()
+    join(leader, second)
+    interrupt.set()
+    join(interrupted, last)
+    assert sorted(outcomes) == ["interrupted", "last", "leader", "second"]
+    let_go.set()
+    join(held_up)
+
+
+def test_one_who_is_interrupted_as_it_wakes_wakes_the_next(disk, monkeypatch):
+    class Interrupted(_Follower):
+        """One that gets Ctrl-C before it has woken the next."""
+
+        __slots__ = ()
+
+        @override
+        def wait(self):
+            self._turn.acquire()
+            raise KeyboardInterrupt
+
+    outcomes = []
+
+    def put():
+        with pytest.raises(KeyboardInterrupt):
+            disk.put()
+        outcomes.append("interrupted")
+
+    leader = disk.begin(outcomes, "leader")
+    second = disk.begin(outcomes, "second")
+    with monkeypatch.context() as patched:
+        patched.setattr(flush, "_Follower", Interrupted)
+        interrupted = threading.Thread(target=put)
+        interrupted.start()
+        wait_until(lambda: len(disk.commit._followers) == 2)
+    last = [disk.begin(outcomes, f"{n}") for n in range(3)]
+    for _ in range(2):
+        disk.go.release()
+    join(leader, second, interrupted, *last)
+    assert sorted(outcomes) == ["0", "1", "2", "interrupted", "leader", "second"]
