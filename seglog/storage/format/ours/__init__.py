@@ -10,7 +10,6 @@ from seglog.storage.format.ours.attic_entry import ATTIC_HEAD_BYTES as ATTIC_HEA
 from seglog.storage.format.ours.attic_entry import encode_entry as encode_entry
 from seglog.storage.format.ours.offset_history import ChangeKind as ChangeKind
 from seglog.storage.format.ours.offset_history import DecodedChanges as DecodedChanges
-from seglog.storage.format.ours.offset_history import DecodedOffsets as DecodedOffsets
 from seglog.storage.format.ours.offset_history import OffsetChange as OffsetChange
 from seglog.storage.format.ours.offset_history import decode_changes as decode_changes
 from seglog.storage.format.ours.offset_history import decode_offsets as decode_offsets
