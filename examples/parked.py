@@ -34,7 +34,7 @@ with Broker.open("parked.store") as broker:
         stands.wait(60)
     assert billed == [b"order 1"]  # in order: nothing passes the poison
 
-park = (sys.executable, "-m", "seglog", "park", "parked.store", ids[1], "--group", "billing")
+park = (sys.executable, "-m", "seglog", "park", "parked.store", ids[1], "--group", "billing", "--apply")
 subprocess.run(park, check=True)
 
 with Broker.open("parked.store") as broker, billing(broker) as consumer:

@@ -17,7 +17,7 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from seglog.cli.ui import render
+from seglog.cli.ui import changing, render
 from seglog.cli.ui.failures import exit_code_of
 from seglog.cli.ui.lazy_group import LazyGroup
 from seglog.cli.ui.standard_output import take_standard_output
@@ -96,6 +96,11 @@ _ROOMS: Final[Mapping[str, str]] = {
 
 class SeglogGroup(LazyGroup):
     """The group of all commands, which turns errors into text and exit codes."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[changing.WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     @override
     def invoke(self, ctx: click.Context) -> object:

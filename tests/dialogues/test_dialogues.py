@@ -80,7 +80,8 @@ DIALOGUES = {
     "tx-ends": (
         "tx",
         ["tx", "commit", "tx", "TXUNIQ0"],
-        ["tx", "rollback", "tx", "TXUNIQ1"],
+        ["tx", "commit", "tx", "TXUNIQ0", "--apply"],
+        ["tx", "rollback", "tx", "TXUNIQ1", "--apply"],
         ["tx", "commit", "tx", "TXUNIQ0"],
     ),
     "export": (
@@ -91,7 +92,9 @@ DIALOGUES = {
     "skip-park": (
         "broker-store",
         ["skip", "broker-store", "cg1", "LiveTopic", "0", "--to", "18"],
+        ["skip", "broker-store", "cg1", "LiveTopic", "0", "--to", "18", "--apply"],
         ["park", "broker-store", "7F00000100002A9F000000000000999C", "--group", "cg1"],
+        ["park", "broker-store", "7F00000100002A9F000000000000999C", "--group", "cg1", "--apply"],
         ["park", "broker-store", "7F00000100002A9F000000000000999C", "--group", "cg1"],
     ),
     "offsets": (
@@ -108,17 +111,22 @@ DIALOGUES = {
         "real-conf",
         ["topic", "ls", "real-conf"],
         ["topic", "create", "real-conf", "Orders", "--queues", "4"],
+        ["topic", "alter", "real-conf", "Orders", "--perm", "r"],
         ["topic", "delete", "real-conf", "Orders"],
+        ["topic", "delete", "real-conf", "Orders", "--apply"],
         ["group", "ls", "real-conf"],
         ["group", "create", "real-conf", "billing", "--retries", "5"],
         ["group", "alter", "real-conf", "billing", "--no-consume"],
+        ["group", "alter", "real-conf", "billing", "--no-consume", "--apply"],
         ["group", "delete", "real-conf", "billing", "--offsets"],
+        ["group", "delete", "real-conf", "billing", "--offsets", "--apply"],
     ),
     "retention": (
         "roll",
         ["retention", "plan", "roll", "--older-than", "36500d"],
         ["retention", "plan", "roll", "--older-than", "0s"],
         ["retention", "run", "roll", "--older-than", "0s"],
+        ["retention", "run", "roll", "--older-than", "0s", "--apply"],
         ["retention", "unpark", "roll"],
     ),
     "dlq": (
@@ -131,7 +139,8 @@ DIALOGUES = {
     "erase": (
         "tx",
         ["erase", "tx", "TXUNIQ1"],
-        ["erase", "tx", "TXUNIQ1", "--yes"],
+        ["erase", "tx", "TXUNIQ1", "--apply"],
+        ["erase", "tx", "TXUNIQ1", "--apply", "--yes"],
         ["explain", "tx", "TXUNIQ1"],
     ),
     "backup": ("roll", ["backup", "roll", "copy"], ["info", "copy"]),
@@ -141,6 +150,7 @@ DIALOGUES = {
         ["branch", "list", "roll"],
         ["branch", "diff", "roll", "try"],
         ["branch", "drop", "roll", "try"],
+        ["branch", "drop", "roll", "try", "--apply"],
     ),
     "broken-log": (
         "d-zeropage-first",

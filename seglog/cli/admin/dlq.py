@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from seglog.cli.read.reading import check_store
-from seglog.cli.ui import messages, options, render
+from seglog.cli.ui import changing, messages, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import TO_ORIGIN, TO_RETRY, Letter, iter_letters, list_graves, resend
@@ -102,7 +102,7 @@ def show(
     help="To the group that gave them up, or to the topic that they came from, for all its groups.",
 )
 @click.option("--rate", type=click.IntRange(1), help="Letters a second at most.")
-@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be sent]")
+@changing.changing
 @options.as_json
 def resend_(
     *,
@@ -111,7 +111,7 @@ def resend_(
     conditions: tuple[str, ...],
     to: str,
     rate: int | None,
-    apply: bool,
+    is_applied: bool,
     as_json: bool,
 ) -> None:
     """Send dead letters again, each once, while no broker has STORE open.
@@ -122,7 +122,7 @@ def resend_(
     """
     check_store(path)
     wanted = parse_conditions(conditions)
-    if not apply:
+    if not is_applied:
         _preview(path, groups, wanted, to, as_json=as_json)
         return
     statuses: Counter[str] = Counter()
@@ -153,8 +153,8 @@ def _preview(path: Path, groups: tuple[str, ...], wanted: Condition, to: str, *,
         count, before = counts[group, topic], done[group, topic]
         fields = {"group": group, "topic": topic, "letters": count, "sentBefore": before}
         listing.add({"kind": "resend", **fields, "applied": False}, group, topic, count, before)
-    if listing.end():
-        render.say("nothing was changed; --apply sends them")
+    listing.end()
+    changing.end_preview(as_json=as_json, is_needed=bool(counts.total()))
 
 
 def _resent_id(letter: Letter) -> str | None:

@@ -12,7 +12,7 @@ import click
 
 from seglog.broker.tables import GROUP_ATTRIBUTES, alter_attributes, group_name_problem
 from seglog.cli.read.reading import check_store, make_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_groups
@@ -104,44 +104,58 @@ def create(*, path: Path, name: str, attributes: str | None, as_json: bool, **fi
         if tables.groups.get(name) is not None:
             raise InvalidArgumentError(f"there is a group {name}", help="`seglog group alter` changes it")
         tables.groups.put(group)
-    _show(group, "created", as_json=as_json)
+    if as_json:
+        render.emit({"kind": "group-created", **_fields(name, group)})
+    else:
+        render.say(f"{name} is created: {_settings_text(group)}")
 
 
 @command.command
 @options.store
 @click.argument("name", metavar="GROUP")
 @settings
+@changing.changing
 @options.as_json
-def alter(*, path: Path, name: str, attributes: str | None, as_json: bool, **fields: object) -> None:
+def alter(
+    *, path: Path, name: str, attributes: str | None, is_applied: bool, as_json: bool, **fields: object
+) -> None:
     """Change settings of GROUP in STORE, while no broker has STORE open; other settings stay."""
     check_store(path)
-    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+    with hold_tables(changing.files_of(path, is_applied=is_applied), path, SystemClock()) as tables:
         known = tables.groups.get(name)
         if known is None:
             raise NotFoundError(f"there is no group {name}", help="`seglog group ls STORE` lists groups")
         group = _applied(known, attributes, fields)
         tables.groups.put(group)
-    _show(group, "altered", as_json=as_json)
+    _show_altered(known, group, is_applied=is_applied, as_json=as_json)
+    if not is_applied:
+        changing.end_preview(as_json=as_json, is_needed=group != known)
 
 
 @command.command
 @options.store
 @click.argument("name", metavar="GROUP")
 @click.option("--offsets", "with_offsets", is_flag=True, help="Its offsets too.  [default: they stay]")
+@changing.changing
 @options.as_json
-def delete(*, path: Path, name: str, with_offsets: bool, as_json: bool) -> None:
+def delete(*, path: Path, name: str, with_offsets: bool, is_applied: bool, as_json: bool) -> None:
     """Delete GROUP from STORE, while no broker has STORE open.
 
     Deleted offsets stay in the history: `seglog offsets restore` brings them back.
     """
     check_store(path)
-    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+    with hold_tables(changing.files_of(path, is_applied=is_applied), path, SystemClock()) as tables:
         tables.groups.delete(name)
         forgotten = tables.offsets.delete(name, client_id="seglog group delete") if with_offsets else 0
     if as_json:
-        render.emit({"kind": "group-deleted", "group": name, "offsets": forgotten})
+        fields = {"kind": "group-deleted", "group": name, "offsets": forgotten, "applied": is_applied}
+        render.emit(fields)
     else:
-        render.say(f"{render.printable(name)} is deleted, and {render.count_text(forgotten, 'offset')} of it")
+        verb = "is" if is_applied else "would be"
+        offsets = render.count_text(forgotten, "offset")
+        render.say(f"{render.printable(name)} {verb} deleted, and {offsets} of it")
+    if not is_applied:
+        changing.end_preview(as_json=as_json)
 
 
 def _fields(name: str, group: SubscriptionGroup | None) -> dict[str, object]:
@@ -166,11 +180,19 @@ def _cells(group: SubscriptionGroup) -> tuple[int, int, str]:
     return group.retry_max_times, group.retry_queue_nums, ", ".join(named)
 
 
-def _show(group: SubscriptionGroup, done: str, *, as_json: bool) -> None:
+def _show_altered(
+    known: SubscriptionGroup, group: SubscriptionGroup, *, is_applied: bool, as_json: bool
+) -> None:
     if as_json:
-        render.emit({"kind": f"group-{done}", **_fields(group.name, group)})
-        return
+        render.emit({"kind": "group-altered", **_fields(group.name, group), "applied": is_applied})
+    elif is_applied:
+        render.say(f"{group.name} is altered: {_settings_text(group)}")
+    else:
+        render.facts({"group": group.name, "now": _settings_text(known), "would be": _settings_text(group)})
+
+
+def _settings_text(group: SubscriptionGroup) -> str:
     times, queue_count, settings = _cells(group)
     retries = "1 retry" if times == 1 else f"{times} retries"
     queues = render.count_text(queue_count, "retry queue")
-    render.say(f"{group.name} is {done}: {', '.join(filter(None, (retries, queues, settings)))}")
+    return ", ".join(filter(None, (retries, queues, settings)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seglog.cli.ui import render
+from seglog.cli.ui import changing, render
 from seglog.doctor.groups import Move
 
 
-def show_moves(moves: Sequence[Move], kind: str, *, is_done: bool, as_json: bool) -> None:
+def show_moves(moves: Sequence[Move], kind: str, *, is_applied: bool, as_json: bool) -> None:
     """Prints moves that were made or are planned."""
     columns = ("group", "queue", "before", "after", "effect")
     none = "every group is there already"
@@ -24,12 +24,13 @@ def show_moves(moves: Sequence[Move], kind: str, *, is_done: bool, as_json: bool
             "wanted": move.wanted,
             "minOffset": move.min_offset,
             "maxOffset": move.max_offset,
-            "applied": is_done,
+            "applied": is_applied,
         }
         queue = f"{move.topic}/{move.queue_id}"
         listing.add(fields, move.group, queue, move.before, move.after, _effect(move))
-    if listing.end() and not is_done:
-        render.say("nothing was changed; --apply does it")
+    listing.end()
+    if not is_applied:
+        changing.end_preview(as_json=as_json, is_needed=any(move.before != move.after for move in moves))
 
 
 def _effect(move: Move) -> str:

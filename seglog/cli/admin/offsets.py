@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +11,7 @@ from seglog.broker.tables import TopicConfig
 from seglog.cli.admin import offsets_local, offsets_past
 from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Target, read_topics, reset, to_end, to_offset, to_start, to_time
@@ -21,6 +20,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import QueueInfo
+from seglog.text import shell_line
 
 _NONE: Final = "no offsets"
 
@@ -92,7 +92,7 @@ def lag(*, path: Path, group: str | None, as_json: bool) -> None:
 @click.option("--at", metavar="TIME", help="Go on with what was stored from then on.")
 @click.option("--start", is_flag=True, help="Go on with the first message that is there.")
 @click.option("--end", is_flag=True, help="Go on behind the last message.")
-@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be done]")
+@changing.changing
 @options.as_json
 def reset_(
     *,
@@ -104,10 +104,13 @@ def reset_(
     at: str | None,
     start: bool,
     end: bool,
-    apply: bool,
+    is_applied: bool,
     as_json: bool,
 ) -> None:
-    """Move GROUP in TOPIC of STORE, while no broker has STORE open; show it first, do it with --apply."""
+    """Move GROUP in TOPIC of STORE, while no broker has STORE open.
+
+    Without --apply the moves are shown, also beside a broker.
+    """
     check_store(path)
     targets: list[Target] = []
     if to is not None:
@@ -117,9 +120,9 @@ def reset_(
     targets += [to_start] * start + [to_end] * end
     if len(targets) != 1:
         raise InvalidArgumentError("one of --to, --at, --start and --end says where to")
-    files = options.writing(path) if apply else options.reading(path)
-    moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=apply)
-    show_moves(moves, "offset-reset", is_done=apply, as_json=as_json)
+    files = options.writing(path) if is_applied else options.reading(path)
+    moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=is_applied)
+    show_moves(moves, "offset-reset", is_applied=is_applied, as_json=as_json)
     if all(
         move.before is None for move in moves
     ):  # a name that is mistyped looks so, and so does a new group
@@ -127,8 +130,8 @@ def reset_(
         click.echo(
             f"warning: group {name} has no offset in {where} yet; `seglog offsets lag` lists groups", err=True
         )
-    if apply and not as_json:
-        render.say(f"what was before: {shlex.join(['seglog', 'offsets', 'log', str(path), group])}")
+    if is_applied and not as_json:
+        render.say(f"what was before: {shell_line(['seglog', 'offsets', 'log', path, group])}")
 
 
 def _read(path: Path, group: str | None) -> list[tuple[GroupOffset, QueueInfo | None]]:

@@ -12,7 +12,7 @@ import click
 from seglog.broker.offsets import OffsetPast
 from seglog.cli.admin.moves import show_moves
 from seglog.cli.read.reading import check_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.clock import SystemClock
 from seglog.doctor.groups import restore, without_offset_at
 from seglog.storage.format.ours import OffsetChange
@@ -78,10 +78,10 @@ def diff(*, path: Path, first: str, second: str | None, as_json: bool) -> None:
 @click.argument("group", required=False)
 @click.option("--at", required=True, metavar="TIME", help="The moment to go back to.")
 @click.option("--topic", help="Only in this topic.")
-@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be done]")
+@changing.changing
 @options.as_json
 def restore_(
-    *, path: Path, group: str | None, at: str, topic: str | None, apply: bool, as_json: bool
+    *, path: Path, group: str | None, at: str, topic: str | None, is_applied: bool, as_json: bool
 ) -> None:
     """Put groups, or GROUP, back to where they stood at TIME, while no broker has STORE open.
 
@@ -89,9 +89,9 @@ def restore_(
     """
     _past(path)
     moment_ms = options.timestamp_ms("--at", at, 0)
-    files = options.writing(path) if apply else options.reading(path)
-    moves = restore(files, path, SystemClock(), moment_ms, group=group, topic=topic, apply=apply)
-    show_moves(moves, "offset-restore", is_done=apply, as_json=as_json)
+    files = options.writing(path) if is_applied else options.reading(path)
+    moves = restore(files, path, SystemClock(), moment_ms, group=group, topic=topic, apply=is_applied)
+    show_moves(moves, "offset-restore", is_applied=is_applied, as_json=as_json)
     staying = without_offset_at(files, path, moment_ms, group=group, topic=topic)
     if staying:
         names = ", ".join(f"{one.group} in {one.topic}/{one.queue_id}" for one in staying[:_MOST_NAMED])

@@ -14,7 +14,7 @@ from seglog.broker.settings import GuardPolicy
 from seglog.cli.admin.amounts import Duration
 from seglog.cli.admin.retention_broker import broker
 from seglog.cli.read.reading import check_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import (
@@ -85,14 +85,22 @@ def plan_(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
 @command.command
 @options.store
 @rules
+@changing.changing
 @options.as_json
-def run(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
+def run(*, path: Path, rules: RetentionRules, is_applied: bool, as_json: bool) -> None:
     """Delete what `seglog retention plan` names, while no broker has STORE open.
 
     Messages that go with the policy park are written to STORE/seglog/parked first, in the form of `seglog
     export`, and `seglog retention unpark` brings them back.
     """
     check_store(path)
+    if not is_applied:
+        planned = plan_retention(options.reading(path), path, SystemClock(), rules)
+        _show(planned, rules, as_json=as_json)
+        if not as_json:
+            render.say(_verdict(planned, rules))
+        changing.end_preview(as_json=as_json, is_needed=bool(planned.going))
+        return
     done = run_retention(options.writing(path), path, SystemClock(), rules)
     _show(done.plan, rules, as_json=as_json)
     if as_json:
@@ -119,9 +127,9 @@ def run(*, path: Path, rules: RetentionRules, as_json: bool) -> None:
 @command.command(name="unpark")
 @options.store
 @click.option("--group", "groups", metavar="GROUP", multiple=True, help="Only what this group needs.")
-@click.option("--apply", is_flag=True, help="Do it.  [default: show what would be done]")
+@changing.changing
 @options.as_json
-def unpark_(*, path: Path, groups: tuple[str, ...], apply: bool, as_json: bool) -> None:
+def unpark_(*, path: Path, groups: tuple[str, ...], is_applied: bool, as_json: bool) -> None:
     """Bring parked messages back to those who needed them, while no broker has STORE open.
 
     What a group had not consumed goes to its retry topic, where no other group gets it again; dead letters go
@@ -129,7 +137,8 @@ def unpark_(*, path: Path, groups: tuple[str, ...], apply: bool, as_json: bool) 
     back once, also if the command is stopped and run again.
     """
     check_store(path)
-    if not apply:
+    if not is_applied:
+        count = 0
         columns = ("file", "why", "group", "messages", "not back yet")
         listing = render.Listing(columns, numbers=columns[3:], none="nothing is parked", as_json=as_json)
         for waiting in list_parked(options.reading(path), path, groups):
@@ -142,9 +151,10 @@ def unpark_(*, path: Path, groups: tuple[str, ...], apply: bool, as_json: bool) 
                 "waiting": waiting.waiting,
             }
             name = waiting.group or None
+            count += waiting.waiting
             listing.add(fields, waiting.file, waiting.why, name, waiting.messages, waiting.waiting)
-        if listing.end():
-            render.say("nothing was changed; --apply brings them back")
+        listing.end()
+        changing.end_preview(as_json=as_json, is_needed=bool(count))
         return
     count = 0
     for receipt in unpark(options.writing(path), path, SystemClock(), groups):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Skipped, skip
 from seglog.errors import InvalidArgumentError
+from seglog.text import shell_line
 
 
 @click.command
@@ -20,9 +20,18 @@ from seglog.errors import InvalidArgumentError
 @click.argument("queue_id", metavar="QUEUE", type=int)
 @click.option("--to", type=int, help="Queue offset to go on with.  [default: past one message]")
 @click.option("--forget", is_flag=True, help="Delete the group's offset in the queue.")
+@changing.changing
 @options.as_json
 def command(
-    *, path: Path, group: str, topic: str, queue_id: int, to: int | None, forget: bool, as_json: bool
+    *,
+    path: Path,
+    group: str,
+    topic: str,
+    queue_id: int,
+    to: int | None,
+    forget: bool,
+    is_applied: bool,
+    as_json: bool,
 ) -> None:
     """Move GROUP past the message where it stands in QUEUE of TOPIC, while no broker has STORE open.
 
@@ -30,7 +39,9 @@ def command(
     """
     if forget and to is not None:
         raise InvalidArgumentError("--forget and --to exclude each other")
-    done = skip(options.writing(path), path, SystemClock(), group, topic, queue_id, to=to, forget=forget)
+    files = changing.files_of(path, is_applied=is_applied)
+    done = skip(files, path, SystemClock(), group, topic, queue_id, to=to, forget=forget)
+    is_moved = done.before != done.after
     if as_json:
         render.emit(
             {
@@ -42,20 +53,22 @@ def command(
                 "after": done.after,
                 "minOffset": done.min_offset,
                 "maxOffset": done.max_offset,
+                "applied": is_applied,
             }
         )
-        return
-    render.facts(
-        {"group": render.printable(group), "queue": f"{render.printable(topic)}/{queue_id}", **_facts(done)}
-    )
-    if done.before != done.after:
+    else:
+        where = f"{render.printable(topic)}/{queue_id}"
+        render.facts({"group": render.printable(group), "queue": where, **_facts(done)})
+    if not is_applied:
+        changing.end_preview(as_json=as_json, is_needed=is_moved)
+    elif is_moved and not as_json:
         render.say(f"way back: {way_back(path, group, topic, queue_id, done.before)}")
 
 
 def way_back(path: Path, group: str, topic: str, queue_id: int, before: int | None) -> str:
     """Returns the command that makes a group go on where it did."""
     words = ["seglog", "skip", str(path), group, topic, str(queue_id)]
-    return shlex.join([*words, "--forget"] if before is None else [*words, "--to", str(before)])
+    return shell_line([*words, *(["--forget"] if before is None else ["--to", str(before)]), changing.APPLY])
 
 
 def _facts(done: Skipped) -> dict[str, str]:

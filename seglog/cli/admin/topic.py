@@ -13,7 +13,7 @@ import click
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
 from seglog.cli.read.reading import check_store, make_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_topics
@@ -92,37 +92,44 @@ def create(*, path: Path, name: str, as_json: bool, **given: object) -> None:
         if tables.topics.get(name) is not None:
             raise InvalidArgumentError(f"there is a topic {name}", help="`seglog topic alter` changes it")
         tables.topics.put(topic)
-    _show(topic, "created", as_json=as_json)
+    if as_json:
+        render.emit({"kind": "topic-created", **_fields(name, topic)})
+    else:
+        render.say(f"{name} is created: {_settings_text(topic)}")
 
 
 @command.command
 @options.store
 @click.argument("name", metavar="TOPIC")
 @settings
+@changing.changing
 @options.as_json
-def alter(*, path: Path, name: str, as_json: bool, **given: object) -> None:
+def alter(*, path: Path, name: str, is_applied: bool, as_json: bool, **given: object) -> None:
     """Change settings of TOPIC in STORE, while no broker has STORE open; other settings stay."""
     check_store(path)
-    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+    with hold_tables(changing.files_of(path, is_applied=is_applied), path, SystemClock()) as tables:
         known = tables.topics.get(name)
         if known is None:
             raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
         topic = _applied(known, given)
         tables.topics.put(topic)
-    _show(topic, "altered", as_json=as_json)
+    _show_altered(known, topic, is_applied=is_applied, as_json=as_json)
+    if not is_applied:
+        changing.end_preview(as_json=as_json, is_needed=topic != known)
 
 
 @command.command
 @options.store
 @click.argument("name", metavar="TOPIC")
+@changing.changing
 @options.as_json
-def delete(*, path: Path, name: str, as_json: bool) -> None:
+def delete(*, path: Path, name: str, is_applied: bool, as_json: bool) -> None:
     """Delete TOPIC, which has no messages, from STORE, while no broker has STORE open.
 
     A topic with messages stays: the log would bring it back. Offsets of groups in it go.
     """
     check_store(path)
-    with hold_tables(options.writing(path), path, SystemClock()) as tables:
+    with hold_tables(changing.files_of(path, is_applied=is_applied), path, SystemClock()) as tables:
         count = _messages(path)[name]
         if count:
             raise InvalidArgumentError(
@@ -133,9 +140,14 @@ def delete(*, path: Path, name: str, as_json: bool) -> None:
         owners = {group for group, topic, _queue in tables.offsets.all() if topic == name}
         forgotten = sum(tables.offsets.delete(group, name, "seglog topic delete") for group in owners)
     if as_json:
-        render.emit({"kind": "topic-deleted", "topic": name, "offsets": forgotten})
+        fields = {"kind": "topic-deleted", "topic": name, "offsets": forgotten, "applied": is_applied}
+        render.emit(fields)
     else:
-        render.say(f"{render.printable(name)} is deleted, and {render.count_text(forgotten, 'offset')} in it")
+        verb = "is" if is_applied else "would be"
+        offsets = render.count_text(forgotten, "offset")
+        render.say(f"{render.printable(name)} {verb} deleted, and {offsets} in it")
+    if not is_applied:
+        changing.end_preview(as_json=as_json)
 
 
 def _messages(path: Path) -> Counter[str]:
@@ -166,10 +178,16 @@ def _cells(topic: TopicConfig) -> tuple[int, int, str, str]:
     return topic.read_queue_nums, topic.write_queue_nums, perm_text(topic.perm), named
 
 
-def _show(topic: TopicConfig, done: str, *, as_json: bool) -> None:
+def _show_altered(known: TopicConfig, topic: TopicConfig, *, is_applied: bool, as_json: bool) -> None:
     if as_json:
-        render.emit({"kind": f"topic-{done}", **_fields(topic.name, topic)})
-        return
+        render.emit({"kind": "topic-altered", **_fields(topic.name, topic), "applied": is_applied})
+    elif is_applied:
+        render.say(f"{topic.name} is altered: {_settings_text(topic)}")
+    else:
+        render.facts({"topic": topic.name, "now": _settings_text(known), "would be": _settings_text(topic)})
+
+
+def _settings_text(topic: TopicConfig) -> str:
     to_read, to_write, perm, attributes = _cells(topic)
     queues = f"{render.count_text(to_read, 'queue')} to read, {to_write} to write"
-    render.say(f"{topic.name} is {done}: {', '.join(filter(None, (queues, perm, attributes)))}")
+    return ", ".join(filter(None, (queues, perm, attributes)))

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from seglog.cli.read.reading import check_store
-from seglog.cli.ui import messages, options, render
+from seglog.cli.ui import changing, messages, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Ended, OpenHalf, end_transaction, open_transactions
 from seglog.storage.format.record import properties as props
+from seglog.text import shell_text
 
 
 @click.group(cls=CommandGroup)
@@ -40,34 +41,45 @@ def list_(*, path: Path, as_json: bool) -> None:
     count = render.count_text(len(waiting), "half message")
     render.say(f"{count} {'has' if len(waiting) == 1 else 'have'} no outcome")
     if waiting:
-        render.say(f"next: seglog tx commit {path} ID, or seglog tx rollback {path} ID")
+        store = shell_text(path)
+        render.say(f"next: seglog tx commit {store} ID, or seglog tx rollback {store} ID")
 
 
 @command.command
 @options.store
 @click.argument("wanted", metavar="ID")
+@changing.changing
 @options.as_json
-def commit(*, path: Path, wanted: str, as_json: bool) -> None:
+def commit(*, path: Path, wanted: str, is_applied: bool, as_json: bool) -> None:
     """Commit the half message of ID, as a broker does when its producer commits.
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """
-    _show(end_transaction(options.writing(path), path, SystemClock(), wanted, commit=True), as_json=as_json)
+    _end(path, wanted, commit=True, is_applied=is_applied, as_json=as_json)
 
 
 @command.command
 @options.store
 @click.argument("wanted", metavar="ID")
+@changing.changing
 @options.as_json
-def rollback(*, path: Path, wanted: str, as_json: bool) -> None:
+def rollback(*, path: Path, wanted: str, is_applied: bool, as_json: bool) -> None:
     """Roll the half message of ID back; its record stays in the log.
 
     ID is its message id, unique key or transaction id. No broker may have STORE open.
     """
-    _show(end_transaction(options.writing(path), path, SystemClock(), wanted, commit=False), as_json=as_json)
+    _end(path, wanted, commit=False, is_applied=is_applied, as_json=as_json)
 
 
-def _show(done: Ended, *, as_json: bool) -> None:
+def _end(path: Path, wanted: str, *, commit: bool, is_applied: bool, as_json: bool) -> None:
+    files = changing.files_of(path, is_applied=is_applied)
+    done = end_transaction(files, path, SystemClock(), wanted, commit=commit)
+    _show(done, is_applied=is_applied, as_json=as_json)
+    if not is_applied:
+        changing.end_preview(as_json=as_json)
+
+
+def _show(done: Ended, *, is_applied: bool, as_json: bool) -> None:
     half = done.half
     is_commit = done.committed_offset is not None
     if as_json:
@@ -80,6 +92,7 @@ def _show(done: Ended, *, as_json: bool) -> None:
                 "committedMsgId": done.committed_id or None,
                 "wasCommitted": done.was_committed,
                 "opOffset": done.op_offset,
+                "applied": is_applied,
             }
         )
         return

@@ -8,7 +8,7 @@ import click
 
 from seglog.cli.doctor.backup import show_copied
 from seglog.cli.read.reading import check_store, file_sizes
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.copies import (
@@ -19,8 +19,10 @@ from seglog.doctor.copies import (
     create_branch,
     diff_branch,
     drop_branch,
+    existing_branch,
     list_branches,
 )
+from seglog.doctor.draft import refuse_open
 from seglog.storage.files import StoreRoot
 
 
@@ -107,14 +109,25 @@ def diff(*, path: Path, name: str, as_json: bool) -> None:
 @command.command
 @options.store
 @click.argument("name")
+@changing.changing
 @options.as_json
-def drop(*, path: Path, name: str, as_json: bool) -> None:
+def drop(*, path: Path, name: str, is_applied: bool, as_json: bool) -> None:
     """Remove the branch NAME, and nothing else."""
-    gone = drop_branch(options.writing(path), path, name)
-    if as_json:
-        render.emit({"kind": "branch-dropped", "name": name, "path": str(gone)})
+    if is_applied:
+        gone = drop_branch(options.writing(path), path, name)
     else:
+        gone = existing_branch(options.reading(path), path, name)
+        refuse_open(options.reading(gone))
+    if as_json:
+        fields = {"kind": "branch-dropped", "name": name, "path": str(gone), "applied": is_applied}
+        render.emit(fields)
+    elif is_applied:
         render.say(f"dropped {gone}")
+    else:
+        own = render.size_text(_own_bytes(options.reading(path), gone))
+        render.say(f"{gone} would be removed, which has {own} of its own")
+    if not is_applied:
+        changing.end_preview(as_json=as_json)
 
 
 def _show(found: BranchDiff) -> None:

@@ -6,15 +6,14 @@ of the store changes before its name was typed. Without a terminal it asks nothi
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
 import click
 
-from seglog.cli.doctor.confirm import is_typed
 from seglog.cli.doctor.repair import dry_run, show_done, show_plan
 from seglog.cli.ui import options, render
+from seglog.cli.ui.confirm import demand_person, is_agreed, is_typed
 from seglog.clock import SystemClock
 from seglog.doctor.check import check_store, verdict_facts
 from seglog.doctor.copies import branch_names, branch_path, drop_branch, make_backup
@@ -60,10 +59,8 @@ def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> N
     show_plan(plan, is_sound=False)
     if not plan.actions and not plan.first:
         raise click.exceptions.Exit(Ending.LEFT)
-    if not is_sure and not sys.stdin.isatty():
-        raise click.UsageError(
-            "nothing was changed: the next steps ask, and there is no terminal; --yes asks nothing"
-        )
+    if not is_sure:
+        demand_person()
     trial = "" if no_trial else _try_out(path, given, is_sure=is_sure)
     if trial is None:
         raise click.exceptions.Exit(ending_of(report.findings))
@@ -87,7 +84,7 @@ def _step(number: int, what: str) -> None:
 def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
     """Repairs a branch; returns its name, empty where none was wanted, None to leave the store alone."""
     _step(3, "a trial on a branch")
-    if not is_sure and not click.confirm("try the repair on a branch of the store first?", default=True):
+    if not is_sure and not is_agreed("try the repair on a branch of the store first?", default=True):
         return ""
     files = options.writing(path)
     taken = set(branch_names(files, path))
@@ -99,7 +96,7 @@ def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
         render.say("a check of the repaired branch finds nothing wrong")
     else:
         render.say(f"the repair does not put all right; the branch is {branch}")
-    if is_sure or click.confirm("go on to the store itself?", default=is_put_right):
+    if is_sure or is_agreed("go on to the store itself?", default=is_put_right):
         return name
     render.say(f"nothing was changed; the repaired branch is {branch}")
     return None

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from seglog.cli.doctor.confirm import is_typed
-from seglog.cli.ui import messages, options, render
+from seglog.cli.ui import changing, messages, options, render
+from seglog.cli.ui.confirm import is_typed
 from seglog.cli.ui.version import package_version
 from seglog.clock import SystemClock
 from seglog.doctor.erase import (
@@ -34,8 +34,6 @@ from seglog.storage.format.names import OURS
 @options.store
 @click.argument("wanted", metavar="MSGID|KEY")
 @click.option("--topic", help="Where to look for a key.  [default: every topic]")
-@click.option("--dry-run", is_flag=True, help="Show what would be erased, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--certificate",
     "target",
@@ -43,16 +41,17 @@ from seglog.storage.format.names import OURS
     help="File of the certificate.  [default: STORE/seglog/erased/TIME.json]",
 )
 @click.option("--no-scan", is_flag=True, help="Erase only what the index finds; the certificate says so.")
+@changing.asking
 @options.as_json
 def command(
     *,
     path: Path,
     wanted: str,
     topic: str | None,
-    dry_run: bool,
-    yes: bool,
     target: Path | None,
     no_scan: bool,
+    is_applied: bool,
+    is_sure: bool,
     as_json: bool,
 ) -> None:
     """Erase the bodies of a message of STORE and all its copies; of a KEY, of all messages that have it.
@@ -61,24 +60,23 @@ def command(
     still reads the store. THERE IS NO WAY BACK, not even by an undo. Ends with 1 if bytes of a body are left
     anywhere in the store, or if something could not be looked at.
     """
-    if as_json and not (dry_run or yes):
-        raise InvalidArgumentError("--json cannot ask: an erase needs --yes")
-    files = options.reading(path) if dry_run else options.writing(path)
+    files = options.writing(path) if is_applied else options.reading(path)
     if target is not None:
         check_outside(files, target)
         if os.path.lexists(target):
             raise InvalidArgumentError(f"{target} exists already", help="name a new file for the certificate")
-    if not dry_run:
+    if is_applied:
         finished = finish_erase(files, path)
         if finished and not as_json:
             render.say(f"finished an erase that was interrupted: {render.count_text(finished, 'record')}")
     with render.progress("scanning the log") as tell:
         scan = Scan.NEVER if no_scan else Scan.ALWAYS
         plan = plan_erase(files, path, wanted, topic=topic, scan=scan, progress=tell)
-    if dry_run:
+    if not is_applied:
         _show_plan(plan, as_json=as_json)
+        changing.end_preview(as_json=as_json, asks=True)
         return
-    if not yes:
+    if not is_sure:
         _show_plan(plan, as_json=False)
         _confirm(path)
     with nullcontext() if target is None else new_file_outside(files, target) as opened:

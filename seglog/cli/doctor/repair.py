@@ -12,16 +12,16 @@ from typing import Final
 
 import click
 
-from seglog.cli.doctor.confirm import is_typed
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
+from seglog.cli.ui.confirm import is_typed
 from seglog.cli.ui.findings import show_findings
 from seglog.clock import SystemClock
 from seglog.doctor.check import check_store, verdict_on
-from seglog.doctor.draft import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
+from seglog.doctor.draft import CHANGED, CREATED, MADE, MOVED, REMOVED, Change, refuse_open
 from seglog.doctor.plans import Action
 from seglog.doctor.repair import Plan, judge, plan_repair, repair_store, wrong_now
 from seglog.doctor.undo import UndoPack
-from seglog.errors import Ending, StoreLockedError
+from seglog.errors import Ending
 from seglog.storage.directory import FileSizes
 from seglog.storage.findings import ending_of, finding_fields
 from seglog.storage.overlay import LostMessages
@@ -34,9 +34,8 @@ _MAX_CHANGES_SHOWN: Final = 20
 
 @click.command
 @options.store
-@click.option("--apply", "is_applied", is_flag=True, help="Do it, once the name of the store was typed.")
-@click.option("--yes", "is_sure", is_flag=True, help="With --apply: ask nothing.")
 @options.file_sizes
+@changing.asking
 @options.as_json
 def command(
     *,
@@ -58,10 +57,6 @@ def command(
       5  shown: messages are lost for good, or cannot be read
       6  something is left that no repair puts right
     """  # noqa: D301 - click takes the character itself
-    if is_applied and as_json and not is_sure:
-        raise click.UsageError("--json asks nothing: give --yes as well")
-    if is_sure and not is_applied:
-        raise click.UsageError("--yes goes with --apply")
     if is_applied:
         ending = _apply(path, given, is_sure=is_sure, as_json=as_json)
     else:
@@ -121,10 +116,7 @@ def dry_run(path: Path, sizes: FileSizes) -> Plan:
         StoreLockedError: A process has it open for writing.
         FileKindError: A link or a folder is where a file belongs.
     """
-    holder = options.reading(path).lock_holder()
-    if holder is not None:
-        who = f"process {holder}" if holder > 0 else "another process"
-        raise StoreLockedError(f"{who} has {path} open for writing", help="stop it, then run this again")
+    refuse_open(options.reading(path))
     # Not the files of a reader, to which a link or a folder in place of a file is absent: --apply refuses it.
     files = options.writing(path)
     files.demand_kinds(path)
@@ -132,13 +124,14 @@ def dry_run(path: Path, sizes: FileSizes) -> Plan:
 
 
 def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
+    is_needed = bool(plan.first or plan.changes)
     if as_json:
         _emit(plan, None)
-        return
-    show_plan(plan, is_sound=is_sound)
-    if plan.first or plan.changes:
-        render.say()
-        render.say(f"nothing was written; `seglog repair --apply {plan.root}` does this")
+    else:
+        show_plan(plan, is_sound=is_sound)
+        if is_needed:
+            render.say()
+    changing.end_preview(as_json=as_json, is_needed=is_needed, asks=True)
 
 
 def show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:

@@ -13,7 +13,7 @@ import click
 
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
-from seglog.cli.ui import render
+from seglog.cli.ui import changing, render
 from seglog.cli.ui.options import CommandFunction
 from seglog.spark.compact import (
     WORDS,
@@ -25,6 +25,7 @@ from seglog.spark.compact import (
     Verdict,
     discard_old,
     files_around,
+    has_old,
     undo_swap,
 )
 
@@ -52,17 +53,23 @@ class Wish:
 def wish(function: CommandFunction) -> CommandFunction:
     """Hands ``wish``, a :class:`Wish`, to the command."""
 
-    @click.option("--apply", is_flag=True, help="Do it.  [default: only show what would be done]")
+    @changing.changing
     @click.option(
         "--allow-undelivered", is_flag=True, help="Also drop messages that a group has still to read."
     )
-    @click.option("--discard-old", is_flag=True, help="Remove the old store, which is kept beside the new.")
+    @click.option(
+        "--discard-old",
+        is_flag=True,
+        help="Remove the old store, which is kept beside the new; one of an earlier run alone.",
+    )
     @click.option("--undo", is_flag=True, help="Put back the store as it was before the last --apply.")
     @functools.wraps(function)
-    def call(*, apply: bool, allow_undelivered: bool, discard_old: bool, undo: bool, **rest: object) -> None:
-        if undo and (apply or discard_old):
+    def call(
+        *, is_applied: bool, allow_undelivered: bool, discard_old: bool, undo: bool, **rest: object
+    ) -> None:
+        if undo and (is_applied or discard_old):
             raise click.UsageError("--undo goes with neither --apply nor --discard-old")
-        function(wish=Wish(apply, allow_undelivered, discard_old, undo), **rest)
+        function(wish=Wish(is_applied, allow_undelivered, discard_old, undo), **rest)
 
     return call
 
@@ -88,9 +95,15 @@ def run(
         as_json: Whether lines of JSON are printed.
         did: What people are told was done.
     """
-    if wish.undo or (wish.discard_old and not wish.apply):
+    roots = [path.resolve() for path in paths]
+    kept = [root for root in roots if wish.discard_old and has_old(files_around(root), root)]
+    if kept and kept != roots:
+        raise click.UsageError(f"--discard-old: only {kept[0]} has an old store; name such stores alone")
+    if wish.undo or kept:
         for path in paths:
             _turn_back(path, wish, as_json=as_json)
+        if not (wish.undo or wish.apply):
+            changing.end_preview(as_json=as_json)
         return
     jobs = {path: Compaction(path, policies, wish.allow_undelivered) for path in paths}
     for job in jobs.values():
@@ -104,22 +117,29 @@ def run(
             if wish.discard_old and done.old is not None:
                 discard_old(files_around(path.resolve()), path.resolve())
             _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old, did=did)
+    if not wish.apply:
+        changing.end_preview(as_json=as_json)
 
 
 def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:
+    """Puts an old store back, or removes it; what would be removed is only shown without ``--apply``."""
     root = path.resolve()
     files = files_around(root)
-    lock = files.lock(root)
-    try:
-        if wish.undo:
-            undo_swap(files, root)
-        else:
-            discard_old(files, root)
-    finally:
-        lock.release()
-    word = "put back" if wish.undo else "discarded"
+    if wish.undo or wish.apply:
+        lock = files.lock(root)
+        try:
+            if wish.undo:
+                undo_swap(files, root)
+            else:
+                discard_old(files, root)
+        finally:
+            lock.release()
+        word = "put back" if wish.undo else "discarded"
+    else:
+        word = "kept, would be removed"
     if as_json:
-        render.emit({"kind": "compaction", "path": str(path), "result": word})
+        fields = {"kind": "compaction", "path": str(path), "result": word}
+        render.emit(fields | {"applied": wish.undo or wish.apply})
     else:
         render.facts({"store": render.printable(str(path)), "old store": word})
 
@@ -139,6 +159,7 @@ def _emit(
     old = str(done.old) if done is not None and done.old is not None and not is_discarded else None
     if as_json:
         fields: dict[str, object] = {"kind": "compaction", "path": str(path), "result": result, "old": old}
+        fields["applied"] = done is not None
         render.emit(fields | (_fields(plan) if plan is not None else {}))
         return
     result = did if result == COMPACTED else result
@@ -152,10 +173,8 @@ def _emit(
         )
     elif plan is not None:
         _show(plan)
-    if done is None:
-        render.say("nothing was written; the same command with --apply does this")
-    elif old is not None:
-        render.say("the old store is kept: --undo puts it back, --discard-old deletes it")
+    if old is not None:
+        render.say("the old store is kept: --undo puts it back, --discard-old --apply deletes it")
 
 
 def _fields(plan: CompactionPlan) -> dict[str, object]:

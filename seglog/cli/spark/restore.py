@@ -12,7 +12,7 @@ from seglog.cli.admin.amounts import Size
 from seglog.cli.spark import options as spark_options
 from seglog.cli.spark.options import Cluster
 from seglog.cli.spark.session import job_session
-from seglog.cli.ui import options, render
+from seglog.cli.ui import changing, options, render
 
 if TYPE_CHECKING:
     from seglog.spark.archive import Restored
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all]")
 @click.option("--segment-size", type=Size(), help="Length of the log files of a new store.  [default: 1g]")
 @click.option("--queue-file-size", type=Size(), help="Length of its queue files.  [default: 6000000]")
-@click.option("--apply", is_flag=True, help="Do it.  [default: only say what would be done]")
+@changing.changing
 @spark_options.cluster
 @options.as_json
 def command(
@@ -36,7 +36,7 @@ def command(
     topics: Sequence[str],
     segment_size: int | None,
     queue_file_size: int | None,
-    apply: bool,
+    is_applied: bool,
     cluster: Cluster,
     as_json: bool,
 ) -> None:
@@ -50,15 +50,17 @@ def command(
     from seglog.spark.archive import Sizes, check_restore
 
     sizes = Sizes(segment_size, queue_file_size)
-    check_restore(folder, path, store=store, topics=topics, apply=apply, sizes=sizes)
+    check_restore(folder, path, store=store, topics=topics, apply=is_applied, sizes=sizes)
     with job_session(cluster, "restoring") as session:
         from seglog.spark.archive import restore_store
 
-        done = restore_store(folder, path, session, store=store, topics=topics, apply=apply, sizes=sizes)
+        done = restore_store(folder, path, session, store=store, topics=topics, apply=is_applied, sizes=sizes)
     if as_json:
-        render.emit(_fields(folder, path, done, applied=apply))
+        render.emit(_fields(folder, path, done, applied=is_applied))
     else:
-        _show(path, done, applied=apply)
+        _show(path, done, applied=is_applied)
+    if not is_applied:
+        changing.end_preview(as_json=as_json, is_needed=bool(done.messages or done.placeholders or done.lost))
 
 
 def _fields(folder: Path, path: Path, done: Restored, *, applied: bool) -> dict[str, object]:

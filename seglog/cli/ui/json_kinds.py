@@ -110,7 +110,7 @@ def _kind(name: str, row: Mapping[str, object], shared: Mapping[str, JsonField])
     own = row.get("own", {})
     assert isinstance(own, dict)
     taken = [shared[field] for field in str(row.get("shared", "")).split()]
-    commands = tuple(str(row["commands"]).split(", "))
+    commands = tuple(" ".join(str(row["commands"]).split()).split(", "))
     return JsonKind(name, str(row["about"]), commands, (*taken, *_fields(own)))
 
 

@@ -8,6 +8,7 @@ from seglog.doctor.copies.backup import Copied as Copied
 from seglog.doctor.copies.backup import make_backup as make_backup
 from seglog.doctor.copies.branch import create_branch as create_branch
 from seglog.doctor.copies.branch import drop_branch as drop_branch
+from seglog.doctor.copies.branch import existing_branch as existing_branch
 from seglog.doctor.copies.branch import list_branches as list_branches
 from seglog.doctor.copies.branch_diff import BranchDiff as BranchDiff
 from seglog.doctor.copies.branch_diff import OffsetChange as OffsetChange

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from seglog.spark.compact.compact import Compacted, Compaction
     from seglog.spark.compact.plan import CompactionPlan, TopicPlan
     from seglog.spark.compact.policy import DAY_MS, WORDS, Policy, Verdict
-    from seglog.spark.compact.swap import discard_old, files_around, undo_swap
+    from seglog.spark.compact.swap import discard_old, files_around, has_old, undo_swap
 
 __all__ = [
     "DAY_MS",
@@ -61,6 +61,7 @@ __all__ = [
     "Verdict",
     "discard_old",
     "files_around",
+    "has_old",
     "undo_swap",
 ]
 
@@ -76,6 +77,7 @@ __getattr__ = lazy_exports(
         "Verdict": "policy",
         "WORDS": "policy",
         "discard_old": "swap",
+        "has_old": "swap",
         "files_around": "swap",
         "undo_swap": "swap",
     },

@@ -95,14 +95,17 @@ def check_swappable(files: SwappingFiles, root: Path) -> None:
         )
     if branch_names(files, root):
         raise UnsupportedStoreError(
-            f"{root} has branches, which share files with it", help="drop them first: seglog branch drop"
+            f"{root} has branches, which share files with it",
+            help="drop them first: seglog branch drop --apply",
         )
 
 
 def turn_back_text(root: Path) -> str:
     """Returns what to run where the old store is still there."""
     command = f"seglog spark compact {shlex.quote(str(root))}"
-    return f"`{command} --discard-old` removes it, `{command} --undo` puts it back; then run this again"
+    return (
+        f"`{command} --discard-old --apply` removes it, `{command} --undo` puts it back; then run this again"
+    )
 
 
 def write_manifest(files: SwappingFiles, root: Path, manifest: Manifest) -> None:
@@ -208,9 +211,9 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
     if state_of_store(files, root) != manifest.new_state:
         raise UndoError(
             f"{root} was written to since it was compacted: {work_folder(root) / _OLD} has nothing of that",
-            help=f"nothing was changed; `seglog spark compact {shlex.quote(str(root))} --discard-old` keeps"
-            f" the store as it is; to give up what was written since, stop its broker, move {root} away and"
-            f" {work_folder(root) / _OLD} into its place",
+            help=f"nothing was changed; `seglog spark compact {shlex.quote(str(root))} --discard-old"
+            f" --apply` keeps the store as it is; to give up what was written since, stop its broker, move"
+            f" {root} away and {work_folder(root) / _OLD} into its place",
         )
     folder = work_folder(root)
     if not files.exchange(root, folder / _OLD):
@@ -219,6 +222,11 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
     _sync(files, root)
     files.remove(folder / _MANIFEST)
     remove_tree(files, folder)
+
+
+def has_old(files: SwappingFiles, root: Path) -> bool:
+    """Returns whether the store has an old one beside it, which a compaction or restore left."""
+    return files.exists(root) and files.exists(old_store(root)) and not files.exists(new_store(root))
 
 
 @explained()

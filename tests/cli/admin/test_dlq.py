@@ -131,7 +131,7 @@ def test_what_is_no_condition_is_refused(seglog: Seglog, store, condition):
 
 
 def test_without_apply_nothing_is_sent(seglog: Seglog, store):
-    lines = seglog("dlq", "resend", store, "--to", "origin", "--json").lines
+    *lines, _preview = seglog("dlq", "resend", store, "--to", "origin", "--json").lines
     assert [(line["group"], line["topic"], line["letters"]) for line in lines] == [
         ("g", "Bills", 1),
         ("g", "Orders", 5),

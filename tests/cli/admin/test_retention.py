@@ -66,10 +66,10 @@ def test_by_default_a_file_that_somebody_needs_stays_with_all_behind_it(seglog: 
     whole = seglog("retention", "plan", store, "--json").lines[-1]
     assert (whole["held"], whole["messages"]) == (True, 9)
     assert whole["heldBehind"] > 0
-    done = seglog("retention", "run", store, "--json").lines[-1]
+    done = seglog("retention", "run", store, "--apply", "--json").lines[-1]
     assert done["files"] == 3
     assert first_offset(store) == 9
-    again = seglog("retention", "run", store)
+    again = seglog("retention", "run", store, "--apply")
     assert (again.exit_code, "0 files of the log deleted" in again.stdout) == (0, True)
     assert "one stays for those who need it" in again.stdout
 
@@ -80,7 +80,7 @@ def test_a_plan_changes_nothing_and_works_beside_a_broker(seglog: Seglog, store)
     assert {path: path.stat().st_mtime_ns for path in store.rglob("*") if path.is_file()} == before
     with MessageStore.open(store):
         assert seglog("retention", "plan", store).exit_code == 0
-        assert seglog("retention", "run", store).exit_code == StoreLockedError.exit_code
+        assert seglog("retention", "run", store, "--apply").exit_code == StoreLockedError.exit_code
     assert first_offset(store) == 0
 
 
@@ -96,17 +96,17 @@ def test_groups_can_be_ignored_by_name_or_because_nobody_uses_them(seglog: Seglo
         whole = seglog("retention", "plan", store, *options, "--json").lines[-1]
         assert (whole["held"], whole["needed"]) == (False, [])
         assert "slow" in whole["ignoredGroups"]
-    done = seglog("retention", "run", store, "--ignore", "slow", "--json").lines[-1]
+    done = seglog("retention", "run", store, "--ignore", "slow", "--apply", "--json").lines[-1]
     assert done["files"] > 8
 
 
 def test_parked_messages_come_back_to_the_group_that_needed_them_once(seglog: Seglog, store):
-    *_files, parked, done = seglog("retention", "run", store, "--policy", "park", "--json").lines
+    *_files, parked, done = seglog("retention", "run", store, "--policy", "park", "--apply", "--json").lines
     low = first_offset(store)
     assert done["parkedMessages"] == low - 10
     assert parked["kind"] == "parked-file"
     assert parked["file"].startswith(PARKED)
-    listed = seglog("retention", "unpark", store, "--json").lines
+    *listed, _preview = seglog("retention", "unpark", store, "--json").lines
     assert sum(line["waiting"] for line in listed) == low - 10
     assert {line["group"] for line in listed} == {"slow"}
     assert "nothing was changed" in seglog("retention", "unpark", store).stdout
@@ -131,13 +131,13 @@ def test_parked_messages_come_back_to_the_group_that_needed_them_once(seglog: Se
 
 
 def test_only_what_a_group_needs_comes_back(seglog: Seglog, store):
-    seglog("retention", "run", store, "--policy", "park")
+    seglog("retention", "run", store, "--policy", "park", "--apply")
     assert seglog("retention", "unpark", store, "--group", "other", "--apply", "--json").lines == []
     assert "nothing is parked" in seglog("retention", "unpark", store, "--group", "other").stdout
 
 
 def test_a_stopped_run_goes_on_without_sending_twice(seglog: Seglog, store, tmp_path):
-    seglog("retention", "run", store, "--policy", "park")
+    seglog("retention", "run", store, "--policy", "park", "--apply")
     untouched = copy_store(store, tmp_path / "untouched")
     count = len(seglog("retention", "unpark", store, "--apply", "--json").lines)
     receipts = store / RECEIPTS / "parked.jsonl"
@@ -175,7 +175,8 @@ def test_dead_and_delayed_messages_come_back_where_they_belong(seglog: Seglog, t
         ("delayed", 1),
         ("half messages", 1),
     ]
-    assert seglog("retention", "run", path, "--policy", "park", "--json").lines[-1]["parkedMessages"] == 3
+    done = seglog("retention", "run", path, "--policy", "park", "--apply", "--json").lines[-1]
+    assert done["parkedMessages"] == 3
     back = seglog("retention", "unpark", path, "--apply", "--json").lines
     assert [(line["topic"], line["queueId"]) for line in back] == [("%DLQ%g", 0), ("Later", 2)]
     with MessageStore.open(path, read_only=True) as store:
@@ -187,7 +188,7 @@ def test_dead_and_delayed_messages_come_back_where_they_belong(seglog: Seglog, t
 
 
 def test_damaged_parked_files_are_named(seglog: Seglog, store):
-    seglog("retention", "run", store, "--policy", "park")
+    seglog("retention", "run", store, "--policy", "park", "--apply")
     (file, *_more) = sorted((store / PARKED).iterdir())
     file.write_text("{}\n")
     ran = seglog("retention", "unpark", store)

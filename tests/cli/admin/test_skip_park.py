@@ -30,7 +30,7 @@ def offset(path, group, topic=TOPIC, queue_id=0):
 def test_a_group_moves_past_one_message_and_nothing_else_changes(seglog: Seglog, life):
     before = golden.file_digest(life.path)
     old = (life.path / "config" / "consumerOffset.json").read_bytes()
-    ran = seglog("skip", life.path, "audit", TOPIC, 0, "--json")
+    ran = seglog("skip", life.path, "audit", TOPIC, 0, "--apply", "--json")
     assert ran.exit_code == 0
     at = life.born.queue_offset
     assert (ran.lines[0]["before"], ran.lines[0]["after"]) == (at, at + 1)
@@ -45,7 +45,7 @@ def test_a_group_moves_past_one_message_and_nothing_else_changes(seglog: Seglog,
 def test_the_way_back_that_is_printed_leads_back(seglog: Seglog, life):
     for arguments in ([], ["--to", "3"], ["--forget"]):
         was = offset(life.path, "audit")
-        shown = seglog("skip", life.path, "audit", TOPIC, 0, *arguments).stdout
+        shown = seglog("skip", life.path, "audit", TOPIC, 0, *arguments, "--apply").stdout
         assert f"was {was}" in shown
         (line,) = [line for line in shown.splitlines() if line.startswith("way back: ")]
         assert offset(life.path, "audit") != was
@@ -54,7 +54,7 @@ def test_the_way_back_that_is_printed_leads_back(seglog: Seglog, life):
 
 
 def test_a_broker_takes_the_offset(seglog: Seglog, life):
-    assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", "30").exit_code == 0
+    assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", "30", "--apply").exit_code == 0
     with Broker.open(life.path, background=False) as broker:
         assert broker._state.offsets.query("audit", TOPIC, 0) == 30
 
@@ -63,7 +63,7 @@ def test_real_tables_keep_all_that_is_not_moved(seglog: Seglog, tmp_path):
     path = golden.extract("broker-store", tmp_path)
     file = path / "config" / "consumerOffset.json"
     before = read_config(file)
-    assert seglog("skip", path, "cgsql", "LiveTopic", 2).exit_code == 0
+    assert seglog("skip", path, "cgsql", "LiveTopic", 2, "--apply").exit_code == 0
     after = read_config(file)
     assert after["offsetTable"]["LiveTopic@cgsql"] == {0: 5, 1: 21, 2: 7, 3: 8}
     before["offsetTable"]["LiveTopic@cgsql"][2] = 7
@@ -79,7 +79,7 @@ def test_offsets_after_a_crash_are_bounded_by_the_log(seglog: Seglog, life):
     directory = life.path / "consumequeue" / TOPIC / "0"
     for file in directory.iterdir():
         file.unlink()
-    ran = seglog("skip", life.path, "audit", TOPIC, 0, "--json")
+    ran = seglog("skip", life.path, "audit", TOPIC, 0, "--apply", "--json")
     assert (ran.exit_code, ran.lines[0]["maxOffset"]) == (0, 81)
 
 
@@ -97,20 +97,23 @@ def test_offsets_after_a_crash_are_bounded_by_the_log(seglog: Seglog, life):
 )
 def test_what_makes_no_sense_changes_nothing(seglog: Seglog, life, arguments, error):
     before = golden.file_digest(life.path)
-    assert seglog("skip", life.path, *arguments).exit_code == error.exit_code
+    assert seglog("skip", life.path, *arguments, "--apply").exit_code == error.exit_code
     assert golden.file_digest(life.path) == before
 
 
 def test_a_group_at_the_end_has_nothing_to_skip(seglog: Seglog, life):
-    assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", "81").exit_code == 0
-    assert seglog("skip", life.path, "audit", TOPIC, 0).exit_code == OffsetRangeError.exit_code
+    assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", "81", "--apply").exit_code == 0
+    assert seglog("skip", life.path, "audit", TOPIC, 0, "--apply").exit_code == OffsetRangeError.exit_code
 
 
 def test_a_store_that_is_open_is_refused(seglog: Seglog, life):
     lock = RealFiles().lock(life.path)
     try:
-        assert seglog("skip", life.path, "audit", TOPIC, 0).exit_code == StoreLockedError.exit_code
-        assert seglog("park", life.path, UNIQUE, "--group", "audit").exit_code == StoreLockedError.exit_code
+        assert seglog("skip", life.path, "audit", TOPIC, 0, "--apply").exit_code == StoreLockedError.exit_code
+        assert (
+            seglog("park", life.path, UNIQUE, "--group", "audit", "--apply").exit_code
+            == StoreLockedError.exit_code
+        )
     finally:
         lock.release()
 
@@ -118,7 +121,7 @@ def test_a_store_that_is_open_is_refused(seglog: Seglog, life):
 @pytest.mark.parametrize("wanted", ["unique", "id"])
 def test_a_parked_message_keeps_everything_and_says_where_it_came_from(seglog: Seglog, life, wanted):
     name = UNIQUE if wanted == "unique" else life.born.message_id
-    ran = seglog("park", life.path, name, "--group", "audit", "--json")
+    ran = seglog("park", life.path, name, "--group", "audit", "--apply", "--json")
     assert ran.exit_code == 0, ran.stderr
     done = ran.lines[0]
     assert offset(life.path, "audit") == life.born.queue_offset + 1
@@ -135,9 +138,11 @@ def test_a_parked_message_keeps_everything_and_says_where_it_came_from(seglog: S
 
 
 def test_parking_again_after_a_crash_makes_no_second_copy(seglog: Seglog, life):
-    assert seglog("park", life.path, UNIQUE, "--group", "audit").exit_code == 0
-    assert seglog("skip", life.path, "audit", TOPIC, 0, "--to", life.born.queue_offset).exit_code == 0
-    ran = seglog("park", life.path, UNIQUE, "--group", "audit")
+    assert seglog("park", life.path, UNIQUE, "--group", "audit", "--apply").exit_code == 0
+    assert (
+        seglog("skip", life.path, "audit", TOPIC, 0, "--to", life.born.queue_offset, "--apply").exit_code == 0
+    )
+    ran = seglog("park", life.path, UNIQUE, "--group", "audit", "--apply")
     assert "it was there already" in ran.stdout
     with MessageStore.open(life.path, read_only=True) as store:
         assert store.max_offset("%PARK%audit", 0) == 1
@@ -146,12 +151,17 @@ def test_parking_again_after_a_crash_makes_no_second_copy(seglog: Seglog, life):
 
 def test_only_the_message_that_a_group_stands_at_is_parked(seglog: Seglog, life):
     before = golden.file_digest(life.path)
-    passed = seglog("park", life.path, UNIQUE, "--group", GROUP)
+    passed = seglog("park", life.path, UNIQUE, "--group", GROUP, "--apply")
     assert (passed.exit_code, "has passed it" in passed.stderr) == (InvalidArgumentError.exit_code, True)
-    other = seglog("park", life.path, "U-between-1-3", "--group", "audit")
+    other = seglog("park", life.path, "U-between-1-3", "--group", "audit", "--apply")
     assert (other.exit_code, "before it" in other.stderr) == (InvalidArgumentError.exit_code, True)
-    assert seglog("park", life.path, UNIQUE, "--group", "nobody").exit_code == NotFoundError.exit_code
-    assert seglog("park", life.path, "nosuch", "--group", "audit").exit_code == NotFoundError.exit_code
+    assert (
+        seglog("park", life.path, UNIQUE, "--group", "nobody", "--apply").exit_code == NotFoundError.exit_code
+    )
+    assert (
+        seglog("park", life.path, "nosuch", "--group", "audit", "--apply").exit_code
+        == NotFoundError.exit_code
+    )
     assert golden.file_digest(life.path) == before
 
 
@@ -159,7 +169,7 @@ def test_a_broker_knows_the_parking_topic(seglog: Seglog, tmp_path):
     path = golden.extract("broker-store", tmp_path)
     with MessageStore.open(path, read_only=True) as store:
         message = next(iter(store.get("LiveTopic", 2, 6)))
-    ran = seglog("park", path, message.message_id, "--group", "cgsql")
+    ran = seglog("park", path, message.message_id, "--group", "cgsql", "--apply")
     assert ran.exit_code == 0, ran.stderr
     topics = read_config(path / "config" / "topics.json")["topicConfigTable"]
     assert topics["%PARK%cgsql"]["readQueueNums"] == 1

@@ -56,7 +56,9 @@ def test_a_created_topic_is_there_for_a_broker_and_can_be_altered(seglog: Seglog
     )
     assert created.lines[0]["kind"] == "topic-created"
     changes = "-message.type,+reserve.time=5"
-    assert seglog("topic", "alter", store, "N", "--perm", "r", "--attributes", changes).exit_code == 0
+    assert (
+        seglog("topic", "alter", store, "N", "--perm", "r", "--attributes", changes, "--apply").exit_code == 0
+    )
     with open_broker(store) as broker:
         topic = broker.topics.get("N")
     assert topic is not None
@@ -68,7 +70,7 @@ def test_a_topic_without_messages_is_deleted_with_the_offsets_in_it(seglog: Segl
     seglog("topic", "create", store, "N")
     with open_broker(store) as broker:
         broker.offsets.commit("cg", "N", 0, 0)
-    assert seglog("topic", "delete", store, "N", "--json").lines[0]["offsets"] == 1
+    assert seglog("topic", "delete", store, "N", "--apply", "--json").lines[0]["offsets"] == 1
     assert "N" not in listed(seglog, "topic", store)
     with open_broker(store) as broker:
         assert broker.topics.get("N") is None
@@ -85,7 +87,16 @@ def test_groups_are_listed_those_too_that_only_have_offsets(seglog: Seglog, stor
 def test_a_created_group_is_there_for_a_broker_and_can_be_altered(seglog: Seglog, store):
     assert seglog("group", "create", store, "g", "--retries", 3, "--no-consume").exit_code == 0
     altered = seglog(
-        "group", "alter", store, "g", "--consume", "--retry-queues", 2, "--attributes", "+priority.factor=7"
+        "group",
+        "alter",
+        store,
+        "g",
+        "--consume",
+        "--retry-queues",
+        2,
+        "--attributes",
+        "+priority.factor=7",
+        "--apply",
     )
     assert "g is altered: 3 retries, 2 retry queues, priority.factor=7" in altered.stdout
     with open_broker(store) as broker:
@@ -95,11 +106,11 @@ def test_a_created_group_is_there_for_a_broker_and_can_be_altered(seglog: Seglog
 
 
 def test_a_deleted_group_keeps_its_offsets_unless_told_and_history_brings_them_back(seglog: Seglog, store):
-    assert seglog("group", "delete", store, "cg", "--json").lines[0]["offsets"] == 0
+    assert seglog("group", "delete", store, "cg", "--apply", "--json").lines[0]["offsets"] == 0
     assert not listed(seglog, "group", store)["cg"]["hasSettings"]
     seglog("group", "create", store, "cg")
     before_ms = seglog("offsets", "log", store, "cg", "--json").lines[-1]["timestamp"]
-    assert seglog("group", "delete", store, "cg", "--offsets", "--json").lines[0]["offsets"] == 1
+    assert seglog("group", "delete", store, "cg", "--offsets", "--apply", "--json").lines[0]["offsets"] == 1
     assert "cg" not in listed(seglog, "group", store)
     (deleted,) = seglog("offsets", "blame", store, "cg", "--json").lines
     assert (deleted["change"], deleted["client"]) == ("delete", "seglog group delete")
@@ -142,7 +153,10 @@ def test_tables_of_a_real_broker_lose_nothing(seglog: Seglog, tmp_path):
 def test_what_cannot_be_done_changes_nothing(seglog: Seglog, store, arguments, error):
     kind, verb, *rest = arguments
     before = golden.file_digest(store)
-    assert seglog(kind, verb, store, *rest).exit_code == error.exit_code
+    assert (
+        seglog(kind, verb, store, *rest, *(["--apply"] if verb != "create" else [])).exit_code
+        == error.exit_code
+    )
     assert golden.file_digest(store) == before
 
 

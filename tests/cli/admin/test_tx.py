@@ -74,7 +74,7 @@ def test_a_committed_one_is_what_a_broker_would_have_made(path):
 
 
 def test_one_that_is_rolled_back_goes_nowhere(seglog: Seglog, path):
-    shown = seglog("tx", "rollback", path, "U0").stdout
+    shown = seglog("tx", "rollback", path, "U0", "--apply").stdout
     assert "nothing goes to Orders/1" in shown
     with MessageStore.open(path, read_only=True) as store:
         assert store.max_offset("Orders", 1) == 0

@@ -54,7 +54,7 @@ def test_neither_side_changes_the_other(seglog: Seglog, tmp_path):
     backup = golden.tree_digest(tmp_path / "b")
     with MessageStore.open(life.path) as store:
         fill(store, 400)
-    assert seglog("erase", life.path, "order-1", "--yes").exit_code == 0
+    assert seglog("erase", life.path, "order-1", "--apply", "--yes").exit_code == 0
     assert golden.tree_digest(tmp_path / "b") == backup
     store_now = golden.tree_digest(life.path)
     with MessageStore.open(tmp_path / "b") as store:

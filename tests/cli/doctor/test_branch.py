@@ -97,7 +97,7 @@ def test_changes_of_the_store_do_not_reach_the_branch(seglog: Seglog, life):
     before = golden.tree_digest(branch)
     with MessageStore.open(life.path) as store:
         fill(store, 300)
-    assert seglog("skip", life.path, "audit", TOPIC, 0).exit_code == 0
+    assert seglog("skip", life.path, "audit", TOPIC, 0, "--apply").exit_code == 0
     assert golden.tree_digest(branch) == before
 
 
@@ -105,7 +105,7 @@ def test_an_erase_goes_through_all_branches(seglog: Seglog, life):
     branch = branch_of(seglog, life)
     with MessageStore.open(branch) as store:
         store.put(f"%RETRY%{GROUP}", BODY, properties={"UNIQ_KEY": UNIQUE})
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--json")
     assert ran.exit_code == 0, ran.stdout
     stores = [copy["store"] for copy in ran.lines[0]["copies"]]
     assert (stores.count(""), stores.count("seglog/branches/replay")) == (6, 7)
@@ -122,7 +122,7 @@ def test_diff_tells_offsets_retries_dead_letters_and_new_messages(seglog: Seglog
         store.put("new", b"1")
     with MessageStore.open(life.path) as store:
         store.put(TOPIC, b"went on")
-    assert seglog("skip", branch, "audit", TOPIC, 0, "--to", "300").exit_code == 0
+    assert seglog("skip", branch, "audit", TOPIC, 0, "--to", "300", "--apply").exit_code == 0
     lines = seglog("branch", "diff", life.path, "replay", "--json").lines
     queues = {
         (one["use"], one["topic"]): (one["inStore"], one["inBranch"])
@@ -175,11 +175,13 @@ def test_drop_removes_the_branch_and_nothing_else(seglog: Seglog, life):
     assert "replay" in seglog("branch", "list", life.path).stdout
     lock = RealFiles().lock(branch)
     try:
-        assert seglog("branch", "drop", life.path, "replay").exit_code == StoreLockedError.exit_code
+        assert (
+            seglog("branch", "drop", life.path, "replay", "--apply").exit_code == StoreLockedError.exit_code
+        )
     finally:
         lock.release()
-    assert seglog("branch", "drop", life.path, "replay").exit_code == 0
-    assert seglog("branch", "drop", life.path, "second").exit_code == 0
+    assert seglog("branch", "drop", life.path, "replay", "--apply").exit_code == 0
+    assert seglog("branch", "drop", life.path, "second", "--apply").exit_code == 0
     assert not branch.exists()
     assert list(branch.parent.iterdir()) == []
     assert own_files(life.path) == before
@@ -192,9 +194,9 @@ def test_what_makes_no_sense_is_refused(seglog: Seglog, life, tmp_path):
     assert seglog("branch", "create", life.path, "replay").exit_code == InvalidArgumentError.exit_code
     for name in ("../x", "", ".hidden", "a/b", "x.unfinished"):
         assert seglog("branch", "create", life.path, name).exit_code == InvalidNameError.exit_code
-        assert seglog("branch", "drop", life.path, name).exit_code == InvalidNameError.exit_code
+        assert seglog("branch", "drop", life.path, name, "--apply").exit_code == InvalidNameError.exit_code
     assert seglog("branch", "diff", life.path, "nosuch").exit_code == NotFoundError.exit_code
-    assert seglog("branch", "drop", life.path, "nosuch").exit_code == NotFoundError.exit_code
+    assert seglog("branch", "drop", life.path, "nosuch", "--apply").exit_code == NotFoundError.exit_code
     assert seglog("branch", "create", tmp_path / "nosuch", "x").exit_code == NotFoundError.exit_code
     assert not (tmp_path / "nosuch").exists()
 
@@ -204,7 +206,7 @@ def test_what_killed_commands_left_is_no_branch(seglog: Seglog, life):
     for name in ("x.unfinished", "y.dropped"):
         (branch.parent / name).mkdir()
     assert [one["name"] for one in seglog("branch", "list", life.path, "--json").lines] == ["replay"]
-    assert seglog("erase", life.path, UNIQUE, "--yes").exit_code == 0
+    assert seglog("erase", life.path, UNIQUE, "--apply", "--yes").exit_code == 0
 
 
 def test_a_branch_of_an_open_store(seglog: Seglog, life):

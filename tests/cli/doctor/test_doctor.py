@@ -63,7 +63,7 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_done(seglog: Seglog, ho
     before = golden.tree_digest(hole)
     refused = seglog("doctor", hole)
     assert refused.exit_code == Ending.USAGE
-    assert "there is no terminal; --yes asks nothing" in refused.stderr
+    assert "standard input is no terminal; --yes asks nothing" in refused.stderr
     assert golden.tree_digest(hole) == before
 
 

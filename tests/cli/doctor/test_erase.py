@@ -17,6 +17,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
+from tests.support.machine.screen import on_screen
 from tests.support.material import golden
 from tests.support.material.lives import BODY, TOPIC, UNIQUE, live
 from tests.support.material.stores import new_clock, served
@@ -41,11 +42,11 @@ def raw(path):
 @pytest.mark.parametrize("wanted", [UNIQUE, "order-1", "id"])
 def test_every_copy_loses_its_body_and_nothing_else_changes(seglog: Seglog, tmp_path, record_crc, wanted):
     life = live(tmp_path / "s", record_crc=record_crc)
-    assert seglog("park", life.path, UNIQUE, "--group", "audit").exit_code == 0
+    assert seglog("park", life.path, UNIQUE, "--group", "audit", "--apply").exit_code == 0
     before, files_before = everything(life.path), golden.file_digest(life.path)
     name = life.dead.message_id if wanted == "id" else wanted
     assert raw(life.path).count(BODY) == 7
-    ran = seglog("erase", life.path, name, "--yes", "--json")
+    ran = seglog("erase", life.path, name, "--apply", "--yes", "--json")
     assert ran.exit_code == 0, ran.stdout + ran.stderr
     assert BODY not in raw(life.path)
     after = everything(life.path)
@@ -96,7 +97,7 @@ def test_a_certificate_overwrites_no_file(seglog: Seglog, life, tmp_path, place)
     elif place == "exists":
         paper_file.write_text("mine")
     before = golden.tree_digest(tmp_path)
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--certificate", paper_file)
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--certificate", paper_file)
     assert (ran.exit_code, golden.tree_digest(tmp_path)) == (24, before)
     assert ("exists already" if place == "exists" else "store") in ran.stderr
 
@@ -104,7 +105,7 @@ def test_a_certificate_overwrites_no_file(seglog: Seglog, life, tmp_path, place)
 def test_the_certificate_names_places_and_sums(seglog: Seglog, life, tmp_path):
     log = raw(life.path)
     paper_file = tmp_path / "paper.json"
-    shown = seglog("erase", life.path, UNIQUE, "--yes", "--certificate", paper_file)
+    shown = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--certificate", paper_file)
     assert "nowhere in the store" in shown.stdout
     paper = json.loads(paper_file.read_text())
     now = raw(life.path)
@@ -125,7 +126,7 @@ def test_what_holds_the_body_elsewhere_is_named_and_the_exit_code_is_1(seglog: S
     (attic / "old").write_bytes(b"x" * 100 + BODY + b"y")
     with MessageStore.open(life.path) as store:
         put = store.put("traces", b"saw " + UNIQUE.encode())
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--json")
     assert ran.exit_code == 1
     paper = ran.lines[0]
     assert not paper["complete"]
@@ -152,7 +153,7 @@ def test_an_id_within_a_longer_one_is_no_mention(seglog: Seglog, life, name, wan
     with MessageStore.open(life.path) as store:
         put = store.put("traces", body)
         keyed = store.put("traces", b"x", keys=wanted + "0", properties={"UNIQ_KEY": wanted + "1"})
-    paper = seglog("erase", life.path, wanted, "--yes", "--json").lines[0]
+    paper = seglog("erase", life.path, wanted, "--apply", "--yes", "--json").lines[0]
     assert [one["commitLogOffset"] for one in paper["mentions"]] == [put.phy_offset] * is_mention
     assert keyed.phy_offset not in {copy["commitLogOffset"] for copy in paper["copies"]}
     assert body in raw(life.path)
@@ -164,7 +165,7 @@ def test_sealed_segments_are_sealed_anew_and_the_recovery_point_goes(seglog: Seg
     assert any((life.path / "seglog" / "seals").iterdir())
     with MessageStore.open(life.path, recovery_step_bytes=1024) as store:
         store.put("late", b"x")
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--json")
     assert ran.exit_code == 0
     assert ran.lines[0]["sealedAnew"]
     report = verify_store(life.path)
@@ -184,7 +185,7 @@ def test_a_segment_that_did_not_match_its_seal_keeps_the_proof(seglog: Seglog, t
     with file.open("r+b") as stream:
         stream.seek(at)
         stream.write(b"OTHER")
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--json")
     assert ran.exit_code == 0
     assert ran.lines[0]["sealsThatDidNotMatch"] == [{"store": "", "commitLogOffset": first}]
     assert not verify_store(life.path).is_clean
@@ -193,7 +194,7 @@ def test_a_segment_that_did_not_match_its_seal_keeps_the_proof(seglog: Seglog, t
 def test_times_of_change_stay_because_retention_goes_by_them(seglog: Seglog, life):
     file = life.path / "commitlog" / f"{0:020d}"
     os.utime(file, ns=(1_000_000_000, 2_000_000_000))
-    assert seglog("erase", life.path, UNIQUE, "--yes").exit_code == 0
+    assert seglog("erase", life.path, UNIQUE, "--apply", "--yes").exit_code == 0
     assert file.stat().st_mtime_ns == 2_000_000_000
 
 
@@ -202,7 +203,7 @@ def test_a_damaged_copy_is_not_erased_but_named(seglog: Seglog, life):
     with file.open("r+b") as stream:
         stream.seek(file.read_bytes().find(BODY, life.dead.phy_offset))
         stream.write(b"#")
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--json")
     assert ran.exit_code == 1
     assert len(ran.lines[0]["copies"]) == 5
     assert any(f"damaged record at {life.dead.phy_offset}" in text for text in ran.lines[0]["notLookedAt"])
@@ -212,25 +213,23 @@ def test_other_names_of_a_file_keep_the_message_and_are_counted(seglog: Seglog, 
     file, backup = life.path / "commitlog" / f"{0:020d}", tmp_path / "backup"
     os.link(file, backup)
     old = backup.read_bytes()
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--json")
     assert {copy["otherNames"] for copy in ran.lines[0]["copies"]} == {1}
     assert backup.read_bytes() == old
     assert BODY not in file.read_bytes()
 
 
-def test_nothing_is_erased_without_the_store_s_name(seglog: Seglog, life):
+def test_nothing_is_erased_without_the_store_s_name(seglog: Seglog, command_line, life):
     before = golden.file_digest(life.path)
+    apply = [*command_line, "erase", str(life.path), UNIQUE, "--apply"]
     for answer in (b"\n", b"yes\n", b"other\n"):
-        assert seglog("erase", life.path, UNIQUE, stdin=answer).exit_code == InvalidArgumentError.exit_code
-    unasked = seglog("erase", life.path, UNIQUE, stdin=b"")
-    assert unasked.exit_code == 2
-    assert "a confirmation is needed" in unasked.stderr
-    assert seglog("erase", life.path, UNIQUE, "--json").exit_code == InvalidArgumentError.exit_code
-    dry = seglog("erase", life.path, UNIQUE, "--dry-run", "--json")
-    assert [line["role"] for line in dry.lines] == ["message", "delayed", "retry", "delayed", "retry", "dead"]
-    assert "delayed" in seglog("erase", life.path, UNIQUE, "--dry-run").stdout
+        assert on_screen(apply, 200, stdin=answer).exit_code == InvalidArgumentError.exit_code
+    *copies, preview = seglog("erase", life.path, UNIQUE, "--json").lines
+    assert [line["role"] for line in copies] == ["message", "delayed", "retry", "delayed", "retry", "dead"]
+    assert preview["next"] == f"seglog erase {life.path} {UNIQUE} --json --apply --yes"
+    assert "delayed" in seglog("erase", life.path, UNIQUE).stdout
     assert golden.file_digest(life.path) == before
-    assert seglog("erase", life.path, UNIQUE, stdin=b"s\n").exit_code == 0
+    assert on_screen(apply, 200, stdin=b"s\n").exit_code == 0
     assert BODY not in raw(life.path)
 
 
@@ -238,10 +237,10 @@ def test_an_open_store_and_unknown_messages_are_refused(seglog: Seglog, life):
     before = golden.file_digest(life.path)
     lock = RealFiles().lock(life.path)
     try:
-        assert seglog("erase", life.path, UNIQUE, "--yes").exit_code == StoreLockedError.exit_code
+        assert seglog("erase", life.path, UNIQUE, "--apply", "--yes").exit_code == StoreLockedError.exit_code
     finally:
         lock.release()
-    assert seglog("erase", life.path, "nosuch", "--yes").exit_code == NotFoundError.exit_code
+    assert seglog("erase", life.path, "nosuch", "--apply", "--yes").exit_code == NotFoundError.exit_code
     assert golden.file_digest(life.path) == before
 
 
@@ -268,7 +267,7 @@ def test_an_interrupted_erase_is_finished_by_the_next(seglog: Seglog, life):
     with (life.path / "commitlog" / f"{0:020d}").open("r+b") as stream:
         stream.seek(rewrites[0].phy_offset)
         stream.write(rewrites[0].data[:half])
-    shown = seglog("erase", life.path, UNIQUE, "--yes")
+    shown = seglog("erase", life.path, UNIQUE, "--apply", "--yes")
     assert "finished an erase that was interrupted: 6 records" in shown.stdout
     assert shown.exit_code == 0
     assert BODY not in raw(life.path)
@@ -277,7 +276,7 @@ def test_an_interrupted_erase_is_finished_by_the_next(seglog: Seglog, life):
 
 
 def test_without_a_scan_the_certificate_says_so(seglog: Seglog, life):
-    ran = seglog("erase", life.path, UNIQUE, "--yes", "--no-scan", "--json")
+    ran = seglog("erase", life.path, UNIQUE, "--apply", "--yes", "--no-scan", "--json")
     assert ran.exit_code == 1
     assert not ran.lines[0]["complete"]
     assert any("index does not cover" in text for text in ran.lines[0]["notLookedAt"])
@@ -290,7 +289,7 @@ def test_messages_of_real_stores(seglog: Seglog, tmp_path, name):
     keys = [m.keys[0] for m in before.values() if m.keys and m.sys_flag & COMPRESSED][:1] or [
         m.keys[0] for m in before.values() if m.keys
     ][:1]
-    ran = seglog("erase", path, *keys, "--yes", "--json")
+    ran = seglog("erase", path, *keys, "--apply", "--yes", "--json")
     assert ran.exit_code in (0, 1), ran.stderr
     erased = {copy["commitLogOffset"] for copy in ran.lines[0]["copies"]}
     assert erased

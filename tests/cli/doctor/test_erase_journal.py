@@ -50,7 +50,7 @@ def test_a_foreign_journal_is_seen_and_never_written_into_the_log(seglog: Seglog
     assert "erase-unsound" in codes(life.path)
     assert seglog("check", life.path).exit_code == 1
     for words in (("nosuchkey",), (UNIQUE,)):
-        refused = seglog("erase", life.path, *words, "--yes")
+        refused = seglog("erase", life.path, *words, "--apply", "--yes")
         assert refused.exit_code in (CorruptError.exit_code, 12)
         assert "`seglog repair" in refused.stderr
     assert golden.file_digest(life.path / "commitlog") == log
@@ -61,7 +61,7 @@ def test_a_foreign_journal_is_seen_and_never_written_into_the_log(seglog: Seglog
     assert (life.path / "seglog/stray" / JOURNAL).exists()
     assert seglog("check", life.path).exit_code == 0
     assert golden.file_digest(life.path / "commitlog") == log
-    assert seglog("erase", life.path, "nosuchkey", "--yes").exit_code == NotFoundError.exit_code
+    assert seglog("erase", life.path, "nosuchkey", "--apply", "--yes").exit_code == NotFoundError.exit_code
 
 
 def test_an_erase_that_was_stopped_is_a_finding_and_a_repair_finishes_it(seglog: Seglog, life):
@@ -108,7 +108,7 @@ def test_a_journal_that_does_not_prove_itself_is_no_journal(seglog: Seglog, life
     (life.path / "seglog").mkdir(exist_ok=True)
     (life.path / JOURNAL).write_bytes(UNSOUND[name](planned(life.path)))
     before = golden.file_digest(life.path)
-    refused = seglog("erase", life.path, "nosuchkey", "--yes")
+    refused = seglog("erase", life.path, "nosuchkey", "--apply", "--yes")
     assert refused.exit_code in (11, 12), refused.stderr
     assert "Traceback" not in refused.stderr
     assert golden.file_digest(life.path) == before
@@ -130,7 +130,7 @@ def test_a_backup_of_the_journal_is_none(seglog: Seglog, life):
     (life.path / "seglog").mkdir(exist_ok=True)
     (life.path / f"{JOURNAL}.bak").write_bytes(encoded([first]))
     assert erasing.finish_erase(FILES, life.path) == 0
-    assert seglog("erase", life.path, "nosuchkey", "--yes").exit_code == NotFoundError.exit_code
+    assert seglog("erase", life.path, "nosuchkey", "--apply", "--yes").exit_code == NotFoundError.exit_code
 
 
 def test_a_journal_that_claims_to_be_huge_is_not_read(life):

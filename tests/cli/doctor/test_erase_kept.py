@@ -60,7 +60,7 @@ def test_the_bytes_of_a_damaged_message_go_from_the_journal_of_the_undo_pack(seg
     damage(store, 7)
     repair(store)
     assert store / "seglog/undo/1/journal" in holding(store, SECRET % 7)
-    ran = seglog("erase", store, "k7", "--yes", "--json")
+    ran = seglog("erase", store, "k7", "--apply", "--yes", "--json")
     assert ran.exit_code == 0, ran.stderr
     paper = ran.lines[0]
     assert paper["complete"]
@@ -79,7 +79,7 @@ def test_the_bytes_of_a_damaged_message_go_from_the_journal_of_the_undo_pack(seg
 def test_the_erase_names_the_packs_that_it_wrote(seglog: Seglog, store):
     damage(store, 7)
     repair(store)
-    shown = seglog("erase", store, "k7", "--yes").stdout
+    shown = seglog("erase", store, "k7", "--apply", "--yes").stdout
     assert "erased in seglog/undo/1; undo takes them back no more" in shown
 
 
@@ -87,7 +87,7 @@ def test_other_messages_stay_in_the_journal(seglog: Seglog, store):
     damage(store, 7)
     damage(store, 9)
     repair(store)
-    assert seglog("erase", store, "k7", "--yes").exit_code == 0
+    assert seglog("erase", store, "k7", "--apply", "--yes").exit_code == 0
     assert holding(store, SECRET % 7) == []
     assert store / "seglog/undo/1/journal" in holding(store, SECRET % 9)
 
@@ -97,8 +97,8 @@ def test_packs_of_several_repairs_and_those_moved_aside_are_erased(seglog: Seglo
         damage(store, number)
         repair(store)
     assert seglog("undo", "--discard", store, "1").exit_code == 0
-    assert seglog("erase", store, "k3", "--yes").exit_code == 0
-    assert seglog("erase", store, "k5", "--yes").exit_code == 0
+    assert seglog("erase", store, "k3", "--apply", "--yes").exit_code == 0
+    assert seglog("erase", store, "k5", "--apply", "--yes").exit_code == 0
     assert holding(store, SECRET % 3) == holding(store, SECRET % 5) == []
 
 
@@ -117,7 +117,7 @@ def test_an_erase_that_was_interrupted_is_finished_in_the_packs_too(seglog: Segl
         if not fault.fired:
             break
         stopped += 1
-        ran = seglog("erase", store, "k7", "--yes")
+        ran = seglog("erase", store, "k7", "--apply", "--yes")
         assert ran.exit_code == 0, (fault.fired, ran.stdout, ran.stderr)
         assert holding(store, SECRET % 7) == [], fault.fired
     assert stopped > 8
@@ -130,7 +130,7 @@ def test_a_pack_that_cannot_be_read_is_named_and_nothing_is_certified(seglog: Se
     data = bytearray(journal.read_bytes())
     data[data.find(SECRET % 7)] ^= 1
     journal.write_bytes(data)
-    ran = seglog("erase", store, "k7", "--yes", "--json")
+    ran = seglog("erase", store, "k7", "--apply", "--yes", "--json")
     assert ran.exit_code == 1
     assert not ran.lines[0]["complete"]
     assert any(
@@ -143,7 +143,7 @@ def test_a_copy_of_a_log_file_that_was_moved_aside_is_erased(seglog: Seglog, sto
     repair(store)
     stray = store / "seglog/stray/commitlog" / f"{65536:020d}"
     assert holding(store, SECRET % 7) == [log(store), stray]
-    assert seglog("erase", store, "k7", "--yes").exit_code == 0
+    assert seglog("erase", store, "k7", "--apply", "--yes").exit_code == 0
     assert holding(store, SECRET % 7) == []
     assert stray in holding(store, SECRET % 6)
 
@@ -160,17 +160,17 @@ def test_a_lost_record_without_keys_is_named_and_goes_by_its_id(seglog: Seglog, 
     zero_head(store, 7)
     repair(store)
     assert len(holding(store, SECRET % 7)) == 2
-    refused = seglog("erase", store, "k7", "--yes")
+    refused = seglog("erase", store, "k7", "--apply", "--yes")
     assert refused.exit_code == 13
     assert "T/0 @7 (id " in refused.stderr
     assert "holds the text" in refused.stderr
     message_id = refused.stderr.partition("(id ")[2].partition(")")[0]
-    other = seglog("erase", store, "nosuch", "--yes")
+    other = seglog("erase", store, "nosuch", "--apply", "--yes")
     assert message_id in other.stderr
     assert "holds the text" not in other.stderr
-    assert seglog("erase", store, message_id, "--yes").exit_code == 0
+    assert seglog("erase", store, message_id, "--apply", "--yes").exit_code == 0
     assert holding(store, SECRET % 7) == []
-    assert message_id not in seglog("erase", store, "k7", "--yes").stderr
+    assert message_id not in seglog("erase", store, "k7", "--apply", "--yes").stderr
 
 
 def test_an_erase_of_a_key_is_not_complete_while_a_lost_record_without_keys_holds_it(seglog: Seglog, store):
@@ -178,10 +178,11 @@ def test_an_erase_of_a_key_is_not_complete_while_a_lost_record_without_keys_hold
     repair(store)
     with MessageStore.open(store, clock=new_clock()) as opened:
         opened.put("T", b"again", keys="k7")
-    ran = seglog("erase", store, "k7", "--yes", "--json")
+    ran = seglog("erase", store, "k7", "--apply", "--yes", "--json")
     assert ran.exit_code == 1
     assert not ran.lines[0]["complete"]
     (named,) = [one for one in ran.lines[0]["notLookedAt"] if "without keys" in one]
-    assert seglog("erase", store, named.partition("(id ")[2].partition(")")[0], "--yes").exit_code == 0
-    assert seglog("erase", store, "k7", "--yes").exit_code == 0
+    message_id = named.partition("(id ")[2].partition(")")[0]
+    assert seglog("erase", store, message_id, "--apply", "--yes").exit_code == 0
+    assert seglog("erase", store, "k7", "--apply", "--yes").exit_code == 0
     assert holding(store, SECRET % 7) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
 
@@ -11,6 +12,7 @@ import pytest
 from seglog.errors import Ending, FileKindError, LengthUnknownError
 from seglog.storage.files.files import RealFiles
 from tests.support.command_line import Seglog
+from tests.support.machine.screen import on_screen
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
 
@@ -31,14 +33,15 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog: Seglog, hole
     assert "lost for good: 10 messages, TopicA/1 3, TopicA/2 3" in shown.stdout
     assert "consumequeue/TopicB/1/00000000000000000000" in shown.stdout
     assert "13 files, 15,543 bytes to write; 352 messages saved, 10 lost for good" in shown.stdout
-    assert f"nothing was written; `seglog repair --apply {hole}` does this" in shown.stdout
+    assert shown.stdout.endswith(f"nothing was changed; to do it:\nnext: seglog repair {hole} --apply\n")
     assert tree_digest(hole) == before
 
 
 def test_json_names_every_message_and_byte(seglog: Seglog, hole):
     ran = seglog("repair", hole, "--json")
     assert ran.exit_code == Ending.LOSS
-    *others, plan = ran.lines
+    *others, plan, preview = ran.lines
+    assert preview["next"] == f"seglog repair {hole} --json --apply --yes"
     (action,) = [line for line in others if line["kind"] == "action"]
     assert (action["action"], action["file"], action["pos"]) == ("hole", f"commitlog/{0:020d}", 29912)
     assert {"topic": "TopicB", "queueId": 1, "firstOffset": 6, "count": 2} in action["lost"]
@@ -52,7 +55,7 @@ def test_a_message_that_several_steps_save_counts_once(seglog: Seglog, tmp_path)
     root = golden.extract("d-zeropage-first", tmp_path)
     shutil.rmtree(root / "consumequeue")
     ran = seglog("repair", root, "--queue-file-bytes", 2000, "--json")
-    plan = ran.lines[-1]
+    plan = ran.lines[-2]
     assert sum(line["saved"] for line in ran.lines if line["kind"] == "action") > 400
     assert plan["saved"] == 390
 
@@ -78,14 +81,17 @@ def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(co
     before = tree_digest(hole)
     reading, writing = os.pipe()
     os.close(reading)
+    ours, its = pty.openpty()
+    os.write(ours, b"d-zeropage-first\n")
     done = subprocess.run(
         [*command_line, "repair", "--apply", hole],
-        input=b"d-zeropage-first\n",
+        stdin=its,
         stdout=writing,
         stderr=subprocess.PIPE,
         check=False,
     )
-    os.close(writing)
+    for descriptor in (writing, ours, its):
+        os.close(descriptor)
     assert done.returncode == 141
     assert b"nothing was changed" in done.stderr
     assert tree_digest(hole) == before
@@ -97,28 +103,28 @@ def test_a_dry_run_names_what_no_repair_changes(seglog: Seglog, tmp_path):
     (root / "config" / "topics.json").unlink(missing_ok=True)
     (root / "config" / "topics.json").symlink_to("/etc/hostname")
     assert "file-kind config/topics.json" in seglog("check", root).stdout
-    for words in ("", "--apply", "--json"):
+    for words in ("", "--apply --yes", "--json"):
         planned = seglog("repair", *words.split(), root)
         assert planned.exit_code == FileKindError.exit_code
         assert "config/topics.json is a link, where a file belongs" in planned.stderr
 
 
-@pytest.mark.parametrize("typed", [b"something\n", b"\n", b""])
-def test_nothing_is_changed_if_the_name_was_not_typed(seglog: Seglog, hole, typed):
+@pytest.mark.parametrize(("typed", "ending"), [(b"something\n", 1), (b"\n", 1), (b"\x04", 2)])
+def test_nothing_is_changed_if_the_name_was_not_typed(command_line, hole, typed, ending):
     before = tree_digest(hole)
-    ran = seglog("repair", "--apply", hole, stdin=typed)
-    assert ran.exit_code == (1 if typed else 2)
-    assert "nothing was changed" in ran.stdout + ran.stderr
-    assert ("a confirmation is needed" in ran.stderr and "--yes" in ran.stderr) == (not typed)
+    shown = on_screen([*command_line, "repair", "--apply", str(hole)], 200, stdin=typed)
+    assert shown.exit_code == ending, shown.text
+    assert "nothing was changed" in shown.text
+    assert ("standard input has ended; --yes" in shown.text) == (ending == 2)
     assert tree_digest(hole) == before
 
 
-def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog: Seglog, hole):
+def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog: Seglog, command_line, hole):
     before = tree_digest(hole)
-    done = seglog("repair", "--apply", hole, stdin=b"d-zeropage-first\n")
+    done = on_screen([*command_line, "repair", "--apply", str(hole)], 200, stdin=b"d-zeropage-first\n")
     assert done.exit_code == 0
-    assert f"done; `seglog undo {hole}` takes it back (undo pack 1)" in done.stdout
-    again = seglog("repair", "--apply", hole)
+    assert f"done; `seglog undo {hole}` takes it back (undo pack 1)" in done.text
+    again = seglog("repair", "--apply", "--yes", hole)
     assert (again.exit_code, again.stdout) == (0, "nothing to do\n")
     assert "  1  " in seglog("undo", "--list", hole).stdout
     assert "finished, 11 files changed, 3 new" in seglog("undo", "--list", hole).stdout

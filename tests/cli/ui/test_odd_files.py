@@ -49,16 +49,16 @@ READING = [
     ["tx", "ls"],
     ["branch", "list"],
     ["explain", "key-1"],
-    ["erase", "key-1", "--dry-run"],
+    ["erase", "key-1"],
 ]
 WRITING = [
     ["put", "Topic0", "body"],
     ["repair", "--apply", "--yes"],
     ["undo"],
-    ["erase", "key-1", "--yes"],
+    ["erase", "key-1", "--apply", "--yes"],
     ["topic", "create", "Other"],
     ["group", "create", "Group"],
-    ["retention", "run"],
+    ["retention", "run", "--apply"],
     ["verify", "--seal"],
     ["branch", "create", "name"],
 ]

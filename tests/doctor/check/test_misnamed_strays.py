@@ -195,7 +195,7 @@ def test_a_copy_of_a_file_with_an_erased_message_stays_stray(tmp_path):
     old = path.read_bytes()
     with MessageStore.open(root, read_only=True) as store:
         key = next(one for one in store.get("T", 0, 0, 9999).messages if one.phy_offset >= SEGMENT).keys[0]
-    ran = CliRunner().invoke(commands, ["erase", str(root), key, "--yes"])
+    ran = CliRunner().invoke(commands, ["erase", str(root), key, "--apply", "--yes"])
     assert ran.exit_code == 0, ran.output
     path.unlink()
     path.with_name(f"{path.name}.bak").write_bytes(old)

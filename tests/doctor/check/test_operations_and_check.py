@@ -29,13 +29,13 @@ def life(tmp_path):
 
 
 def test_skip_and_park(life):
-    run("park", life.path, UNIQUE, "--group", "audit")
-    run("skip", life.path, "audit", TOPIC, 0)
+    run("park", life.path, UNIQUE, "--group", "audit", "--apply")
+    run("skip", life.path, "audit", TOPIC, 0, "--apply")
     assert wrong(life.path) == []
 
 
 def test_erase(life):
-    run("erase", life.path, UNIQUE, "--yes")
+    run("erase", life.path, UNIQUE, "--apply", "--yes")
     assert wrong(life.path) == []
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.interop
 
 
 def erase(root, wanted):
-    ran = CliRunner().invoke(commands, ["erase", str(root), wanted, "--yes", "--json"])
+    ran = CliRunner().invoke(commands, ["erase", str(root), wanted, "--apply", "--yes", "--json"])
     assert ran.exit_code == 0, ran.output
     return json.loads(ran.stdout)
 

@@ -29,7 +29,9 @@ def said(*arguments):
 def told(*arguments):
     ran = run(*arguments, "--json")
     assert ran.exit_code == 0, ran.output
-    return json.loads(ran.stdout)
+    found, *preview = map(json.loads, ran.stdout.splitlines())
+    assert [line["applied"] for line in preview] == [False] * (not found["applied"])
+    return found
 
 
 def test_plan_apply_undo_and_discard(spark: SparkSession, tmp_path):
@@ -54,19 +56,24 @@ def test_what_was_done_and_what_is_left_to_do_are_named(spark: SparkSession, tmp
     root = fill_random(tmp_path / "s", 3, 150, begin_ms=1_700_000_000_000).root
     ran = run("compact", root)
     assert (ran.exit_code, "choose with --topic TOPIC" in ran.stdout) == (0, True)
-    assert "nothing was written; the same command with --apply does this" in ran.stdout
+    assert f"next: seglog spark compact {root} --apply" in ran.stdout
     retain = ("retain", root, "--max-bytes", "Events=2k", "--allow-undelivered", "--apply")
     done = " ".join(run(*retain).stdout.split())
     assert "result messages dropped" in done
-    assert "--undo puts it back, --discard-old deletes it" in done
+    assert "--undo puts it back, --discard-old --apply deletes it" in done
     with MessageStore.open(root) as store:
         store.put("Events", b"later" * 1000, queue_id=0)
     again = said(*retain)
-    assert f"`seglog spark compact {root} --discard-old` removes it" in again
+    assert f"`seglog spark compact {root} --discard-old --apply` removes it" in again
     assert f"`seglog spark compact {root} --undo` puts it back" in again
     undo = said("compact", root, "--undo")
-    assert f"seglog spark compact {root} --discard-old" in undo
+    assert f"seglog spark compact {root} --discard-old --apply" in undo
     assert f"{tmp_path / 's.compact' / 'old'} into its place" in undo
+    discard = ("compact", root, "--discard-old")
+    assert told(*discard)["result"] == "kept, would be removed"
+    assert (tmp_path / "s.compact" / "old").is_dir()
+    assert told(*discard, "--apply")["result"] == "discarded"
+    assert not (tmp_path / "s.compact").exists()
 
 
 @pytest.mark.parametrize(

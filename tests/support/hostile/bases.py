@@ -22,6 +22,7 @@ RECEIPT: Final = {
     "key": "k", "status": "sent", "group": "g", "old_id": "", "new_id": "", "topic": "Topic0", "queue_id": 0,
     "queue_offset": 0,
 }  # fmt: skip
+HALF: Final = {"REAL_TOPIC": "Topic0", "REAL_QID": "0", "PGROUP": "p"}
 LOCK: Final = {
     "group": "g",
     "topic": "Topic0",
@@ -79,7 +80,7 @@ def everyday(root: Path) -> Path:
         ) as store:
             fill(store, 40)
             store.put("%DLQ%g", b"dead", keys=f"d{part}", properties={"RETRY_TOPIC": "Topic0"})
-            store.put("RMQ_SYS_TRANS_HALF_TOPIC", b"half", properties={"REAL_TOPIC": "Topic0", "PGROUP": "p"})
+            store.put("RMQ_SYS_TRANS_HALF_TOPIC", b"half", properties=HALF)
     config = {"readQueueNums": 4, "writeQueueNums": 4, "perm": 6}
     names = ("Topic0", "Topic1", "%DLQ%g")
     table(root, "topics.json", topicConfigTable={name: {"topicName": name, **config} for name in names})

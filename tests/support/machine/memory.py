@@ -95,4 +95,4 @@ def whole_store_commands(store: Path, folder: Path) -> Iterator[tuple[str, tuple
     yield "open to write", ("-c", OPEN.format(path, False))
     yield "open again", ("-c", OPEN.format(path, False))
     yield "put", seglog("put", path, "Small", "last", "--key", "K1")
-    yield "erase", seglog("erase", path, "K1", "--yes")
+    yield "erase", seglog("erase", path, "K1", "--apply", "--yes")
