@@ -134,8 +134,9 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
     summaries=COMMANDS,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir). Reading commands change"
-    " nothing, also on a store that was not closed. With --json every line of output is one JSON object.",
+    epilog="STORE is a folder that holds commitlog/ (RocketMQ's storePathRootDir), or a file or folder of"
+    " RocketMQ's in it. Reading commands change nothing, also on a store that was not closed; what changes or"
+    " removes shows it first, and does it with --apply. With --json every line of output is one JSON object.",
 )
 @click.option(
     "--version",

@@ -40,6 +40,7 @@ OWN = {
     "cli/spark/options.py": "the path of the store that the user gave",
     "cli/ui/json_kinds.py": "the package's own data",
     "cli/ui/standard_output.py": "/dev/null",
+    "cli/ui/store_paths.py": "asks which folders that the user named are in a store; opens none of its files",
     "cli/ui/version.py": "the JDK's release file",
     "doctor/copies/backup.py": "compares the paths that the user gave",
     "storage/files/folder_use.py": "the folder of a client's offsets, outside of every store",

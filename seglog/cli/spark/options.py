@@ -15,6 +15,7 @@ import click
 from typing_extensions import override
 
 from seglog.cli.ui.options import CommandFunction
+from seglog.cli.ui.store_paths import store_of
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A drive of Windows has one letter."""
@@ -37,6 +38,16 @@ class LocalFolder(click.Path):
         return Path(text)
 
 
+class LocalStore(LocalFolder):
+    """A store directory of this machine, also by a path in it."""
+
+    @override
+    def convert(
+        self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        return store_of(super().convert(value, param, ctx))
+
+
 def _instead(address: str) -> str:
     scheme, _colon, rest = address.partition(":")
     if scheme.lower() == "file" and not rest.startswith("//"):
@@ -49,10 +60,10 @@ def _instead(address: str) -> str:
     )
 
 
-stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=LocalFolder())
+stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=LocalStore())
 """Hands ``paths``, one store directory or more, to the command."""
 
-store = click.argument("path", metavar="STORE", type=LocalFolder())
+store = click.argument("path", metavar="STORE", type=LocalStore())
 """Hands ``path``, a store directory, to the command."""
 
 archive = click.argument("folder", metavar="ARCHIVE", type=LocalFolder())
@@ -63,7 +74,15 @@ def _expanded(_ctx: click.Context, _param: click.Parameter, paths: tuple[str, ..
     """Replaces globs by what they mean: no shell does that for addresses, or for what is quoted."""
     from seglog.spark.source.wanted import expand_paths, may_be_glob  # the engine; no help text needs it
 
-    return expand_paths(paths) if any(map(may_be_glob, paths)) else paths
+    found = expand_paths(paths) if any(map(may_be_glob, paths)) else paths
+    return tuple(map(_store_of, found))
+
+
+def _store_of(given: str) -> str:
+    """Returns the store that a path is in, as :func:`store_of` does; addresses stay as they are."""
+    path = Path(given)
+    above = path if _ADDRESS.match(given) else store_of(path)
+    return given if above == path else str(above)
 
 
 readable_stores = click.argument(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 from typing_extensions import override
 
+from seglog.cli.ui.store_paths import store_of
 from seglog.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ Command = TypeVar("Command", bound=CommandFunction | click.Command)
 
 
 class _StorePath(click.Path):
-    """A store directory; an empty text, such as of an unset variable, is none, and not this directory."""
+    """A store directory, also by a path in it.
+
+    An empty text, such as of an unset variable, is none, and not this directory.
+    """
 
     @override
     def convert(
@@ -51,7 +55,7 @@ class _StorePath(click.Path):
     ) -> Any:
         if value == "":
             self.fail("it is empty: name the store's directory; . is this one", param, ctx)
-        return super().convert(value, param, ctx)
+        return store_of(Path(os.fsdecode(value)))
 
 
 def _keep_followed(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> None:
