@@ -17,7 +17,7 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from seglog.cli.ui import changing, render
+from seglog.cli.ui import changing, pager, render
 from seglog.cli.ui.failures import exit_code_of
 from seglog.cli.ui.lazy_group import LazyGroup
 from seglog.cli.ui.standard_output import take_standard_output
@@ -154,12 +154,19 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
     help="Colour what is shown. [auto: on a terminal, where NO_COLOR is not set]",
 )
 @click.option("--wide", "is_wide", is_flag=True, help="Fold no line, however narrow the terminal is.")
+@click.option(
+    "--no-pager",
+    "has_no_pager",
+    is_flag=True,
+    help="Print long text at once, also on a terminal; SEGLOG_PAGER or PAGER names a pager.",
+)
 @click.pass_context
-def commands(ctx: click.Context, *, when: str, is_wide: bool) -> None:
+def commands(ctx: click.Context, *, when: str, is_wide: bool, has_no_pager: bool) -> None:
     """seglog: SQLite for message logs, in Apache RocketMQ's own files."""
     is_plain = when == "never" or (when == "auto" and bool(os.environ.get("NO_COLOR")))
     ctx.color = False if is_plain else True if when == "always" else None
     ctx.meta[render.WIDE] = is_wide
+    ctx.meta[pager.NO_PAGER] = has_no_pager
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

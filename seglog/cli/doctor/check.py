@@ -16,7 +16,7 @@ import click
 from seglog.cli.admin import amounts
 from seglog.cli.doctor.check_output import emit_check, show_check
 from seglog.cli.doctor.verify import show_verified
-from seglog.cli.ui import options, render
+from seglog.cli.ui import options, pager, render
 from seglog.doctor.check import check_store, default_resume_file
 from seglog.errors import Ending, StoppedError
 from seglog.storage.directory import FileSizes
@@ -49,6 +49,7 @@ from seglog.text import shell_line
 @click.option("--strict", "is_strict", is_flag=True, help="End with 4 if there are notes, and nothing else.")
 @options.file_sizes
 @options.as_json
+@pager.paged()
 def command(
     *,
     path: Path,

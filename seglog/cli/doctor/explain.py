@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from seglog.cli.read.get import check_count
-from seglog.cli.ui import messages, options, render
+from seglog.cli.ui import messages, options, pager, render
 from seglog.doctor.message import GroupState, Life, LogView, Role, Scan, Search, Stage, find_families, life_of
 from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import ConfigError
@@ -42,6 +42,7 @@ _TITLES = {
     help="Walk all of the log, or none of it.  [default: what the index does not cover]",
 )
 @options.as_json
+@pager.paged()
 def command(
     *, path: Path, wanted: str, topic: str | None, count: int, scan: bool | None, as_json: bool
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from seglog.cli.read.reading import check_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import options, pager, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.errors import ConfigError, CorruptError, NotFoundError
 from seglog.storage.format.config import ConfigValue, decode_config
@@ -53,6 +53,7 @@ def command() -> None:
 @options.store
 @click.argument("name", required=False)
 @options.as_json
+@pager.paged()
 def show(*, path: Path, name: str | None, as_json: bool) -> None:
     """Show the config files of STORE, or what is in the one called NAME.
 

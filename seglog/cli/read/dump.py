@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from seglog.cli.read import java_lines
 from seglog.cli.read.reading import iter_records, log_as_stated, survey_store
-from seglog.cli.ui import messages, options, render
+from seglog.cli.ui import messages, options, pager, render
 from seglog.errors import CorruptError
 from seglog.storage.directory import LogReader
 from seglog.storage.findings import Finding, finding_fields
@@ -73,6 +73,7 @@ class LostFound(NamedTuple):
     "--no-verify", is_flag=True, help="Do not compute checksums; quicker, and blind for flipped bits."
 )
 @options.as_json
+@pager.paged(stops=True)
 def command(*, path: Path, with_log: bool, no_verify: bool, as_json: bool) -> None:
     """Print everything that STORE serves, queue by queue, as recovery would leave it.
 

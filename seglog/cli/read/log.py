@@ -11,7 +11,7 @@ import click
 from seglog.cli.read.get import check_range
 from seglog.cli.read.log_places import LogPlaces, Near
 from seglog.cli.read.record_fields import Anatomy, Part, dissect
-from seglog.cli.ui import options, render
+from seglog.cli.ui import options, pager, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.storage.format.record import FILLER, MAGIC_BLANK
 
@@ -31,6 +31,7 @@ def command() -> None:
 @click.option("--at", "phy_offset", metavar="PHY", type=int, required=True, help="Physical offset.")
 @click.option("--hex", "with_hex", is_flag=True, help="Show the bytes of each field.")
 @options.as_json
+@pager.paged(stops=True)
 def show(*, path: Path, phy_offset: int, with_hex: bool, as_json: bool) -> None:
     """Show what is at a place of the log of STORE, field by field.
 

@@ -11,7 +11,7 @@ import click
 from seglog.cli.read import java_lines
 from seglog.cli.read.batch_queues import ListedBatchQueue, list_batch_queues
 from seglog.cli.read.reading import survey_store
-from seglog.cli.ui import options, render
+from seglog.cli.ui import options, pager, render
 from seglog.errors import NotFoundError
 from seglog.storage.compaction import CompactionState
 from seglog.storage.directory import queue_directory
@@ -49,6 +49,7 @@ class QueueLine:
 @options.store
 @click.argument("topic", required=False)
 @options.as_json
+@pager.paged()
 def command(*, path: Path, topic: str | None, as_json: bool) -> None:
     """Show each queue of STORE, or of TOPIC: kind, range, files, and whether they agree with the log.
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import click
 
 from seglog.cli.read.get import check_range
-from seglog.cli.ui import messages, options, render
+from seglog.cli.ui import messages, options, pager, render
 from seglog.clock import Clock, SystemClock
 from seglog.errors import NotFoundError
 from seglog.storage.directory import known_topics
@@ -61,6 +61,7 @@ class _Place(NamedTuple):
 )
 @click.option("-f", "--follow", is_flag=True, help="Follow what is written, until Ctrl-C.")
 @options.as_json
+@pager.paged(stops=True)
 def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json: bool) -> None:
     """Show the newest messages of STORE, or of TOPIC, in log order, and what is lost among them."""
     check_range("--count", count)

@@ -58,7 +58,7 @@ _INSTEAD: Final = (
     ("offsets reset", "'--to'", "--to takes a queue offset; --start and --end go to the ends of the queue"),
 )
 """What was meant, of commands whose like takes it so: the end of its name, and words of the error."""
-_BEFORE: Final = ("--wide", "--color")
+_BEFORE: Final = ("--wide", "--color", "--no-pager")
 
 
 def _report_usage(error: click.ClickException, *, as_json: bool) -> int:

@@ -69,7 +69,13 @@ class Terminal:
 
 @pytest.fixture
 def env(tmp_path):
-    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "xterm", "COLUMNS": "160"}
+    return {
+        **os.environ,
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "TERM": "xterm",
+        "COLUMNS": "160",
+        "SEGLOG_PAGER": "",
+    }
 
 
 def test_ctrl_c_leaves_where_to_go_on_and_the_rest_finds_what_a_whole_check_finds(

@@ -33,13 +33,14 @@ def on_screen(
     Args:
         command: What to run.
         columns: How wide the terminal is.
-        environment: Variables beside those of this process; NO_COLOR, COLUMNS and TERM are not taken over.
+        environment: Variables beside those of this process; NO_COLOR, COLUMNS, PAGER and TERM are not taken
+            over, and there is no pager unless they name one.
         stdin: What a person types.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     known = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "COLUMNS"}}
-    known |= {"TERM": "xterm-256color", **(environment or {})}
+    known |= {"TERM": "xterm-256color", "SEGLOG_PAGER": "", **(environment or {})}
     running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=known)
     os.close(theirs)
     if stdin:

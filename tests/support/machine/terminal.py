@@ -30,8 +30,13 @@ def shown_on_terminal(command: Sequence[object], columns: int) -> list[str]:
         pytest.skip(f"no pseudo-terminals here: {error}")
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    env |= {"TERM": "xterm", "SEGLOG_PAGER": ""}
     with subprocess.Popen(
-        [*map(str, command)], stdin=its, stdout=its, stderr=subprocess.PIPE, env=env | {"TERM": "xterm"}
+        [*map(str, command)],
+        stdin=its,
+        stdout=its,
+        stderr=subprocess.PIPE,
+        env=env,
     ) as process:
         os.close(its)
         shown = b""
