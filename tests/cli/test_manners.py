@@ -16,6 +16,7 @@ from click import unstyle
 from seglog import cli
 from seglog.cli.main import commands
 from seglog.cli.ui.changing import with_options
+from seglog.cli.ui.json_kinds import json_table
 from seglog.errors import Ending
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
@@ -118,6 +119,10 @@ def test_what_changes_has_apply_and_nothing_else_has_it(name):
     assert "--dry-run" not in options
     if name in CHANGING:
         assert options["--apply"].name == "is_applied"
+
+
+def test_all_that_change_print_the_line_of_a_preview():
+    assert sorted(json_table().kinds["preview"].commands) == CHANGING
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -99,7 +99,7 @@ def restore_(
         queues = render.count_text(len(staying), "queue")
         render.say(
             f"warning: {queues} had no offset then, and stay: {names}{more};"
-            " `seglog offsets reset STORE GROUP TOPIC --queue N --start` moves one",
+            " `seglog offsets reset STORE GROUP TOPIC --queue N --start --apply` moves one",
             err=True,
         )
 

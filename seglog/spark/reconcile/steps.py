@@ -69,7 +69,7 @@ def _of_queues(queues: Iterable[QueueVerdict]) -> Iterator[NextStep]:
 def _of_queue(one: QueueVerdict) -> tuple[str, str]:
     store, group, topic = _typed(one.key.store), shlex.quote(one.key.group), shlex.quote(one.key.topic)
     if one.verdict == DEAD:
-        return f"seglog dlq show {store} --group {group}", "shows them; `seglog dlq resend` sends them again"
+        return f"seglog dlq show {store} --group {group}", "shows them; `seglog dlq resend --apply` sends them again"
     if one.verdict == STALLED:
         at = max(one.offset or 0, one.min_offset)
         return (
@@ -101,7 +101,7 @@ def _of_messages(outcome: Outcome) -> Iterator[NextStep]:
             shlex.quote(group) for group, _topic, verdict in sorted(counts, key=repr) if verdict == DEAD
         )
         command = f"seglog dlq show {_typed(outcome.stores[0])} --group {group}"
-        yield NextStep(DEAD, command, "shows them; `seglog dlq resend` sends them again", 0)
+        yield NextStep(DEAD, command, "shows them; `seglog dlq resend --apply` sends them again", 0)
     if DUPLICATED in found:
         command = f"seglog spark reconcile {_all(outcome.stores)} --messages --json"
         yield NextStep(

@@ -144,7 +144,7 @@ def test_restore_names_the_queues_that_had_no_offset_then(seglog: Seglog, store)
     assert [line.split()[1] for line in ran.stdout.splitlines()[1:-2]] == ["T/0"]
     assert ran.stderr == (
         "warning: 2 queues had no offset then, and stay: g in T/1, h in T/0;"
-        " `seglog offsets reset STORE GROUP TOPIC --queue N --start` moves one\n"
+        " `seglog offsets reset STORE GROUP TOPIC --queue N --start --apply` moves one\n"
     )
     assert seglog("offsets", "restore", store, "--at", START_MS + 7_500, "--topic", "U").stderr == ""
 
