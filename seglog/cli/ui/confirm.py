@@ -10,7 +10,7 @@ from seglog.cli.ui import render
 
 
 def demand_person() -> None:
-    """Refuses to go on where a question is next, and nobody could answer it.
+    """Refuses to go on where a question is next, and there is no terminal to ask at.
 
     Raises:
         UsageError: Standard input is no terminal.

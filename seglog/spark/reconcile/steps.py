@@ -69,7 +69,10 @@ def _of_queues(queues: Iterable[QueueVerdict]) -> Iterator[NextStep]:
 def _of_queue(one: QueueVerdict) -> tuple[str, str]:
     store, group, topic = _typed(one.key.store), shlex.quote(one.key.group), shlex.quote(one.key.topic)
     if one.verdict == DEAD:
-        return f"seglog dlq show {store} --group {group}", "shows them; `seglog dlq resend --apply` sends them again"
+        return (
+            f"seglog dlq show {store} --group {group}",
+            "shows them; `seglog dlq resend --apply` sends them again",
+        )
     if one.verdict == STALLED:
         at = max(one.offset or 0, one.min_offset)
         return (

@@ -65,7 +65,7 @@ READING: Final[dict[str, Arguments]] = {
     "topic ls": lambda s: [s.store],
     "group ls": lambda s: [s.store],
     "offsets blame": lambda s: [s.store],
-    "offsets diff": lambda s: [s.store, "2020-01-01"],
+    "offsets diff": lambda s: [s.store, "2099-01-01"],
     "offsets lag": lambda s: [s.store],
     "offsets local": lambda s: [s.store, s.aside],
     "offsets log": lambda s: [s.store],
