@@ -14,9 +14,10 @@ BIN := $(VENV)/bin
 RESULTS := build/test-results
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --use-pep517
 # Arguments for pytest (make test ARGS='-k recover'), in how many processes tests run (JOBS=0: in this one),
-# and the scale of the benches (make perf SIZE=1).
+# and the scale of the benches (make perf SIZE=1). Tests wait more than they work: three processes keep two
+# cores busy.
 ARGS ?=
-JOBS ?= 2
+JOBS ?= 3
 SIZE ?=
 # A test that hangs for ten minutes ends its process, so that it fails and the others go on.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) $(if $(findstring --full,$(ARGS)),,-o faulthandler_exit_on_timeout=true)

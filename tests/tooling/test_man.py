@@ -64,7 +64,7 @@ def test_pages_have_only_our_requests_and_no_line_that_roff_warns_of(pages):
 
 def test_what_a_page_says_of_options_is_what_the_help_says(pages):
     text = pages["seglog-repair.1"]
-    assert '.B "\\-\\-apply"\nDo it, once the name of the store was typed.\n' in text
+    assert '.B "\\-\\-apply"\nDo it. [default: show what would be done]\n' in text
     assert "seglog repair [OPTIONS] STORE" in text
     assert '.BR "seglog" (1)' in text
 

@@ -22,6 +22,7 @@ from seglog.producer.producer import Producer
 from seglog.producer.send_result import SendResult
 from tests.interop.clients.conftest import RELEASES
 from tests.interop.judging.places import BROKER_NAME, CONFIG, Place, place_of_rocketmq
+from tests.support.asks import wait_until
 from tests.support.listening import BrokerServer
 from tests.support.scale import is_full
 
@@ -102,6 +103,8 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         opened.callback(ours.close)
         assert theirs.java is not None
         sides = [Side(place, _filled(place, opened), theirs.java.admin) for place in (ours, theirs)]
+        # The real broker fails on questions about itself until its statistics have a first sample.
+        wait_until(lambda: "NoSuchElementException" not in sides[1].run("brokerStatus", "-b", "{broker}"), 30)
         yield Both(server.broker, *sides)
 
 

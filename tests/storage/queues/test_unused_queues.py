@@ -1,4 +1,4 @@
-"""Queues that a store has, and that nobody uses, take no objects for their files."""
+"""Queues that no caller has used take no objects for their files."""
 
 from __future__ import annotations
 
