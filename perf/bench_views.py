@@ -109,7 +109,7 @@ def _measure_view(view: QueueView, count: int, rounds: int) -> list[Figure]:
     if found != (count // 20, count // 20, count // 10, count * _BODY_BYTES):
         raise SystemExit(f"the view does not show what was written: {found}")
     tasks: dict[str, Callable[[], object]] = {
-        "filter by tag and time in one expression, arrays at hand": one_expression,
+        "filter by tag and time in one expression, arrays in memory": one_expression,
         "the same from the files: units, times out of the log, filter": from_files,
         "count a tag in the maps, nothing copied": tag_in_the_maps,
         "units()": view.units,

@@ -93,7 +93,6 @@ def _words(name: str, subject: Subject, seglog: Seglog) -> list[str]:
             fill(store, 40)
         return [*words_of(name, subject)[:3], "--older-than", "0s", "--policy", "allow"]
     if name == "repair":
-        (subject.store / "epochFileCheckpoint").unlink()  # no repair puts that one right
         file = min((subject.store / "consumequeue" / "Topic0" / "0").iterdir())
         file.write_bytes(b"\xff" * 20 + file.read_bytes()[20:])
     return words_of(name, subject)

@@ -113,7 +113,7 @@ def everyday(root: Path) -> Path:
     entries = entries_of(root)
     folder = plant_pack(root, entries, after=[one for one in entries if one.kind.name == "FILE"])
     (folder / "kept/1").write_bytes(b"kept")
-    (root / "epochFileCheckpoint").write_text("1\n")
+    (root / "epochFileCheckpoint").write_text("1\n0\n1-0\n")
     return root
 
 
