@@ -55,7 +55,7 @@ def ended(done):
     [
         (("archive", "nothing", "archive"), NotFoundError, "there is no store at nothing"),
         (("archive", "other", "archive"), NotAStoreError, "other is no RocketMQ store"),
-        (("archive", "store", "store/archive"), InvalidArgumentError, "the archive store/archive lies in"),
+        (("archive", "store", "store/archive"), InvalidArgumentError, "the archive store/archive is in"),
         (("archive", "store", "archive", "--as", ""), InvalidArgumentError, ""),
         (("restore", "nothing", "new"), NotFoundError, "nothing is no archive: it has no manifest"),
         (("restore", "empty", "new", "--apply"), NotFoundError, "empty is no archive: it has no manifest"),

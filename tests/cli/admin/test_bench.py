@@ -63,7 +63,7 @@ def test_a_store_in_use_is_not_changed_and_programs_get_a_line_a_measure(seglog:
         store.flush()
         before = tree(tmp_path / "s" / "commitlog")
         names = sorted(path.name for path in (tmp_path / "s").iterdir())
-        ran = seglog("bench", tmp_path / "s", "--seconds", 0.05, "--space", "64m", "--body", 100, "--json")
+        ran = seglog("bench", tmp_path / "s", "--seconds", 0.05, "--space", "256m", "--body", 100, "--json")
         assert sorted(path.name for path in (tmp_path / "s").iterdir()) == names
         assert tree(tmp_path / "s" / "commitlog") == before
     assert ran.exit_code == 0, ran.stderr
@@ -80,7 +80,7 @@ def test_a_store_in_use_is_not_changed_and_programs_get_a_line_a_measure(seglog:
 
 
 def test_people_get_a_table_and_nothing_is_left(seglog: Seglog, tmp_path):
-    ran = seglog("bench", tmp_path, "--seconds", 0.05, "--space", "64m")
+    ran = seglog("bench", tmp_path, "--seconds", 0.05, "--space", "256m")
     assert ran.exit_code == 0, ran.stderr
     heading, *rows, note = ran.stdout.splitlines()
     assert heading.split()[:2] == ["what", "times"]
@@ -123,7 +123,7 @@ def test_a_time_that_is_no_number_is_refused(seglog: Seglog, tmp_path):
 def test_after_ctrl_c_or_sigterm_nothing_is_left(tmp_path, at, asked):
     """The folder of the measures is gone where it is interrupted while it puts, and while it syncs."""
     seconds = "60" if at == "store" else "1"
-    words = [sys.executable, "-m", "seglog", "bench", str(tmp_path), "--seconds", seconds, "--space", "64m"]
+    words = [sys.executable, "-m", "seglog", "bench", str(tmp_path), "--seconds", seconds, "--space", "256m"]
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         deadline_s = time.monotonic() + DEADLINE_S

@@ -46,7 +46,7 @@ def test_of_two_runs_at_once_one_is_refused(tmp_path):
     archive = ArchiveFolder(tmp_path)
     stage(archive, 1)
     archive.commit(run_of(1, (0, 5)))
-    with pytest.raises(StoreError, match="by somebody else"):
+    with pytest.raises(StoreError, match="by another process"):
         archive.commit(run_of(1, (0, 7)))
     assert archive.runs() == [run_of(1, (0, 5))]
 
