@@ -257,12 +257,17 @@ class MappedFile:
         base = max(start, reserved_end) if reserved_start <= start else start
         step_bytes = max(self._step_bytes, min(base, max(16 * self._step_bytes, _LONG_STEP_BYTES)))
         ahead = min(self.size_bytes, max(end, base + step_bytes))
-        was_written = self._is_written
-        self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead), writable=True)
-        if not was_written:
+        if self._is_written:
+            self._reserve_ahead(start, end, ahead)
+        else:
             with self._map_lock:
-                self.park()  # that map was for reading
+                # That map was for reading. It goes first: who sees the room gets a map to write to.
+                self.park()
+                self._reserve_ahead(start, end, ahead)
         self._outgrow()
+
+    def _reserve_ahead(self, start: int, end: int, ahead: int) -> None:
+        self._with_handle(lambda handle: self._reserve_or_less(handle, start, end, ahead), writable=True)
 
     def has_reserved(self, start: int, end: int) -> bool:
         """Returns whether ``[start, end)`` can be written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.store import MessageStore
@@ -53,3 +54,20 @@ def test_threads_that_use_a_queue_first_share_its_files(open_store: OpenStore):
     assert len(seen) == 4
     assert all(each == seen[0] for each in seen)
     assert unused(store) == set()
+
+
+def test_threads_that_put_first_into_a_reopened_queue_together_all_have_their_messages(tmp_path):
+    queues, threads = 60, 6
+    with MessageStore.open(tmp_path / "s", small=True) as store:
+        for number in range(queues):
+            store.put("T", b"before", queue_id=number)
+    with MessageStore.open(tmp_path / "s") as store, ThreadPoolExecutor(threads) as pool:
+        for number in range(queues):
+            together = threading.Barrier(threads)
+
+            def put(which: int, number: int = number, together: threading.Barrier = together) -> int:
+                together.wait()
+                store.get("T", number, 0)  # maps the file for reading
+                return store.put("T", b"%d" % which, queue_id=number).queue_offset
+
+            assert sorted(pool.map(put, range(threads))) == [*range(1, threads + 1)]

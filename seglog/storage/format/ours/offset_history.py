@@ -230,7 +230,10 @@ def _decode_neighbours(data: bytes, at: int, into: _Found, state: int) -> tuple[
         key = data[names_at:end], topic_bytes, group_bytes
         found = names.get(key)
         if found is None:
-            found = names[key] = _names_of(*key, texts)
+            try:
+                found = names[key] = _names_of(*key, texts)
+            except UnicodeDecodeError:
+                break  # no change that was encoded here
         topic, group, client_id = found
         if changes is not None:
             before = None if before == NO_OFFSET else before
