@@ -30,39 +30,37 @@ _Task = tuple[int, "Sequence[asyncio.Future[Any]]", Sequence[object]]
 _Listener = tuple[int, Callable[[StoreFailedError | None], None]]
 
 
-class _Follower:
-    """A thread that waits while another one syncs.
+class _Caller:
+    """A thread that needs the log on the disk: it leads a round, or waits while another one syncs.
 
     Attributes:
         phy_offset: How far it needs the log on the disk.
-        leads: Whether it syncs next, for itself and others.
-        following: Whom it wakes once it is awake, or as soon as it does not wait any more.
+        waking: Whom it wakes once it is awake, has led, or is interrupted.
     """
 
-    __slots__ = ("_turn", "following", "leads", "phy_offset")
+    __slots__ = ("_turn", "phy_offset", "waking")
 
     def __init__(self, phy_offset: int) -> None:
         self.phy_offset = phy_offset
-        self.leads = False
-        self.following: _Follower | None = None
+        self.waking: tuple[_Caller, ...] = ()
         self._turn = threading.Lock()
         self._turn.acquire()
 
     def wait(self) -> None:
         """Waits without the GIL, and for no other waiter."""
         self._turn.acquire()
-        self.wake_following()
+        self.wake_others()
 
     def go(self) -> None:
         """Ends the wait."""
         with suppress(RuntimeError):  # for the second time: who woke it was interrupted, and made sure
             self._turn.release()
 
-    def wake_following(self) -> None:
-        """Ends the wait of the one behind."""
-        if self.following is not None:
-            self.following.go()
-            self.following = None  # after: an interrupt between the two must not lose it
+    def wake_others(self) -> None:
+        """Ends the waits of those that it wakes."""
+        for each in self.waking:
+            each.go()
+        self.waking = ()  # after: an interrupt between the two must not lose one
 
 
 class Durability(enum.Enum):
@@ -93,9 +91,9 @@ class GroupCommit:
         self._written = written
         self._latch = latch
         self._turn = threading.Lock()  # held for a few steps, never while anything waits
-        self._leading = False
+        # Who leads, and who waits. A pair that is replaced in one step: an interrupt finds it whole.
+        self._round: tuple[_Caller | None, list[_Caller]] = (None, [])
         self._flushed = flushed
-        self._followers: list[_Follower] = []
         self._listeners: list[_Listener] = []
         self._tasks: dict[asyncio.AbstractEventLoop, list[_Task]] = {}
         self._asked: set[asyncio.AbstractEventLoop] = set()
@@ -113,23 +111,24 @@ class GroupCommit:
         Raises:
             StoreFailedError: This sync, or anything before it, failed.
         """
-        with self._turn:
-            if self._flushed >= phy_offset:
+        caller = _Caller(phy_offset)
+        try:
+            with self._turn:
                 self._latch.check()
-                return
-            self._latch.check()
-            follower = _Follower(phy_offset) if self._leading else None
-            if follower is not None:
-                self._followers.append(follower)
-            self._leading = True
-        if follower is not None:
-            try:
-                follower.wait()
-            except BaseException:
-                self._withdraw(follower)  # Ctrl-C: no thread may wait for one that has gone
-                raise
-        if follower is None or follower.leads:
-            self._lead()
+                if self._flushed >= phy_offset:
+                    return
+                leader, followers = self._round
+                if leader is None:
+                    self._round = (caller, followers)
+                else:
+                    followers.append(caller)
+            if self._round[0] is not caller:
+                caller.wait()
+            if self._round[0] is caller:
+                self._lead(caller)
+        except BaseException:
+            self._give_up(caller)  # Ctrl-C: no thread may wait for one that has gone
+            raise
         self._latch.check()
 
     def future(self, phy_offset: int) -> asyncio.Future[None] | None:
@@ -218,7 +217,7 @@ class GroupCommit:
         else:
             self._tell()
 
-    def _lead(self) -> None:
+    def _lead(self, caller: _Caller) -> None:
         start = end = self._flushed
         try:
             written = self._written()
@@ -229,36 +228,36 @@ class GroupCommit:
         except StoreFailedError:
             pass  # another sync failed meanwhile, and this one was not even tried
         finally:
-            self._pass_on(end)
+            self._pass_on(caller, end)
             self._tell()
 
-    def _pass_on(self, flushed: int) -> None:
-        """Releases those that waited for no more than that, and has one of the others lead."""
-        with self._turn:
-            self._flushed = flushed
-            followers, is_over = self._followers, self._latch.is_closed
-            self._followers = [] if is_over else [each for each in followers if each.phy_offset > flushed]
-            self._leading = bool(self._followers)
-            following = self._followers.pop(0) if self._leading else None
-            if following is not None:
-                following.leads = True
-            released = [each for each in followers if is_over or each.phy_offset <= flushed]
-            for each, behind in pairwise(released):
-                each.following = behind
-        if following is not None:
-            following.go()  # first: its sync takes longest
-        for each in released[:1]:
-            each.go()
+    def _pass_on(self, caller: _Caller, flushed: int) -> None:
+        """Releases those that waited for no more than that, and has one of the others lead.
 
-    def _withdraw(self, follower: _Follower) -> None:
+        Called again after an interrupt, it does what is left of that.
+        """
         with self._turn:
-            if follower in self._followers:
-                self._followers.remove(follower)
+            leader, followers = self._round
+            if leader is caller:
+                self._flushed, is_over = flushed, self._latch.is_closed
+                later = [each for each in followers if not is_over and each.phy_offset > flushed]
+                released = [each for each in followers if is_over or each.phy_offset <= flushed]
+                for each, behind in pairwise(released):
+                    each.waking = (behind,)
+                caller.waking = (*later[:1], *released[:1])  # the next leader first: its sync takes longest
+                self._round = (later[0] if later else None, later[1:])
+        caller.wake_others()
+
+    def _give_up(self, caller: _Caller) -> None:
+        """Takes a caller that was interrupted out of the round, however often it is interrupted at that."""
+        while True:
+            with suppress(KeyboardInterrupt):
+                with self._turn:
+                    followers = self._round[1]
+                    if caller in followers:
+                        followers.remove(caller)
+                self._pass_on(caller, self._flushed)
                 return
-            leads, flushed = follower.leads, self._flushed
-            follower.wake_following()
-        if leads:
-            self._pass_on(flushed)
 
     def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._turn:
@@ -317,7 +316,8 @@ class GroupCommit:
     def _wake(self) -> None:
         """The latch closed: waiters are notified, by a thread that holds no lock of ours."""
         with self._turn:
-            followers, self._followers = self._followers, []
+            leader, followers = self._round
+            self._round = (leader, [])
         for each in followers:
             each.go()
         self._tell()

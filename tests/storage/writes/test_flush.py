@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing_extensions import override
 from seglog.errors import StoreFailedError
 from seglog.storage.files.latch import Latch
 from seglog.storage.writes import flush
-from seglog.storage.writes.flush import GroupCommit, _Follower
+from seglog.storage.writes.flush import GroupCommit, _Caller
 from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
 
@@ -44,6 +45,10 @@ class Disk:
         self.written += 10
         self.commit.ensure(self.written)
 
+    def _callers(self):
+        leader, followers = self.commit._round
+        return len(followers) + (leader is not None)
+
     def begin(self, outcomes, name):
         """Starts a thread that puts; returns it once it waits for a sync of its own or another."""
 
@@ -54,10 +59,10 @@ class Disk:
             except StoreFailedError:
                 outcomes.append(f"{name} failed")
 
-        waiting = len(self.commit._followers) + self.commit._leading
+        waiting = self._callers()
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        wait_until(lambda: len(self.commit._followers) + self.commit._leading > waiting)
+        wait_until(lambda: self._callers() > waiting)
         return thread
 
 
@@ -138,7 +143,7 @@ def test_interrupted_wait_keeps_nobody_else_waiting(disk, place):
     others = [disk.begin(outcomes, f"{n}") for n in range(place)]
 
     def interrupt():
-        wait_until(lambda: len(disk.commit._followers) == place + 1)
+        wait_until(lambda: len(disk.commit._round[1]) == place + 1)
         time.sleep(0.02)
         signal.pthread_kill(not_none(threading.main_thread().ident), signal.SIGINT)
 
@@ -155,7 +160,7 @@ def test_interrupted_wait_keeps_nobody_else_waiting(disk, place):
 
 
 def test_interrupted_one_who_was_to_lead_lets_the_next_lead(disk, monkeypatch):
-    class Interrupted(_Follower):
+    class Interrupted(_Caller):
         """One whose wait ends with Ctrl-C just when it would have ended anyway."""
 
         __slots__ = ()
@@ -174,10 +179,10 @@ def test_interrupted_one_who_was_to_lead_lets_the_next_lead(disk, monkeypatch):
 
     leader = disk.begin(outcomes, "leader")
     with monkeypatch.context() as patched:
-        patched.setattr(flush, "_Follower", Interrupted)
+        patched.setattr(flush, "_Caller", Interrupted)
         interrupted = threading.Thread(target=put)
         interrupted.start()
-        wait_until(lambda: disk.commit._followers)
+        wait_until(lambda: disk.commit._round[1])
     last = disk.begin(outcomes, "last")
     for _ in range(2):
         disk.go.release()
@@ -190,19 +195,19 @@ def test_of_those_that_a_round_releases_each_wakes_the_next(disk):
     outcomes = []
     leader = disk.begin(outcomes, "leader")
     others = [disk.begin(outcomes, f"{n}") for n in range(40)]
-    followers = list(disk.commit._followers)
+    followers = list(disk.commit._round[1])
     for _ in range(2):
         disk.go.release()
     join(leader, *others)
     assert sorted(outcomes) == sorted(["leader", *(f"{n}" for n in range(40))])
     assert disk.synced == [(0, 10), (10, 410)]
-    assert [each.following for each in followers] == [None] * 40
+    assert [each.waking for each in followers] == [()] * 40
 
 
 def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monkeypatch):
     interrupt, let_go = threading.Event(), threading.Event()
 
-    class HeldUp(_Follower):
+    class HeldUp(_Caller):
         """One that is awake and gets no further for a while."""
 
         __slots__ = ()
@@ -211,9 +216,9 @@ def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monk
         def wait(self):
             self._turn.acquire()
             assert let_go.wait(PATIENCE_S)
-            self.wake_following()
+            self.wake_others()
 
-    class Interrupted(_Follower):
+    class Interrupted(_Caller):
         """One that gets Ctrl-C while it waits."""
 
         __slots__ = ()
@@ -233,13 +238,13 @@ def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monk
     leader = disk.begin(outcomes, "leader")
     second = disk.begin(outcomes, "second")
     with monkeypatch.context() as patched:
-        patched.setattr(flush, "_Follower", HeldUp)
+        patched.setattr(flush, "_Caller", HeldUp)
         held_up = disk.begin(outcomes, "held up")
     with monkeypatch.context() as patched:
-        patched.setattr(flush, "_Follower", Interrupted)
+        patched.setattr(flush, "_Caller", Interrupted)
         interrupted = threading.Thread(target=put)
         interrupted.start()
-        wait_until(lambda: len(disk.commit._followers) == 3)
+        wait_until(lambda: len(disk.commit._round[1]) == 3)
     last = disk.begin(outcomes, "last")
     for _ in range(2):
         disk.go.release()
@@ -252,7 +257,7 @@ def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monk
 
 
 def test_one_who_is_interrupted_as_it_wakes_wakes_the_next(disk, monkeypatch):
-    class Interrupted(_Follower):
+    class Interrupted(_Caller):
         """One that gets Ctrl-C before it has woken the next."""
 
         __slots__ = ()
@@ -272,12 +277,39 @@ def test_one_who_is_interrupted_as_it_wakes_wakes_the_next(disk, monkeypatch):
     leader = disk.begin(outcomes, "leader")
     second = disk.begin(outcomes, "second")
     with monkeypatch.context() as patched:
-        patched.setattr(flush, "_Follower", Interrupted)
+        patched.setattr(flush, "_Caller", Interrupted)
         interrupted = threading.Thread(target=put)
         interrupted.start()
-        wait_until(lambda: len(disk.commit._followers) == 2)
+        wait_until(lambda: len(disk.commit._round[1]) == 2)
     last = [disk.begin(outcomes, f"{n}") for n in range(3)]
     for _ in range(2):
         disk.go.release()
     join(leader, second, interrupted, *last)
     assert sorted(outcomes) == ["0", "1", "2", "interrupted", "leader", "second"]
+
+
+@pytest.mark.parametrize("where", ["_lead", "_pass_on", "_tell"])
+def test_interrupted_anywhere_in_its_lead_a_put_leaves_the_lead_to_the_next(disk, where):
+    """Ctrl-C at the entry of a function of the leader, which is where CPython looks for it."""
+    code = getattr(flush.GroupCommit, where).__code__
+    interrupted = []
+
+    def interrupt(frame, event, _argument):
+        if frame.f_code is code and event == "call" and not interrupted:
+            interrupted.append(where)
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        disk.go.release()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            disk.put()
+    finally:
+        sys.settrace(None)
+    following = threading.Thread(target=disk.put, daemon=True)
+    following.start()
+    following.join(PATIENCE_S)
+    assert not following.is_alive()
+    assert interrupted == [where]
