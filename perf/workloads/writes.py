@@ -44,7 +44,8 @@ def write_for(log: Log, case: Case, seconds: float, max_bytes: int) -> int:
 
     def work() -> int:
         written = 0
-        while time.perf_counter() < end and written * case.body_bytes < max_bytes:
+        # Once at least: a busy machine may start a thread after a short sample is over.
+        while not written or (time.perf_counter() < end and written * case.body_bytes < max_bytes):
             if case.batch_size == 1:
                 log.put_some(turns)
                 written += turns

@@ -69,10 +69,9 @@ def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> N
     if not is_sure and not is_typed(f"type {name} to repair it", name):
         render.say("nothing was changed")
         raise click.exceptions.Exit(ending_of(report.findings))
-    ending = _repair(path, given)
     if trial:
         drop_branch(options.writing(path), path, trial)
-    raise click.exceptions.Exit(ending)
+    raise click.exceptions.Exit(_repair(path, given))
 
 
 def _step(number: int, what: str) -> None:

@@ -135,9 +135,11 @@ def _show_done(done: Erased, file: Path) -> None:
     found = render.count_text(len(leftovers.found), "place")
     searched = f"{render.size_text(leftovers.searched_bytes)} of all files searched"
     if not leftovers.bodies:
-        searched = "the bodies are too short to be searched for"
-        if not leftovers.too_short:
-            searched = "they were zeros already, and nothing else of them was kept"
+        searched = "they were zeros already, and nothing else of them was kept"
+    left = f"in {found}" if leftovers.found else f"nowhere in the store ({searched})"
+    if leftovers.too_short:
+        short = render.count_text(leftovers.too_short, "body", "bodies")
+        left = f"not known: {short} too short to be searched for" + ("; " + left) * bool(leftovers.bodies)
     unmarked = sum(not copy.is_marked for copy in done.plan.copies)
     erased = render.count_text(len(done.plan.copies), "record")
     packs = [f"{store}/{pack}".lstrip("/") for store, one in done.packs.items() for pack in one.zeroed]
@@ -147,7 +149,7 @@ def _show_done(done: Erased, file: Path) -> None:
             "erased": f"{erased}, {unmarked} without room for SEGLOG_ERASED" if unmarked else erased,
             "sealed anew": render.count_text(len(done.sealed), "segment"),
             **undo,
-            "bodies left": f"in {found}" if leftovers.found else f"nowhere in the store ({searched})",
+            "bodies left": left,
             "certificate": str(file),
         }
     )

@@ -18,12 +18,12 @@ from typing import Final
 from seglog.broker.tables import as_int, as_object, as_text
 from seglog.clock import Clock
 from seglog.doctor.copies.backup import Copied, make_backup
-from seglog.doctor.copies.branch_places import BRANCHES, DROPPED, branch_names, branch_path
+from seglog.doctor.copies.branch_places import DROPPED, branch_names, branch_path
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import ConfigError, CorruptError, NotFoundError
 from seglog.storage.files import Files, StoreRoot, lock_held
 from seglog.storage.format.config import ConfigValue
-from seglog.storage.format.names import OURS
+from seglog.storage.format.names import BRANCHES, OURS
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
 

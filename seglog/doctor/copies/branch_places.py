@@ -8,10 +8,8 @@ from typing import Final
 
 from seglog.errors import InvalidNameError
 from seglog.storage.files import Files
-from seglog.storage.format.names import OURS
+from seglog.storage.format.names import BRANCHES
 
-BRANCHES: Final = f"{OURS}/branches"
-"""Folder of a store's branches, each a store of its own."""
 DROPPED: Final = ".dropped"
 UNFINISHED: Final = ".unfinished"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

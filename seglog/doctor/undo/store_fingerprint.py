@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from seglog.storage.files import Entry, Files, OpenFile
+from seglog.storage.format.names import BRANCHES
 from seglog.storage.format.ours import checksum, crc_of_zeros
 from seglog.storage.small_files import UNDO
 
@@ -34,12 +35,14 @@ class FileState:
 
 
 def walk_store(files: Files, root: Path) -> Iterator[tuple[str, Entry]]:
-    """Yields every file and folder of a store, folders before what is in them; those of undo packs not.
+    """Yields every file and folder of a store, folders before what is in them.
+
+    Those of undo packs are left out, and branches, which are stores of their own.
 
     The names are relative to the store, with ``/`` between parts.
     """
     for name, entry in _walk(files, root, ""):
-        if not name.startswith(f"{UNDO}/"):
+        if name != BRANCHES:
             yield name, entry
 
 
@@ -61,7 +64,8 @@ def state_of(
 
 def differences(wanted: dict[str, FileState], files: Files, root: Path) -> Iterator[str]:
     """Yields a sentence for each file of a store that is not as it should be, is missing or is new."""
-    left = dict(wanted)
+    # Packs of earlier versions have the files of branches.
+    left = {name: state for name, state in wanted.items() if not name.startswith(f"{BRANCHES}/")}
     for name, entry in walk_store(files, root):
         if entry.is_dir:
             continue
@@ -80,7 +84,7 @@ def _walk(files: Files, folder: Path, prefix: str) -> Iterator[tuple[str, Entry]
     for entry in files.list_dir(folder):
         name = prefix + entry.name
         yield name, entry
-        if entry.is_dir and name != UNDO:
+        if entry.is_dir and name not in {UNDO, BRANCHES}:
             yield from _walk(files, folder / entry.name, f"{name}/")
 
 

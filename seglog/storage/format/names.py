@@ -24,6 +24,8 @@ EPOCH_FILE: Final = "epochFileCheckpoint"
 """In controller mode only."""
 OURS: Final = "seglog"
 """Folder of everything that RocketMQ does not know; RocketMQ ignores it."""
+BRANCHES: Final = f"{OURS}/branches"
+"""Folder of a store's branches, each a store of its own."""
 STRAY: Final = f"{OURS}/stray"
 """Where a repair moves files that do not belong to the store, each under its own path."""
 

@@ -23,8 +23,10 @@ def _typed(command_line, root, answers, *options):
 
 
 def test_a_store_is_repaired_once_the_trial_was_seen_and_its_name_typed(command_line, seglog: Seglog, hole):
+    before = golden.file_digest(hole)
     ending, said = _typed(command_line, hole, f"y\ny\n{hole.name}\n")
     assert ending == Ending.CLEAN, said
+    after = golden.file_digest(hole)
     steps = ["1. what is wrong", "2. what a repair does", "3. a trial on a branch", "4. the repair"]
     assert [line for line in said.splitlines() if line in steps] == steps
     assert "lost      10 messages for good" in said
@@ -32,6 +34,11 @@ def test_a_store_is_repaired_once_the_trial_was_seen_and_its_name_typed(command_
     assert f"done; `seglog undo {hole}` takes it back (undo pack 1)" in said
     assert seglog("check", hole).exit_code == Ending.CLEAN
     assert seglog("branch", "list", hole).stdout == "no branches\n"
+    assert seglog("branch", "create", hole, "mine").exit_code == 0  # a store of its own
+    assert seglog("undo", hole).exit_code == 0
+    found = golden.file_digest(hole)
+    assert {name: found[name] for name in before} == before
+    assert after != before
 
 
 @pytest.mark.parametrize("answers", ["y\nn\n", "y\ny\nother\n"], ids=["after the trial", "by another name"])
