@@ -24,6 +24,7 @@ from seglog.doctor.copies import (
 )
 from seglog.doctor.draft import refuse_open
 from seglog.storage.files import StoreRoot
+from seglog.text import shell_line
 
 
 @click.group(cls=CommandGroup)
@@ -64,7 +65,7 @@ def create(*, path: Path, name: str, rewind: str | None, groups: tuple[str, ...]
         )
         return
     show_copied(done, None)
-    render.say(f"compare: seglog branch diff {path} {name}")
+    render.say(f"compare: {shell_line(['seglog', 'branch', 'diff', path, name])}")
 
 
 @command.command(name="list")

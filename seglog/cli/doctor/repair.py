@@ -25,6 +25,7 @@ from seglog.errors import Ending
 from seglog.storage.directory import FileSizes
 from seglog.storage.findings import ending_of, finding_fields
 from seglog.storage.overlay import LostMessages
+from seglog.text import shell_line
 
 _BEFORE_OTHERS: Final = frozenset({"hole", "segment", "tail-lost"})
 """Actions on a stretch of the log behind which RocketMQ, after a crash, may serve nothing."""
@@ -138,11 +139,12 @@ def show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
     """Prints that a repair was done, how it is taken back, and what it leaves."""
     if pack is not None:
         numbers = [str(one.number) for one in _packs(plan, pack)]
+        undo = shell_line(["seglog", "undo", path])
         if len(numbers) == 1:
-            render.say(f"done; `seglog undo {path}` takes it back (undo pack {pack.number})")
+            render.say(f"done; `{undo}` takes it back (undo pack {pack.number})")
         else:
             packs = " and ".join(numbers)
-            render.say(f"done; `seglog undo {path}`, run twice, takes it back (undo packs {packs})")
+            render.say(f"done; `{undo}`, run twice, takes it back (undo packs {packs})")
     elif plan.is_settled:
         render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
     else:

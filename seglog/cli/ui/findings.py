@@ -41,8 +41,8 @@ def _show_same(same: Sequence[Finding], typed: str) -> None:
         render.say(_INDENT, f"… and {render.count_text(len(same) - _MAX_PLACES)} more; --json prints all")
     if first.severity is Severity.NOTE:
         return
-    for line in first.rocketmq_logs[:1]:
-        render.say(_INDENT, f"RocketMQ logs: {line}")
+    for number, line in enumerate(first.rocketmq_logs):
+        render.say(_INDENT, "or: " if number else "RocketMQ logs: ", line)
     render.say(_INDENT, f"messages: {first.for_messages}")
     if first.command:
         render.say(_INDENT, f"to do: `{first.command_for(typed)}`: {first.fix}")
