@@ -53,9 +53,11 @@ def shell_text(words: str | os.PathLike[str]) -> str:
     """Returns a word as a shell takes it; ``$'...'`` of bash, zsh and ksh where a terminal would act on it.
 
     Args:
-        words: The word, such as a path.
+        words: The word; a path that begins with ``-`` becomes one that no command takes for an option.
     """
     word = os.fspath(words)
+    if isinstance(words, os.PathLike) and word.startswith("-"):
+        word = f"./{word}"
     if word.isprintable():
         return shlex.quote(word)
     return "$'" + "".join(_escaped(char) for char in word) + "'"

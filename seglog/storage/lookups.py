@@ -25,6 +25,7 @@ from seglog.storage.reads.readings import LogQueueReading, Readings
 from seglog.storage.reads.record_ranges import Place
 from seglog.storage.store_base import StoreBase, StoreCore
 from seglog.storage.writes.values import QueueInfo
+from seglog.text import shell_text
 
 
 class Lookups(StoreBase):
@@ -74,7 +75,7 @@ class Lookups(StoreBase):
             if phy_offset in self._core.log.withheld:
                 raise NotFoundError(
                     f"the record at {phy_offset} is damaged, and what it was can be proven",
-                    help=f"run `seglog repair {self.path}`",
+                    help=f"run `seglog repair {shell_text(self.path)}`",
                 )
             with explained():
                 record = self._record_at(phy_offset) if phy_offset >= 0 else None

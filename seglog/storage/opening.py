@@ -46,7 +46,7 @@ from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
 from seglog.storage.writes.fast_path_opening import open_fast_path
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.writer import Writer
-from seglog.text import shell_line
+from seglog.text import shell_line, shell_text
 
 _log = logger(__name__)
 _NO_FINDINGS: tuple[Finding, ...] = ()
@@ -240,8 +240,8 @@ def _demand_whole_repair(root: Path, files: Files) -> None:
     if number := stopped_repair(files, root):
         raise UndoError(
             f"a repair of {root}, or the undo of one, was stopped half-way (undo pack {number})",
-            help=f"nothing was changed; `seglog repair {root}` takes it back and repairs the store,"
-            f" `seglog undo {root}` takes it back alone",
+            help=f"nothing was changed; `seglog repair {shell_text(root)}` takes it back and repairs the"
+            f" store, `seglog undo {shell_text(root)}` takes it back alone",
         )
 
 

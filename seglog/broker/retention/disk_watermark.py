@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seglog.errors import FullError
+from seglog.text import shell_text
 
 
 class DiskGate:
@@ -58,7 +59,7 @@ class DiskGate:
             "service not available now. It may be caused by one of the following reasons: the broker's disk"
             f" is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]"
         )
-        plan = f"seglog retention plan {self._root}"
+        plan = f"seglog retention plan {shell_text(self._root)}"
         if self._holder:
             text += f"; retention keeps what is needed by {self._holder}: run `{plan}`"
         raise FullError(text, help=f"free space, or see with `{plan}` who keeps the log from being deleted")

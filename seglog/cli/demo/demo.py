@@ -19,6 +19,7 @@ from seglog.cli.ui import options, render
 from seglog.cli.ui.version import package_version
 from seglog.errors import SeglogError, StoreError
 from seglog.storage.files import explain_os_error
+from seglog.text import shell_text
 
 DEFAULT_MESSAGES: Final = 200_000
 _MARKS: Final = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}
@@ -88,7 +89,7 @@ def command(*, folder: Path | None, count: int, keep: bool, as_json: bool) -> No
         if not keep:
             shutil.rmtree(place, ignore_errors=True)
     if keep and not as_json:
-        render.say(f"  look around: seglog info {place / 'store'}")
+        render.say(f"  look around: seglog info {shell_text(place / 'store')}")
     if not is_right:
         raise click.exceptions.Exit(1)
 

@@ -20,6 +20,7 @@ from seglog.storage.format.index import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
 from seglog.storage.reads import MessageRow, to_fields
 from seglog.storage.store import MessageStore
+from seglog.text import shell_text
 
 _MAX_LOST_SHOWN: Final = 20
 _FORMS: Final = ("jsonl", "parquet")
@@ -174,7 +175,8 @@ class _Lost:
             f"{render.count_text(count, 'message')} {kind}" for kind, count in sorted(self.counts.items())
         )
         render.say(
-            f"warning: {named}, all others are written; `seglog check {path}` says why and what to do",
+            f"warning: {named}, all others are written; `seglog check {shell_text(path)}` says why and what"
+            " to do",
             err=True,
         )
 

@@ -9,6 +9,7 @@ from seglog.doctor.groups import count_open_transactions
 from seglog.doctor.parts import waiting_timers
 from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.store import MessageStore
+from seglog.text import shell_text
 
 
 def undelivered(store: MessageStore) -> Iterator[str]:
@@ -25,7 +26,7 @@ def undelivered(store: MessageStore) -> Iterator[str]:
     if count:
         yield (
             f"{render.count_text(count, 'timer message')} of {TIMER_TOPIC} will not be delivered: this broker"
-            f" has no timer; `seglog check {store.path}` has a note of them, RocketMQ on this"
+            f" has no timer; `seglog check {shell_text(store.path)}` has a note of them, RocketMQ on this"
             " store delivers them"
         )
     halves = count_open_transactions(store)

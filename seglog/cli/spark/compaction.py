@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from seglog.spark.compact import (
     has_old,
     undo_swap,
 )
+from seglog.text import shell_text
 
 COMPACTED: Final = "compacted"
 _REASONS = tuple(verdict for verdict in Verdict if verdict > Verdict.KEPT)
@@ -169,7 +169,7 @@ def _emit(
     if plan is not None and not plan.task.policies:
         render.say(
             "no topic is chosen: none has cleanup.policy=COMPACTION in config/topics.json; choose with"
-            f" --topic TOPIC, as `seglog queues {shlex.quote(str(path))}` names them"
+            f" --topic TOPIC, as `seglog queues {shell_text(path)}` names them"
         )
     elif plan is not None:
         _show(plan)

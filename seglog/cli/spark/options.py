@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -16,6 +15,7 @@ from typing_extensions import override
 
 from seglog.cli.ui.options import CommandFunction
 from seglog.cli.ui.store_paths import store_of
+from seglog.text import shell_text
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A drive of Windows has one letter."""
@@ -51,9 +51,9 @@ class LocalStore(LocalFolder):
 def _instead(address: str) -> str:
     scheme, _colon, rest = address.partition(":")
     if scheme.lower() == "file" and not rest.startswith("//"):
-        return f"give the folder, {shlex.quote(rest)}"
+        return f"give the folder, {shell_text(rest)}"
     if scheme.lower() == "file":
-        return f"give the folder, {shlex.quote('/' + rest.partition('//')[2].partition('/')[2])}"
+        return f"give the folder, {shell_text('/' + rest.partition('//')[2].partition('/')[2])}"
     return (
         "mount it, or copy the folder to this machine, and give its path;"
         " `seglog spark audit`, `reconcile` and `sql` read addresses"

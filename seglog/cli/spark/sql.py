@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -25,6 +24,7 @@ from seglog.spark.session import Session
 from seglog.spark.views import make_views
 from seglog.storage.directory import check_is_store
 from seglog.storage.findings import Finding, Severity
+from seglog.text import shell_text
 
 SHOWN_ROWS: Final = 1000
 _ASKS_MESSAGES: Final = re.compile(r"\b(messages|kafka)\b", re.IGNORECASE)
@@ -113,7 +113,7 @@ def _check_whole(session: Session, stores: Sequence[str]) -> None:
             render.say(f"and {more} more", err=True)
         if losses:
             is_whole = False
-            typed = shlex.quote(store)
+            typed = shell_text(store)
             render.say("the answer is without what was there; --allow-loss takes it so", err=True)
             render.say(f"help: `seglog spark audit {typed}` says more of it", err=True)
     if not is_whole:

@@ -46,6 +46,7 @@ from seglog.storage.format.record import Message
 from seglog.storage.seals import check_blocks, list_seals, make_seal, read_seal, remove_seal, write_seal
 from seglog.storage.small_files import ErasedPlace, note_erased, remove_recovery_point
 from seglog.storage.walk import Progress
+from seglog.text import shell_text
 
 _MAX_TOLD: Final = 5
 
@@ -217,7 +218,7 @@ def finish_in(files: Files, root: Path) -> int:
     try:
         journal = sound_journal(files, root)
     except CorruptError as error:
-        error.help = f"nothing was written; `seglog repair {root}` moves {JOURNAL} aside"
+        error.help = f"nothing was written; `seglog repair {shell_text(root)}` moves {JOURNAL} aside"
         raise
     if journal is None:
         return 0
@@ -239,7 +240,7 @@ def _keyless_help(root: Path, keyless: Sequence[Keyless]) -> str:
     told = "; ".join(_keyless_text(one) + (", holds the text" if one.holds_text else "") for one in listed)
     return (
         f"lost records without keys have bytes in the attic or an undo pack: {told}{more};"
-        f" `seglog erase {root} ID` erases one"
+        f" `seglog erase {shell_text(root)} ID` erases one"
     )
 
 

@@ -22,6 +22,7 @@ from seglog.errors import FullError
 from seglog.storage.files import OpenFile, RestoringFiles
 from seglog.storage.format.names import ABORT_FILE, OURS
 from seglog.storage.scan import HOLES_FILE, load_holes
+from seglog.text import shell_text
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -83,10 +84,11 @@ def _names_way_back(root: Path) -> Iterator[None]:
     except (FullError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             raise
+        typed = shell_text(root)
         raise FullError(
             str(error),
-            help=f"free space, then run `seglog repair --apply {root}` again, or take back what was done:"
-            f" `seglog undo {root}`",
+            help=f"free space, then run `seglog repair --apply {typed}` again, or take back what was done:"
+            f" `seglog undo {typed}`",
         ) from error
 
 

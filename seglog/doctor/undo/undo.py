@@ -21,6 +21,7 @@ from seglog.errors import NotFoundError, UndoError
 from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
 from seglog.storage.small_files import JOURNAL
+from seglog.text import shell_text
 
 _MAX_TOLD: Final = 5
 _ZEROS_BYTES: Final = 64 << 10
@@ -66,9 +67,10 @@ def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
         told += islice(_undone_differences(files, root, pack), _MAX_TOLD + 1)
     if told:
         more = " and more" if len(told) > _MAX_TOLD else ""
+        discard = f"seglog undo --discard {shell_text(root)} {pack.number}"
         raise UndoError(
             f"the store was changed since repair {pack.number}: {'; '.join(told[:_MAX_TOLD])}{more}",
-            help=f"nothing was changed; `seglog undo --discard {root} {pack.number}` moves the pack aside",
+            help=f"nothing was changed; `{discard}` moves the pack aside",
         )
 
 

@@ -27,6 +27,7 @@ from seglog.storage.format.ours import (
     undo_entry_bytes,
 )
 from seglog.storage.small_files import AFTER, JOURNAL, UNDO, UNDOING
+from seglog.text import shell_text
 
 _MAX_FILE_BYTES: Final = (1 << 63) - 1
 _RIGHTS: Final = 0o777
@@ -252,7 +253,8 @@ def _placed(error: CorruptError, name: str, at: int, advice: str) -> CorruptErro
 
 
 def _help(pack: UndoPack) -> str:
-    return f"nothing was changed; `seglog undo --discard {pack.root} {pack.number}` moves the pack aside"
+    discard = f"seglog undo --discard {shell_text(pack.root)} {pack.number}"
+    return f"nothing was changed; `{discard}` moves the pack aside"
 
 
 def read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:

@@ -22,6 +22,7 @@ from seglog.storage.files import Files, OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
 from seglog.storage.format.ours import MAX_DATA_BYTES, UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
 from seglog.storage.small_files import AFTER, JOURNAL, UNDO, UNDOING, pack_numbers
+from seglog.text import shell_text
 
 DISCARDED: Final = f"{OURS}/stray/undo"
 """Folder of packs that were moved aside."""
@@ -45,7 +46,7 @@ def write_pack(
     if number > MAX_NUMBER:
         raise UndoError(
             f"there is no number left for an undo pack behind {number - 1}",
-            help=f"`seglog undo --discard {root} {number - 1}` moves that pack aside",
+            help=f"`seglog undo --discard {shell_text(root)} {number - 1}` moves that pack aside",
         )
     # Looked at before the pack's own folders come.
     before = list(_state_entries(files, root, had_lock=had_lock))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, U
 from seglog.storage.files import StoreRoot, SwappingFiles, explained, remove_tree
 from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
+from seglog.text import shell_text
 
 _SUFFIX: Final = ".compact"
 _MANIFEST: Final = "manifest.json"
@@ -102,7 +102,7 @@ def check_swappable(files: SwappingFiles, root: Path) -> None:
 
 def turn_back_text(root: Path) -> str:
     """Returns what to run where the old store is still there."""
-    command = f"seglog spark compact {shlex.quote(str(root))}"
+    command = f"seglog spark compact {shell_text(root)}"
     return (
         f"`{command} --discard-old --apply` removes it, `{command} --undo` puts it back; then run this again"
     )
@@ -211,7 +211,7 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
     if state_of_store(files, root) != manifest.new_state:
         raise UndoError(
             f"{root} was written to since it was compacted: {work_folder(root) / _OLD} has nothing of that",
-            help=f"nothing was changed; `seglog spark compact {shlex.quote(str(root))} --discard-old"
+            help=f"nothing was changed; `seglog spark compact {shell_text(root)} --discard-old"
             f" --apply` keeps the store as it is; to give up what was written since, stop its broker, move"
             f" {root} away and {work_folder(root) / _OLD} into its place",
         )

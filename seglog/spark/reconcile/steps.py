@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,6 +19,7 @@ from seglog.spark.reconcile.verdicts import (
 )
 from seglog.spark.remote_files import is_address
 from seglog.storage.format.system_names import needs_no_registration
+from seglog.text import shell_text
 
 if TYPE_CHECKING:
     from seglog.spark.reconcile.outcome import Outcome
@@ -67,7 +67,7 @@ def _of_queues(queues: Iterable[QueueVerdict]) -> Iterator[NextStep]:
 
 
 def _of_queue(one: QueueVerdict) -> tuple[str, str]:
-    store, group, topic = _typed(one.key.store), shlex.quote(one.key.group), shlex.quote(one.key.topic)
+    store, group, topic = _typed(one.key.store), shell_text(one.key.group), shell_text(one.key.topic)
     if one.verdict == DEAD:
         return (
             f"seglog dlq show {store} --group {group}",
@@ -101,7 +101,7 @@ def _of_messages(outcome: Outcome) -> Iterator[NextStep]:
         yield NextStep(EXPIRED, command, "shows what goes next that a group still needs", 0)
     if DEAD in found:
         group = next(
-            shlex.quote(group) for group, _topic, verdict in sorted(counts, key=repr) if verdict == DEAD
+            shell_text(group) for group, _topic, verdict in sorted(counts, key=repr) if verdict == DEAD
         )
         command = f"seglog dlq show {_typed(outcome.stores[0])} --group {group}"
         yield NextStep(DEAD, command, "shows them; `seglog dlq resend --apply` sends them again", 0)
@@ -113,8 +113,8 @@ def _of_messages(outcome: Outcome) -> Iterator[NextStep]:
 
 
 def _all(stores: Sequence[str]) -> str:
-    return " ".join(map(shlex.quote, stores))
+    return " ".join(map(shell_text, stores))
 
 
 def _typed(store: str) -> str:
-    return COPY if is_address(store) else shlex.quote(store)
+    return COPY if is_address(store) else shell_text(store)

@@ -21,6 +21,7 @@ from seglog.errors import StoreError, StoreFailedError, TruncatedError
 from seglog.forked import forked_error
 from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, OpenFile
 from seglog.storage.files.os_errors import explain_os_error, is_passing
+from seglog.text import shell_text
 
 _OF_NAMES: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
@@ -99,7 +100,7 @@ class Latch:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return StoreFailedError(
             f"{what} failed ({reason}); nothing is acknowledged since, reads go on",
-            help=f"look at the disk (dmesg), end this process, run `seglog verify {self._root}`,"
+            help=f"look at the disk (dmesg), end this process, run `seglog verify {shell_text(self._root)}`,"
             " and open the store again: recovery finds what is really there",
         )
 

@@ -29,6 +29,7 @@ from typing import Final
 from seglog.errors import ReadOnlyError, StoreLockedError
 from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE
+from seglog.text import shell_text
 
 _CONTENT: Final = b"lock"
 _MOST_CONTENT_BYTES: Final = 64
@@ -96,7 +97,7 @@ class StoreLock:
             raise StoreLockedError(
                 f"process {holder} has {root} open for writing",
                 help=f"end it (`kill {holder}`), or read beside it: with read_only=True, or a command that"
-                f" reads, such as `seglog info {root}`",
+                f" reads, such as `seglog info {shell_text(root)}`",
             ) from error
         self._descriptor = descriptor
         if not self._is_named(root, folder):

@@ -16,6 +16,7 @@ import mmap
 import resource
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -36,6 +37,28 @@ _LONG_STEP_BYTES: Final = 1 << 20
 _SHORT_BYTES: Final = 64 << 10
 """A file that grows by short steps is read ahead once it holds more: most of many queues never do."""
 _T = TypeVar("_T")
+
+
+def _created(files: Files, path: Path, size_bytes: int, step_bytes: int) -> OpenFile:
+    """Creates the file, in place of one that an interrupt of the caller left: that holds nothing yet."""
+    try:
+        return files.create(path, size_bytes)
+    except FileExistsError:
+        with closing(files.open(path, writable=False)) as left:
+            is_blank = _is_blank(left, step_bytes)
+        if not is_blank:
+            raise
+        files.remove(path)
+        return files.create(path, size_bytes)
+
+
+def _is_blank(file: OpenFile, step_bytes: int) -> bool:
+    """Returns whether a file has zeros alone, and no space behind its first step."""
+    if file.next_data(step_bytes) is not None:
+        return False
+    first = bytearray(min(step_bytes, file.size_bytes))
+    file.read_into(memoryview(first), 0)
+    return not any(first)
 
 
 class MapPool:
@@ -125,7 +148,7 @@ class MappedFile:
             FullError: The file system is full.
         """
         made = cls(files, path, first_offset, size_bytes, pool, step_bytes)
-        handle = files.create(path, size_bytes)
+        handle = _created(files, path, size_bytes, step_bytes)
         try:
             made._reserve(handle, 0, min(step_bytes, size_bytes))
         except BaseException:
