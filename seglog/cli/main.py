@@ -98,6 +98,19 @@ class SeglogGroup(LazyGroup):
     """The group of all commands, which turns errors into text and exit codes."""
 
     @override
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: object,
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except KeyboardInterrupt as error:
+            raise click.exceptions.Exit(exit_code_of(error, as_json=False)) from error
+
+    @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[changing.WORDS] = tuple(args)
         return super().parse_args(ctx, args)

@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -240,6 +241,23 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line: list[str], seglog:
     _stdout, stderr = tail.communicate(timeout=patience_s(30))
     assert tail.returncode == Ending.INTERRUPTED
     assert stderr == b""
+
+
+@pytest.mark.parametrize("module", ["click.types", "click.core", "seglog.errors", "numpy.linalg", "numpy"])
+def test_ctrl_c_while_modules_are_loaded_ends_a_command_without_a_traceback(module: str, tmp_path):
+    loading = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "seglog", "info", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in not_none(loading.stderr):
+        if line.rstrip().endswith(f" {module}"):
+            loading.send_signal(signal.SIGINT)
+            break
+    _stdout, stderr = loading.communicate(timeout=patience_s(30))
+    assert loading.returncode in (-signal.SIGINT, Ending.INTERRUPTED)
+    assert "Traceback" not in stderr
 
 
 def test_a_command_with_unknown_kernels_says_so(command_line: list[str]):
