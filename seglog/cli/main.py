@@ -164,7 +164,7 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
     "when",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Colour what is shown. [auto: on a terminal, where NO_COLOR is not set]",
+    help="Colour what is shown. [auto: on a terminal that shows them, where NO_COLOR is not set]",
 )
 @click.option("--wide", "is_wide", is_flag=True, help="Fold no line, however narrow the terminal is.")
 @click.option(
@@ -176,7 +176,8 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
 @click.pass_context
 def commands(ctx: click.Context, *, when: str, is_wide: bool, has_no_pager: bool) -> None:
     """seglog: SQLite for message logs, in Apache RocketMQ's own files."""
-    is_plain = when == "never" or (when == "auto" and bool(os.environ.get("NO_COLOR")))
+    is_colourless = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    is_plain = when == "never" or (when == "auto" and is_colourless)
     ctx.color = False if is_plain else True if when == "always" else None
     ctx.meta[render.WIDE] = is_wide
     ctx.meta[pager.NO_PAGER] = has_no_pager

@@ -65,13 +65,23 @@ def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> N
     if trial is None:
         raise click.exceptions.Exit(ending_of(report.findings))
     _step(4, "the repair")
-    name = path.resolve().name
-    if not is_sure and not is_typed(f"type {name} to repair it", name):
-        render.say("nothing was changed")
+    if not is_sure and not _is_agreed(path, trial):
         raise click.exceptions.Exit(ending_of(report.findings))
     if trial:
         drop_branch(options.writing(path), path, trial)
     raise click.exceptions.Exit(_repair(path, given))
+
+
+def _is_agreed(path: Path, trial: str) -> bool:
+    """Asks for the store's name; where it is not given, what was repaired for the trial is named."""
+    name, is_given = path.resolve().name, False
+    try:
+        is_given = is_typed(f"type {name} to repair it", name)
+    finally:
+        if not is_given:
+            kept = f"; the repaired branch is {branch_path(path, trial)}" if trial else ""
+            render.say(f"nothing was changed{kept}")
+    return is_given
 
 
 def _step(number: int, what: str) -> None:

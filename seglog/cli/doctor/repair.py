@@ -55,6 +55,7 @@ def command(
     Exit codes:
       0  nothing is wrong (any more)
       1  shown: a repair puts all right without loss
+      2  --apply needs an answer or --yes, and there is no terminal
       5  shown: messages are lost for good, or cannot be read
       6  something is left that no repair puts right
     """  # noqa: D301 - click takes the character itself

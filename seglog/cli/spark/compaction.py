@@ -25,6 +25,7 @@ from seglog.spark.compact import (
     discard_old,
     files_around,
     has_old,
+    turn_back_text,
     undo_swap,
 )
 from seglog.text import shell_text
@@ -108,17 +109,27 @@ def run(
     jobs = {path: Compaction(path, policies, wish.allow_undelivered) for path in paths}
     for job in jobs.values():
         job.check(apply=wish.apply)
+    is_needed, blocked = False, list[Path]()
     with job_session(cluster, step, paths) as session:
         for path, job in jobs.items():
             if not wish.apply:
-                _emit(path, job.plan(session), None, as_json=as_json)
+                plan = job.plan(session)
+                _emit(path, plan, None, as_json=as_json)
+                if plan.dropped:
+                    is_needed = True
+                    blocked += [path.resolve()] * has_old(files_around(path.resolve()), path.resolve())
                 continue
             done = job.apply(session)
             if wish.discard_old and done.old is not None:
                 discard_old(files_around(path.resolve()), path.resolve())
             _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old, did=did)
     if not wish.apply:
-        changing.end_preview(as_json=as_json)
+        if not as_json:
+            for root in blocked:
+                render.say(
+                    f"what the last compaction of {root} replaced is in the way: {turn_back_text(root)}"
+                )
+        changing.end_preview(as_json=as_json, is_needed=is_needed and not blocked)
 
 
 def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:

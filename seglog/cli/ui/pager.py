@@ -2,8 +2,8 @@
 
 That is where standard output is a terminal and the text is longer than it. The pager is what ``SEGLOG_PAGER``
 says, or ``PAGER``, or ``less -FRX`` where that is installed; an empty text or ``cat`` is none, and
-``--no-pager`` asks for none. Lines of JSON are never paged. A pager that cannot start is done without, and
-one that is quit early is no error.
+``--no-pager`` asks for none. Lines of JSON are never paged. A pager that cannot start, or fails at once, is
+done without, and one that is quit early is no error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from typing import Final, TextIO
 import click
 from typing_extensions import Buffer, override
 
+from seglog.cli.ui import render
 from seglog.cli.ui.options import CommandFunction
+from seglog.text import shell_line
 
 NO_PAGER: Final = "seglog.no-pager"
 """In what a click context keeps: whether ``--no-pager`` was given."""
@@ -33,6 +35,8 @@ _USUAL: Final = ("less", "-FRX")
 _LESS: Final = "FRX"
 """Options of a less that ``PAGER`` names without any: git's."""
 _NONE: Final = ((), ("cat",))
+_MOST_AGAIN_BYTES: Final = 256 << 10
+"""A pager that took more has shown some of it; it is more than a pipe holds."""
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;]*m")
 
 
@@ -109,6 +113,7 @@ class _Held(io.RawIOBase):
         self._columns, self._rows_left = shutil.get_terminal_size()
         self._kept = bytearray()
         self._pager: subprocess.Popen[bytes] | None = None
+        self._sent: bytearray | None = bytearray()  # what the pager got, while that is little
         self._is_plain = self._is_quit = False
 
     @override
@@ -142,13 +147,25 @@ class _Held(io.RawIOBase):
             self._is_plain = True
             self._send(bytes(self._kept))
             return
-        assert self._pager.stdin is not None
+        self._do_without_failed()
+
+    def _do_without_failed(self) -> bool:
+        """Waits until the pager has ended; shows what it got, and all that follows, if it failed at once."""
+        pager = self._pager
+        assert pager is not None
+        assert pager.stdin is not None
         with suppress(BrokenPipeError):
-            self._pager.stdin.close()
-        while True:
+            pager.stdin.close()
+        while pager.returncode is None:
             with suppress(KeyboardInterrupt):  # Ctrl-C is the pager's
-                self._pager.wait()
-                return
+                pager.wait()
+        if pager.returncode <= 0 or self._sent is None:  # below 0 it was killed, which a person did
+            return False
+        self._pager, self._is_plain = None, True
+        self._terminal.flush()
+        render.say(f"note: the pager `{shell_line(self._words)}` failed, with {pager.returncode}", err=True)
+        self._send(bytes(self._sent))
+        return True
 
     def _open(self) -> None:
         environment = {"LESS": _LESS} | os.environ
@@ -167,10 +184,16 @@ class _Held(io.RawIOBase):
             self._terminal.flush()
             return
         assert self._pager.stdin is not None
+        if self._sent is not None:
+            self._sent += piece
+            if len(self._sent) > _MOST_AGAIN_BYTES:
+                self._sent = None
         try:
             self._pager.stdin.write(piece)
             self._pager.stdin.flush()
         except BrokenPipeError:
+            if self._do_without_failed():
+                return
             self._is_quit = True
             if self._stops:
                 raise _QuitError from None

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from seglog.spark.compact.compact import Compacted, Compaction
     from seglog.spark.compact.plan import CompactionPlan, TopicPlan
     from seglog.spark.compact.policy import DAY_MS, WORDS, Policy, Verdict
-    from seglog.spark.compact.swap import discard_old, files_around, has_old, undo_swap
+    from seglog.spark.compact.swap import discard_old, files_around, has_old, turn_back_text, undo_swap
 
 __all__ = [
     "DAY_MS",
@@ -62,6 +62,7 @@ __all__ = [
     "discard_old",
     "files_around",
     "has_old",
+    "turn_back_text",
     "undo_swap",
 ]
 
@@ -78,6 +79,7 @@ __getattr__ = lazy_exports(
         "WORDS": "policy",
         "discard_old": "swap",
         "has_old": "swap",
+        "turn_back_text": "swap",
         "files_around": "swap",
         "undo_swap": "swap",
     },

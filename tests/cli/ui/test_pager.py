@@ -112,7 +112,7 @@ def test_a_pager_that_cannot_start_is_done_without(name, command_line, root):
     assert (tried.exit_code, tried.lines) == (0, shown(command_line, ["dump", root]).lines)
 
 
-@pytest.mark.parametrize("how", ["raise SystemExit", "sys.stdin.readline()", "sys.exit(3)"])
+@pytest.mark.parametrize("how", ["raise SystemExit", "sys.stdin.readline()"])
 def test_a_pager_that_is_quit_early_is_no_error(how, command_line, tmp_path):
     root = golden.extract("roll", tmp_path)
     quit_early = shlex.join([sys.executable, "-c", f"import sys\n{how}"])
@@ -156,3 +156,20 @@ def test_no_pager_stands_before_the_command(command_line, root):
     ran = shown(command_line, ["dump", root, "--no-pager"])
     assert ran.exit_code == Ending.USAGE
     assert "it stands before the command: `seglog --no-pager ...`" in unstyle(ran.text)
+
+
+@pytest.mark.parametrize("pager", ["false", "sh -c 'exit 3'", "sh -c 'head -c 9 > /dev/null; exit 1'"])
+def test_what_a_pager_that_fails_did_not_show_is_shown_without_it(command_line, root, pager):
+    done = shown(command_line, ["dump", root], {"SEGLOG_PAGER": pager})
+    plain = shown(command_line, ["dump", root])
+    assert done.exit_code == 0
+    (note,) = (line for line in done.lines if line.startswith("note: the pager"))
+    assert shlex.split(pager)[0] in note
+    assert [line for line in done.lines if line != note] == plain.lines
+
+
+def test_a_terminal_that_shows_no_colours_gets_none(command_line, tmp_path):
+    root = golden.extract("d-zeropage-first", tmp_path)
+    done = on_screen([*command_line, "check", str(root)], 100, {"TERM": "dumb"})
+    assert "\x1b" not in done.text
+    assert "\x1b" in on_screen([*command_line, "check", str(root)], 100).text
