@@ -109,27 +109,27 @@ def run(
     jobs = {path: Compaction(path, policies, wish.allow_undelivered) for path in paths}
     for job in jobs.values():
         job.check(apply=wish.apply)
-    is_needed, blocked = False, list[Path]()
     with job_session(cluster, step, paths) as session:
+        if not wish.apply:
+            _preview({path: job.plan(session) for path, job in jobs.items()}, as_json=as_json)
+            return
         for path, job in jobs.items():
-            if not wish.apply:
-                plan = job.plan(session)
-                _emit(path, plan, None, as_json=as_json)
-                if plan.dropped:
-                    is_needed = True
-                    blocked += [path.resolve()] * has_old(files_around(path.resolve()), path.resolve())
-                continue
             done = job.apply(session)
             if wish.discard_old and done.old is not None:
                 discard_old(files_around(path.resolve()), path.resolve())
             _emit(path, done.plan, done, as_json=as_json, is_discarded=wish.discard_old, did=did)
-    if not wish.apply:
-        if not as_json:
-            for root in blocked:
-                render.say(
-                    f"what the last compaction of {root} replaced is in the way: {turn_back_text(root)}"
-                )
-        changing.end_preview(as_json=as_json, is_needed=is_needed and not blocked)
+
+
+def _preview(plans: Mapping[Path, CompactionPlan], *, as_json: bool) -> None:
+    """Shows plans, and the command that carries them out; where that would be refused, what to do first."""
+    for path, plan in plans.items():
+        _emit(path, plan, None, as_json=as_json)
+    roots = [path.resolve() for path, plan in plans.items() if plan.dropped]
+    blocked = [root for root in roots if has_old(files_around(root), root)]
+    if not as_json:
+        for root in blocked:
+            render.say(f"what the last compaction of {root} replaced is in the way: {turn_back_text(root)}")
+    changing.end_preview(as_json=as_json, is_needed=bool(roots) and not blocked)
 
 
 def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:
