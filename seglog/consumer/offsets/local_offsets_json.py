@@ -19,6 +19,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 
 _TABLE: Final = "offsetTable"
+_NONE: Final = -1
 
 
 def encode_local_offsets(offsets: Mapping[MessageQueue, int]) -> bytes:
@@ -37,7 +38,9 @@ def encode_local_offsets(offsets: Mapping[MessageQueue, int]) -> bytes:
 
 
 def decode_local_offsets(value: ConfigValue) -> dict[MessageQueue, int]:
-    """Returns the queue offset to go on from, for each queue.
+    """Returns the queue offset to go on from, for each queue that has one.
+
+    Java's client takes -1 for none (``RebalancePushImpl.java`` computePullFromWhere).
 
     Args:
         value: What :func:`~seglog.storage.format.config.decode_config` returns for the file.
@@ -55,8 +58,10 @@ def decode_local_offsets(value: ConfigValue) -> dict[MessageQueue, int]:
         topic, broker_name, queue_id = names.get("topic"), names.get("brokerName"), names.get("queueId")
         if not (isinstance(topic, str) and isinstance(broker_name, str)):
             raise _damage(key, offset)
-        if not (_is_number(queue_id) and _is_number(offset)):
+        if not _is_number(queue_id) or not (offset == _NONE or _is_number(offset)):
             raise _damage(key, offset)
+        if offset == _NONE:
+            continue
         found[MessageQueue(topic, broker_name, queue_id)] = offset
     return found
 

@@ -28,10 +28,11 @@ def epoch_findings(files: Files, root: Path, checkpoint: Checkpoint, end_phy_off
     if not any(files.exists(root / name) for name in (EPOCH_FILE, _BACKUP)):
         return []
     try:
-        epochs = _read(files, root)
+        epochs, is_backup = _read(files, root)
     except CorruptError as error:
         return [Finding("epoch-damaged", EPOCH_FILE, expected=str(error.expected), found=str(error.found))]
-    findings = [
+    findings = [Finding("epoch-backup-only", _BACKUP)] if is_backup else []
+    findings += [
         Finding(
             "epoch-beyond-log",
             EPOCH_FILE,
@@ -51,15 +52,15 @@ def epoch_findings(files: Files, root: Path, checkpoint: Checkpoint, end_phy_off
     return findings
 
 
-def _read(files: Files, root: Path) -> tuple[Epoch, ...]:
-    """Returns the epochs as RocketMQ reads them: by the backup where the file is missing or damaged.
+def _read(files: Files, root: Path) -> tuple[tuple[Epoch, ...], bool]:
+    """Returns the epochs as RocketMQ reads them, and whether from the backup: the file is missing or damaged.
 
     Raises:
         CorruptError: Neither can be read; it says what is wrong with the file.
     """
     try:
-        return decode_epochs(files.read_file(root / EPOCH_FILE))
+        return decode_epochs(files.read_file(root / EPOCH_FILE)), False
     except (CorruptError, FileNotFoundError):
         if not files.exists(root / _BACKUP):
             raise
-        return decode_epochs(files.read_file(root / _BACKUP))
+        return decode_epochs(files.read_file(root / _BACKUP)), True

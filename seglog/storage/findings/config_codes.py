@@ -37,6 +37,9 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
         "put it back from a copy; or remove it, and epochs begin anew with the next master",
         BY_HAND,
     ),
+    "epoch-backup-only": note(
+        "the file of epochs (controller mode) is missing or cannot be read; RocketMQ reads its backup", INTACT
+    ),
     "epoch-beyond-log": warning(
         "an epoch (controller mode) begins behind the end of the log: the log has lost its end, or was cut",
         "those of that epoch are not here; its other replicas may have them",

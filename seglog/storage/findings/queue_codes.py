@@ -19,7 +19,8 @@ QUEUE_CODES: Final[dict[str, Code]] = {
     ),
     "queue-missing": warning(
         "the log has messages of a queue that has no files",
-        "none is lost; after a clean stop RocketMQ would never serve them",
+        "none is lost; RocketMQ makes it anew after a crash, or where no queue has a file; else it never"
+        " serves them",
         "the queue is rebuilt from the log",
     ),
     "queue-short": warning(

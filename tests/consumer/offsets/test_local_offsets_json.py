@@ -37,6 +37,12 @@ def test_what_is_written_is_read(offsets):
     assert decode_local_offsets(decode_config(encode_local_offsets(offsets))) == offsets
 
 
+def test_s4_07_an_offset_of_minus_one_is_none():
+    text = encode_local_offsets(OFFSETS).replace(b":5", b":-1")
+    assert text != encode_local_offsets(OFFSETS)
+    assert set(decode_local_offsets(decode_config(text))) < set(OFFSETS)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -49,7 +55,7 @@ def test_what_is_written_is_read(offsets):
         '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":-1}:1}}',
         '{"offsetTable":{{"topic":"T","brokerName":3,"queueId":0}:1}}',
         '{"offsetTable":{{"topic":"T","queueId":0}:1}}',
-        '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:-1}}',
+        '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:-2}}',
         '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:9223372036854775808}}',
         '{"offsetTable":{{"topic":"T","brokerName":"b","queueId":0}:"1"}}',
     ],

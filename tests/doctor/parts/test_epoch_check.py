@@ -61,6 +61,6 @@ def test_a_damaged_file_counts_by_its_backup_and_without_one_is_a_warning(root):
     (root / "epochFileCheckpoint").write_bytes(b"1\n77\n1-0\n")
     assert found(root)["epoch-damaged"].found == "77"
     (root / "epochFileCheckpoint.bak").write_bytes(b"1\n0\n1-1000000\n")
-    assert list(found(root)) == ["epoch-beyond-log"]
+    assert list(found(root)) == ["epoch-backup-only", "epoch-beyond-log"]
     (root / "epochFileCheckpoint").unlink()
-    assert list(found(root)) == ["epoch-beyond-log"]
+    assert list(found(root)) == ["epoch-backup-only", "epoch-beyond-log"]

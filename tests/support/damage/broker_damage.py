@@ -182,6 +182,11 @@ def folder_for_file(root: Path) -> None:
     (root / "checkpoint").mkdir()
 
 
+def backed_up_epochs(root: Path) -> None:
+    (root / "epochFileCheckpoint").write_text("1\n7\n1-0\n")
+    (root / "epochFileCheckpoint.bak").write_text("1\n0\n1-0\n")
+
+
 def unconfirmed(root: Path) -> None:
     (root / "epochFileCheckpoint").write_text("1\n0\n1-0\n")
     poke(root / "checkpoint", CHECKPOINT.struct.size - 2 * 8, (1).to_bytes(8, "big"))
@@ -330,6 +335,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a checkpoint that is a folder": (own, folder_for_file, {"file-kind"}),
     "the epochs of controller mode": (own, new("epochFileCheckpoint", "1\n7\n1-0\n"), {"epoch-damaged"}),
     "an epoch of tomorrow": (own, new("epochFileCheckpoint", "1\n0\n1-99999999\n"), {"epoch-beyond-log"}),
+    "epochs of which the backup is whole": (own, backed_up_epochs, {"epoch-backup-only"}),
     "a log that replicas did not confirm": (own, unconfirmed, {"epoch-tail"}),
     "an abort file": (own, new("abort"), {"not-closed"}),
     "a foreign file": (own, new("notes.txt"), {"stray"}),
