@@ -20,6 +20,8 @@ _LAST_LEAST: Final = 24
 """With so much room the last cell is folded where it stands, and not moved to a line of its own."""
 _BETWEEN: Final = 2
 _WORDS: Final = re.compile(r"\S+\s*|\s+")
+_COMMAND: Final = "`seglog "
+_WORDS_AND_COMMANDS: Final = re.compile(rf"{_COMMAND}[^`]*`\S*\s*|{_WORDS.pattern}")
 
 
 class _Place(NamedTuple):
@@ -78,10 +80,16 @@ def _placed(widths: Sequence[int], room: int) -> list[_Place]:
     return places
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int, *, keeps_commands: bool = False) -> list[str]:
     """Returns the lines of a cell, all but the first indented.
 
     It is broken between words, and in a word only where that is too long.
+
+    Args:
+        text: What it holds, without control characters.
+        width: Columns that it has.
+        keeps_commands: Whether a command to type, in backticks, is never broken, so that it can be copied:
+            one that is wider than that has a line of its own.
     """
     from rich.cells import cell_len
 
@@ -89,12 +97,13 @@ def wrapped(text: str, width: int) -> list[str]:
         return [text]
     lines: list[str] = []
     begun = ""
-    for word in _WORDS.findall(text):
+    words = _WORDS_AND_COMMANDS if keeps_commands else _WORDS
+    for word in words.findall(text):
         if cell_len((begun + word).rstrip()) > width and begun.strip():
             lines.append(begun.rstrip())
             begun = " " * _CELL_INDENT
         begun += word
-        while cell_len(begun.rstrip()) > width:
+        while cell_len(begun.rstrip()) > width and not (keeps_commands and word.startswith(_COMMAND)):
             head = _head(begun, width)
             lines.append(head)
             begun = " " * _CELL_INDENT + begun[len(head) :]

@@ -81,7 +81,7 @@ def say(*parts: str | Styled, err: bool = False) -> None:
     """Prints a line for people, on stdout or stderr.
 
     On a terminal the last part goes on in further lines, indented to where it begins; a command to type does
-    not, for it is copied as one line.
+    not, nor is one in backticks broken, for it is copied as one line.
 
     Args:
         parts: What it is made of; nothing in them can end the line, or steer a terminal.
@@ -94,7 +94,7 @@ def say(*parts: str | Styled, err: bool = False) -> None:
         lead = "" if before else " " * (len(text) - len(text.lstrip(" ")))
         room = max(screen_width() - begin - len(lead), _LEAST_ROOM)
         if len(text) > room - len(lead) and not text.lstrip(" ").startswith(_TYPED):
-            first, *others = wrapped(text[len(lead) :], room)
+            first, *others = wrapped(text[len(lead) :], room, keeps_commands=True)
             colour = last.colour if isinstance(last, Styled) else None
             click.echo("".join(map(_shown, (*before, _alike(last, lead + first, colour)))))
             for line in others:

@@ -136,6 +136,14 @@ def test_a_command_to_type_is_never_folded(monkeypatch):
     assert _on_terminal(monkeypatch, 24, lambda: render.say("next  ", command)) == [f"next  {command}"]
 
 
+def test_a_command_within_a_sentence_is_never_broken(monkeypatch):
+    command = "`seglog repair --queue-file-bytes BYTES /a/b`:"
+    shown = _on_terminal(monkeypatch, 40, lambda: render.say("  to do: ", f"{command} repair it now, say"))
+    assert shown == [f"  to do: {command}", "           repair it now, say"]
+    shown = _on_terminal(monkeypatch, 40, lambda: render.say(f"or run this: {command} it repairs"))
+    assert shown == ["or run this:", f"  {command}", "  it repairs"]
+
+
 def test_progress_is_silent_where_nobody_watches(monkeypatch):
     nobody = io.StringIO()
     monkeypatch.setattr(sys, "stderr", nobody)
