@@ -152,6 +152,10 @@ class CommitLog:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
 
+    def file_of(self, phy_offset: int) -> MappedFile | None:
+        """Returns the file of a record, None if it is not there."""
+        return self._segments.find(phy_offset)
+
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns the bytes of neighbouring records without copying; None to have each asked for by itself.
 

@@ -166,6 +166,10 @@ class ConsumeQueue:
             found[at : at + len(part)] = part
         return np.frombuffer(found.toreadonly(), CQ_UNIT.dtype)
 
+    def file_of(self, queue_offset: int) -> MappedFile | None:
+        """Returns the file of a unit, None if it is not there."""
+        return self._segments.find(queue_offset * CQ_UNIT_BYTES)
+
     def copied_units(self, queue_offset: int, count: int) -> Units:
         """Returns units as :meth:`units` does, but those of one file, read without the GIL.
 

@@ -10,19 +10,27 @@ from __future__ import annotations
 from typing import Literal
 
 from seglog.storage.format.record.record import store_time_of
-from seglog.storage.reads.get import Log, Queue
+from seglog.storage.reads.open_queues import OpenPlainQueue, StoreLog
+from seglog.storage.segments.scattered import ScatteredReads
 
 Boundary = Literal["lower", "upper"]
 
 
-def offset_by_time(queue: Queue, log: Log, timestamp_ms: int, boundary: Boundary) -> int:
+def offset_by_time(queue: OpenPlainQueue, log: StoreLog, timestamp_ms: int, boundary: Boundary) -> int:
     """Returns the queue offset that belongs to a moment, within the queue's minimum and maximum."""
+    with ScatteredReads() as reads:
+        return _search(queue, log, timestamp_ms, boundary, reads)
+
+
+def _search(
+    queue: OpenPlainQueue, log: StoreLog, timestamp_ms: int, boundary: Boundary, reads: ScatteredReads
+) -> int:
     low, high = queue.min_offset, queue.max_offset
     first, last = low, high
     # Store times grow with the queue offset as far as the broker's clock did.
     while first < last:
         middle = (first + last) // 2
-        at, found_ms = _time_from(queue, log, middle, last)
+        at, found_ms = _time_from(queue, log, range(middle, last), reads)
         if found_ms is None:
             last = middle
         elif found_ms < timestamp_ms or (boundary == "upper" and found_ms == timestamp_ms):
@@ -32,13 +40,16 @@ def offset_by_time(queue: Queue, log: Log, timestamp_ms: int, boundary: Boundary
     return first if boundary == "lower" else max(low, min(first, high) - 1)
 
 
-def _time_from(queue: Queue, log: Log, queue_offset: int, end: int) -> tuple[int, int | None]:
+def _time_from(
+    queue: OpenPlainQueue, log: StoreLog, offsets: range, reads: ScatteredReads
+) -> tuple[int, int | None]:
     """Returns the first readable message in a range and its store time; None if there is none."""
-    for at in range(queue_offset, end):
-        unit = queue.units(at, 1)[0]
-        record = (
-            log.read(int(unit["phy_offset"]), int(unit["size_bytes"])) if unit["size_bytes"] > 0 else None
-        )
-        if record is not None:
-            return at, store_time_of(record)
-    return end, None
+    for at in offsets:
+        reads.touch(queue.file_of(at))
+        phy_offset, size_bytes, _tags_code = queue.units(at, 1)[0].item()
+        if size_bytes > 0:
+            reads.touch(log.file_of(phy_offset))
+            record = log.read(phy_offset, size_bytes)
+            if record is not None:
+                return at, store_time_of(record)
+    return offsets.stop, None

@@ -32,6 +32,7 @@ from seglog.storage.reads.open_queues import (
     OpenPlainQueue,
     OpenQueue,
     OpenQueues,
+    StoreLog,
 )
 
 
@@ -61,7 +62,7 @@ class _PlainReading(_LogReading):
             codes = partial(self._ext_codes.resolve, queue.topic, queue.queue_id, log=log)
         return read_queue(queue, log, queue_offset, max_count, wanted, max_bytes, codes)
 
-    def offset_by_time(self, log: Log, timestamp_ms: int, boundary: Boundary) -> int:
+    def offset_by_time(self, log: StoreLog, timestamp_ms: int, boundary: Boundary) -> int:
         return offset_by_time(self._queue, log, timestamp_ms, boundary)
 
     def with_units(self) -> OpenPlainQueue:

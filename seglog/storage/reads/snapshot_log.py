@@ -66,6 +66,9 @@ class SnapshotLog:
             return with_queue_offset(record, self.mended[phy_offset])
         return record
 
+    def file_of(self, _phy_offset: int) -> None:
+        """Returns None: no file is mapped."""
+
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a copy of neighbouring records in one piece; None to have each asked for by itself."""
         if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended or self.withheld:

@@ -54,6 +54,9 @@ class SnapshotQueue:
         start = max(0, queue_offset - self._first_slot)
         return self._units[start : min(start + max(0, count), self.max_offset - self._first_slot)]
 
+    def file_of(self, _queue_offset: int) -> None:
+        """Returns None: no file is mapped."""
+
     def extend(self, rows: Rows) -> None:
         """Adds the units of records that came since; slots given before keep their message.
 

@@ -112,6 +112,7 @@ class MappedFile:
         "_map_lock",
         "_pool",
         "_reserved",
+        "_scattered",
         "_step_bytes",
         "_view",
         "first_offset",
@@ -135,6 +136,7 @@ class MappedFile:
         self._view: memoryview | None = None
         self._length_now: Callable[[], int] | None = None  # asks the system, through the map's descriptor
         self._map_lock = threading.RLock()  # also between opening by name and a new name
+        self._scattered = 0  # how many searches read single pages of it
         self._is_short = False  # its map is not read ahead: the first unit of 6,000,000 bytes is one page
         self._reserved = (0, 0)  # one value, for threads that look while another reserves
 
@@ -324,6 +326,20 @@ class MappedFile:
         """
         _advise(self.view, mmap.MADV_RANDOM)
 
+    def scatter(self) -> None:
+        """Has the system read the pages alone that are touched, until :meth:`gather`; maps the file."""
+        view = self.view
+        with self._map_lock:
+            self._scattered += 1
+            _advise(view, mmap.MADV_RANDOM)
+
+    def gather(self) -> None:
+        """Ends what :meth:`scatter` began; others may have begun it too, or the file is short."""
+        with self._map_lock:
+            self._scattered -= 1
+            if self._view is not None and not self._scattered and not self._is_short:
+                _advise(self._view, mmap.MADV_NORMAL)
+
     def read(self, position: int, size_bytes: int) -> memoryview:
         """Returns a copy of ``size_bytes`` from ``position`` on, fewer where the file was cut."""
         buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
@@ -349,7 +365,7 @@ class MappedFile:
         """Has the map of a file that is short no more read ahead."""
         if self._is_short and self.reserved_end > _SHORT_BYTES:
             with self._map_lock:
-                if self._view is not None:
+                if self._view is not None and not self._scattered:
                     _advise(self._view, mmap.MADV_NORMAL)
                 self._is_short = False
 
