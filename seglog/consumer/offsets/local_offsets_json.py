@@ -58,10 +58,10 @@ def decode_local_offsets(value: ConfigValue) -> dict[MessageQueue, int]:
         topic, broker_name, queue_id = names.get("topic"), names.get("brokerName"), names.get("queueId")
         if not (isinstance(topic, str) and isinstance(broker_name, str)):
             raise _damage(key, offset)
-        if not _is_number(queue_id) or not (offset == _NONE or _is_number(offset)):
-            raise _damage(key, offset)
-        if offset == _NONE:
+        if offset == _NONE and _is_number(queue_id):
             continue
+        if not (_is_number(queue_id) and _is_number(offset)):
+            raise _damage(key, offset)
         found[MessageQueue(topic, broker_name, queue_id)] = offset
     return found
 

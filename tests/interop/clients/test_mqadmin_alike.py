@@ -107,7 +107,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         sides = [Side(place, _filled(place, opened), theirs.java.admin) for place in (ours, theirs)]
         # The real broker fails on questions about itself until its statistics have a first sample.
         wait_until(lambda: "NoSuchElementException" not in sides[1].run("brokerStatus", "-b", "{broker}"), 30)
-        yield Both(server.broker, *sides, _counted(*sides))
+        yield Both(server.broker, sides[0], sides[1], _counted(sides[0], sides[1]))
 
 
 def _counted(ours: Side, theirs: Side) -> tuple[str, str]:
