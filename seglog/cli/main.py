@@ -35,15 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "explain": "Show the history of a message, from send to dead letter.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
-    "segments": "Show the files of the commit log.",
-    "queues": "Show the queues, and whether their files agree with the log.",
-    "cq": "Show the files of a queue, unit by unit.",
-    "log": "Show records of the commit log, byte by byte.",
-    "index": "Show the key index.",
-    "checkpoint": "Show how far the parts of a store were flushed.",
-    "config": "Show the config files of a broker.",
-    "id": "Decode message ids.",
-    "du": "Show what takes the space on the disk.",
+    "inspect": "Look at files: segments, log, queues, cq, index, checkpoint, config, id, du.",
     "verify": "Verify the checksums of the log; seal it.",
     "seal": "Seal full segments of the log.",
     "repair": "Repair a damaged store; shows the plan first.",
@@ -73,8 +65,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 SECTIONS: Final[Mapping[str, str]] = {
     "A store that does not start": "doctor check repair undo report explain verify seal",
-    "Read": "info get query tail dump export",
-    "Look at files": "segments queues cq log index checkpoint config id du",
+    "Read": "info get query tail dump export inspect",
     "Write": "put import topic group",
     "Groups and single messages": "offsets dlq skip park tx erase retention locks",
     "Copies": "backup branch",
@@ -87,11 +78,13 @@ _ROOMS: Final[Mapping[str, str]] = {
     "admin": "bench clients dlq group locks offsets park put retention skip top topic tx",
     "demo": "demo",
     "doctor": "backup branch check doctor erase explain export import repair report seal undo verify",
-    "read": "checkpoint config cq du dump get id index info log query queues segments tail",
+    "read": "dump get info inspect query tail",
     "serving": "serve",
     "ui": "version",
 }
 """The room of each command: module ``seglog.cli.<room>.<name>`` holds it. ``spark`` is a room of its own."""
+_ALIASES: Final = "checkpoint config cq du id index log queues segments"
+"""What ``inspect`` has, by the names that it had alone; the help text does not list them."""
 
 
 class SeglogGroup(LazyGroup):
@@ -144,6 +137,7 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool)
     cls=SeglogGroup,
     homes={name: f"seglog.cli.{room}.{name}" for room, names in _ROOMS.items() for name in names.split()}
     | {"spark": "seglog.cli.spark"},
+    aliases={name: f"seglog.cli.read.{name}" for name in _ALIASES.split()},
     summaries=COMMANDS,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

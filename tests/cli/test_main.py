@@ -16,6 +16,7 @@ import pytest
 
 from seglog import MessageStore
 from seglog.cli.main import COMMANDS, SECTIONS
+from seglog.cli.read.inspect import PARTS
 from seglog.errors import (
     Ending,
     FullError,
@@ -29,6 +30,7 @@ from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
 from tests.support.command_line import Seglog
 from tests.support.machine.patience import patience_s
+from tests.support.material import golden
 from tests.support.narrow import not_none
 
 
@@ -51,6 +53,18 @@ def test_help_lists_every_command_and_every_command_has_help(seglog: Seglog):
         assert name in shown.stdout
         assert summary in shown.stdout
         assert "Usage: " in seglog(name, "--help").stdout
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_inspect_shows_has_its_old_name_too(name: str, seglog: Seglog, tmp_path):
+    root = golden.extract("broker-store", tmp_path)
+    words = {"cq": [root, "LiveTopic", 0], "log": [root, "--at", 0], "id": ["7F00000100002A9F" + "0" * 16]}
+    old = {"cq": "show", "log": "show", "index": "show", "config": "show", "id": "decode"}
+    given = words.get(name, [root])
+    shown = seglog("inspect", name, *given)
+    assert shown.exit_code == 0
+    assert shown.stdout == seglog(name, *filter(None, [old.get(name)]), *given).stdout
+    assert name not in COMMANDS
 
 
 def test_every_command_comes_once_under_a_heading_of_the_help():

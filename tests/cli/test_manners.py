@@ -27,8 +27,8 @@ from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, fill
 
 READS: Final = """
-info, check, report, get, query, explain, tail, dump, segments, queues, cq show, log show, index show,
-checkpoint, config show, id decode, du, verify, clients, top, topic ls, group ls, offsets show, offsets lag,
+info, check, report, get, query, explain, tail, dump, inspect segments, inspect queues, inspect cq, inspect log,
+inspect index, inspect checkpoint, inspect config, inspect id, inspect du, verify, clients, top, topic ls, group ls, offsets show, offsets lag,
 offsets local, offsets log, offsets diff, offsets blame, retention plan, retention broker, dlq ls, dlq show,
 locks, tx ls, branch list, branch diff, spark audit, spark reconcile, spark sql, version
 """

@@ -50,7 +50,7 @@ def test_a_repair_leaves_and_names_what_nothing_proves(old, new, stores):
     repaired = CliRunner().invoke(commands, ["repair", "--apply", "--yes", str(damaged)])
     assert repaired.exit_code == Ending.LEFT
     assert "config-shape config/topics.json" in repaired.stdout
-    assert f"`seglog config show {damaged}`" in " ".join(repaired.stdout.split())
+    assert f"`seglog inspect config {damaged}`" in " ".join(repaired.stdout.split())
 
 
 def test_one_byte_of_a_word_must_be_mended(stores):

@@ -1,4 +1,4 @@
-"""``seglog checkpoint``: how far the parts of a store were flushed, by its own account."""
+"""``seglog inspect checkpoint``: how far the parts of a store were flushed, by its own account."""
 
 from __future__ import annotations
 

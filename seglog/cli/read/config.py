@@ -68,7 +68,7 @@ def show(*, path: Path, name: str | None, as_json: bool) -> None:
         file = known.get(name) or known.get(f"{name}.json")
         if file is None:
             raise NotFoundError(
-                f"the store has no config file {name}", help="`seglog config show STORE` lists them"
+                f"the store has no config file {name}", help="`seglog inspect config STORE` lists them"
             )
         loaded = load_config(path, file)
         is_whole = not loaded.is_backup

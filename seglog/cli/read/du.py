@@ -1,4 +1,4 @@
-"""``seglog du``: what takes the space of a store, part by part and topic by topic.
+"""``seglog inspect du``: what takes the space of a store, part by part and topic by topic.
 
 Files of a store are mostly holes ahead of the data, so their lengths say little; what they take on the disk
 is shown beside them. The topics' shares come from the queues' units, which is quick and an estimate: what

@@ -84,7 +84,7 @@ def show(
     if file is not None:
         if Path(file).name not in wanted:
             raise NotFoundError(
-                f"the store has no index file {file}", help="`seglog index show STORE` lists them"
+                f"the store has no index file {file}", help="`seglog inspect index STORE` lists them"
             )
         wanted = [Path(file).name]
     is_whole = True

@@ -1,4 +1,4 @@
-"""``seglog queues``: every queue, its files, and how they differ from what the log says."""
+"""``seglog inspect queues``: every queue, its files, and how they differ from what the log says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seglog segments``: the files of the commit log, one a line."""
+"""``seglog inspect segments``: the files of the commit log, one a line."""
 
 from __future__ import annotations
 

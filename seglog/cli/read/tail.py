@@ -87,7 +87,7 @@ def _miss(path: Path, topic: str, *, is_waiting: bool) -> None:
     elif topic not in (known_topics(options.reading(path), path) or ()):
         raise NotFoundError(
             f"the store has no topic {topic}",
-            help="`seglog queues STORE` lists them; --follow waits for one that is to come",
+            help="`seglog inspect queues STORE` lists them; --follow waits for one that is to come",
         )
 
 

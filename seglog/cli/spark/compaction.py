@@ -180,7 +180,7 @@ def _emit(
     if plan is not None and not plan.task.policies:
         render.say(
             "no topic is chosen: none has cleanup.policy=COMPACTION in config/topics.json; choose with"
-            f" --topic TOPIC, as `seglog queues {shell_text(path)}` names them"
+            f" --topic TOPIC, as `seglog inspect queues {shell_text(path)}` names them"
         )
     elif plan is not None:
         _show(plan)

@@ -46,6 +46,7 @@ class LazyGroup(CommandGroup):
     Args:
         homes: The module that holds ``command``, by name; a keyword such as ``import`` has a ``_`` behind it.
         summaries: Name and one line of help, in the order of the help text.
+        aliases: The modules of commands that no list has, by name.
         sections: Names, divided by blanks, by the heading of the help text that they come under.
         options: What click's group takes.
     """
@@ -55,11 +56,12 @@ class LazyGroup(CommandGroup):
         *,
         homes: Mapping[str, str],
         summaries: Mapping[str, str],
+        aliases: Mapping[str, str] | None = None,
         sections: Mapping[str, str] | None = None,
         **options: object,
     ) -> None:
         super().__init__(**options)  # type: ignore[arg-type]  # click states them one by one
-        self._homes = homes
+        self._homes = {**homes, **(aliases or {})}
         self._summaries = summaries
         self._sections = sections or {"Commands": " ".join(summaries)}
 
@@ -69,7 +71,7 @@ class LazyGroup(CommandGroup):
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._summaries:
+        if cmd_name not in self._homes:
             return None
         module = self._homes[cmd_name] + "_" * iskeyword(cmd_name)
         command: click.Command = importlib.import_module(module).command

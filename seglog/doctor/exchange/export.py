@@ -102,7 +102,9 @@ def _queues(store: MessageStore, wanted: Selection) -> list[QueueInfo]:
     missing = sorted(set(wanted.topics) - {queue.topic for queue in found})
     if missing or (wanted.queue_id is not None and not found):
         named = missing[0] if missing else f"number {wanted.queue_id}"
-        raise NotFoundError(f"no queue {named} in {store.path}", help="`seglog queues STORE` lists them")
+        raise NotFoundError(
+            f"no queue {named} in {store.path}", help="`seglog inspect queues STORE` lists them"
+        )
     return found
 
 

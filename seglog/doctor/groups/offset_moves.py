@@ -129,7 +129,7 @@ def reset(
             where = topic if queue_id is None else f"{topic}/{queue_id}"
             raise NotFoundError(
                 f"no queue of {where} ever had a message",
-                help="`seglog queues STORE` lists topics and queues",
+                help="`seglog inspect queues STORE` lists topics and queues",
             )
         return moves
 

@@ -38,6 +38,6 @@ def queue_range(files: Files, root: Path, topic: str, queue_id: int) -> tuple[in
     if found is None:
         raise NotFoundError(
             f"no queue {topic}/{queue_id} in {root} ever had a message",
-            help="`seglog queues STORE` lists topics and queues",
+            help="`seglog inspect queues STORE` lists topics and queues",
         )
     return found

@@ -78,7 +78,7 @@ def skip(
         if before is None and (forget or to is None):
             raise NotFoundError(
                 f"group {group} has no offset in {topic}/{queue_id}",
-                help="`seglog config show STORE consumerOffset` lists groups; --to gives it one",
+                help="`seglog inspect config STORE consumerOffset` lists groups; --to gives it one",
             )
         if after != before:
             table.set(group, topic, queue_id, after, clock.now_ms())

@@ -286,7 +286,9 @@ def _check_topics(plan: AuditPlan, audit: AuditReport, policies: Mapping[str, Po
         if topic in plan.batch_topics:
             raise InvalidArgumentError(f"{topic} has batch queues, of which no single message can go")
         if topic not in known:
-            raise NotFoundError(f"{plan.root} has no topic {topic}", help="`seglog queues STORE` shows them")
+            raise NotFoundError(
+                f"{plan.root} has no topic {topic}", help="`seglog inspect queues STORE` shows them"
+            )
 
 
 def check_movable(files: Files, root: Path, audit: AuditReport) -> None:

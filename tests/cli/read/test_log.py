@@ -1,4 +1,4 @@
-"""``seglog log show``: a place of the log, field by field."""
+"""``seglog inspect log``: a place of the log, field by field."""
 
 from __future__ import annotations
 

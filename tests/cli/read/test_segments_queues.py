@@ -1,4 +1,4 @@
-"""``seglog segments``, ``queues`` and ``cq show``: the files, held against the log."""
+"""``seglog inspect segments``, ``queues`` and ``cq show``: the files, held against the log."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_topic_that_is_not_there_is_named_with_the_next_command(seglog: Seglog
     ran = seglog("tail", store, "Nope")
     assert (ran.exit_code, ran.stdout) == (NotFoundError.exit_code, "")
     assert "no topic Nope" in ran.stderr
-    assert "seglog queues STORE" in ran.stderr
+    assert "seglog inspect queues STORE" in ran.stderr
 
 
 def test_a_topic_without_messages_is_no_error(seglog: Seglog, store):
