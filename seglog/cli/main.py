@@ -35,7 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "explain": "Show the history of a message, from send to dead letter.",
     "tail": "Show the newest messages, and follow.",
     "dump": "Print everything that a store serves.",
-    "inspect": "Look at files: segments, log, queues, cq, index, checkpoint, config, id, du.",
+    "inspect": "Show the files of a store: log, queues, cq, index, config.",
     "verify": "Verify the checksums of the log; seal it.",
     "seal": "Seal full segments of the log.",
     "repair": "Repair a damaged store; shows the plan first.",

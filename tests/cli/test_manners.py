@@ -27,10 +27,11 @@ from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, fill
 
 READS: Final = """
-info, check, report, get, query, explain, tail, dump, inspect segments, inspect queues, inspect cq, inspect log,
-inspect index, inspect checkpoint, inspect config, inspect id, inspect du, verify, clients, top, topic ls, group ls, offsets show, offsets lag,
-offsets local, offsets log, offsets diff, offsets blame, retention plan, retention broker, dlq ls, dlq show,
-locks, tx ls, branch list, branch diff, spark audit, spark reconcile, spark sql, version
+info, check, report, get, query, explain, tail, dump, inspect segments, inspect queues, inspect cq,
+inspect log, inspect index, inspect checkpoint, inspect config, inspect id, inspect du, verify, clients,
+top, topic ls, group ls, offsets show, offsets lag, offsets local, offsets log, offsets diff,
+offsets blame, retention plan, retention broker, dlq ls, dlq show, locks, tx ls, branch list, branch diff,
+spark audit, spark reconcile, spark sql, version
 """
 ADDS: Final = """
 put, import, export, backup, seal, topic create, group create, branch create, spark archive, serve, demo,
