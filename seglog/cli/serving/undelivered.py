@@ -33,5 +33,5 @@ def undelivered(store: MessageStore) -> Iterator[str]:
     if halves:
         yield (
             f"{render.count_text(halves, 'half message')} of transactions will not be asked about, nor"
-            f" delivered: stop, and commit or roll back what `seglog tx ls {store.path}` lists"
+            f" delivered: stop, and commit or roll back what `seglog tx ls {shell_text(store.path)}` lists"
         )

@@ -67,25 +67,26 @@ def _of_queues(queues: Iterable[QueueVerdict]) -> Iterator[NextStep]:
 
 
 def _of_queue(one: QueueVerdict) -> tuple[str, str]:
-    store, group, topic = _typed(one.key.store), shell_text(one.key.group), shell_text(one.key.topic)
+    typed_store, typed_topic = _typed(one.key.store), shell_text(one.key.topic)
+    typed_group = shell_text(one.key.group)
     if one.verdict == DEAD:
         return (
-            f"seglog dlq show {store} --group {group}",
+            f"seglog dlq show {typed_store} --group {typed_group}",
             "shows them; `seglog dlq resend --apply` sends them again",
         )
     if one.verdict == STALLED:
         at = max(one.offset or 0, one.min_offset)
         return (
-            f"seglog get {store} {topic} --queue {one.key.queue_id} --offset {at} --count 1",
+            f"seglog get {typed_store} {typed_topic} --queue {one.key.queue_id} --offset {at} --count 1",
             f"shows the message that {one.key.group} stands at",
         )
     if needs_no_registration(one.key.group):
-        return f"seglog repair {store}", "shows how the broker's own offsets are put right"
+        return f"seglog repair {typed_store}", "shows how the broker's own offsets are put right"
     end, where = (
         ("--end", "behind the last message") if one.verdict == AHEAD else ("--start", "with the first")
     )
     return (
-        f"seglog offsets reset {store} {group} {topic} --queue {one.key.queue_id} {end}",
+        f"seglog offsets reset {typed_store} {typed_group} {typed_topic} --queue {one.key.queue_id} {end}",
         f"shows the move to go on {where}; --apply makes it",
     )
 
@@ -100,10 +101,10 @@ def _of_messages(outcome: Outcome) -> Iterator[NextStep]:
         command = f"seglog retention plan {_typed(outcome.stores[0])}"
         yield NextStep(EXPIRED, command, "shows what goes next that a group still needs", 0)
     if DEAD in found:
-        group = next(
+        typed = next(
             shell_text(group) for group, _topic, verdict in sorted(counts, key=repr) if verdict == DEAD
         )
-        command = f"seglog dlq show {_typed(outcome.stores[0])} --group {group}"
+        command = f"seglog dlq show {_typed(outcome.stores[0])} --group {typed}"
         yield NextStep(DEAD, command, "shows them; `seglog dlq resend --apply` sends them again", 0)
     if DUPLICATED in found:
         command = f"seglog spark reconcile {_all(outcome.stores)} --messages --json"
