@@ -13,7 +13,7 @@ from perf.contestants import rocketmq, rust_peer
 from perf.contestants.contestant import Contestant
 from perf.contestants.java_peer import CHRONICLE, KAFKA, JavaPeer
 from perf.contestants.limit import Limit
-from perf.contestants.python_peer import LMDB, SQLITE
+from perf.contestants.python_peer import HONKER, LMDB, SQLITE, why_no_honker
 from perf.contestants.seglog import native, other, python
 from perf.figures.results import KEYS
 
@@ -90,5 +90,8 @@ def line_up(wanted: Sequence[str], against: Path | None, *, is_smoke: bool = Fal
     why_missing = rust_peer.why_missing() if in_rust else None
     for peer in in_rust:
         _add(found, peer.title, why_missing, partial(replace, peer))
-    found.contestants += [peer for peer in (LMDB, SQLITE, Limit()) if peer.key in keys]
+    found.contestants += [peer for peer in (LMDB, SQLITE) if peer.key in keys]
+    if HONKER.key in keys:
+        _add(found, HONKER.title, why_no_honker(), lambda: HONKER)
+    found.contestants += [peer for peer in (Limit(),) if peer.key in keys]
     return found

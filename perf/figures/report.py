@@ -47,11 +47,12 @@ def _how(results: Results) -> Iterator[str]:
     )
     yield ""
     yield (
-        "seglog takes part twice, over its kernels in C and in Python; LMDB and SQLite are used from Python, "
-        "a transaction a put; Kafka's log as its broker does, `appendAsLeader` of a batch that was encoded "
-        "once, as RocketMQ's are; commitlog, walrus and fjall from Rust. LMDB, SQLite and Chronicle Queue "
-        "have no checksums; only RocketMQ, LMDB and SQLite have keys. commitlog does not sync, walrus does "
-        "not read at a place. A dash: it cannot, or it took no part in that row."
+        "seglog takes part twice, over its kernels in C and in Python; LMDB, SQLite and Honker's stream are "
+        "used from Python, a transaction a put; Kafka's log as its broker does, `appendAsLeader` of a batch "
+        "that was encoded once, as RocketMQ's are; commitlog, walrus and fjall from Rust. LMDB, SQLite, "
+        "Honker and Chronicle Queue have no checksums; only RocketMQ, LMDB and SQLite have keys; Honker's "
+        "bodies are base64 in JSON. commitlog does not sync, walrus does not read at a place. A dash: it "
+        "cannot, or it took no part in that row."
     )
     yield ""
     yield (

@@ -27,7 +27,7 @@ class Request:
     """What to measure.
 
     Attributes:
-        contestant: ``seglog``, ``sqlite``, ``lmdb`` or ``limit``.
+        contestant: ``seglog``, ``sqlite``, ``lmdb``, ``honker`` or ``limit``.
         checkout: Where seglog is imported from, empty for the path as it is.
         directory: An empty directory for the log's files, or what an earlier step left.
         sample_s: Seconds of a sample, as :class:`perf.plan.budget.Budget` takes it.
@@ -94,6 +94,10 @@ def _open(contestant: str, directory: Path, case: Case) -> Log:
         from perf.logs.lmdb_log import LmdbLog
 
         return LmdbLog(directory, case, sync=sync)
+    if contestant == "honker":
+        from perf.logs.honker_log import HonkerLog
+
+        return HonkerLog(directory, case)
     from perf.logs.seglog_log import SeglogLog
 
     return SeglogLog(directory, case, sync=sync)
