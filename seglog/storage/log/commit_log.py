@@ -218,6 +218,12 @@ class CommitLog:
             self._wake_allocator = wake_allocator
             self.tail.wake_allocator_at = 0
 
+    def ask_for_more(self) -> None:
+        """Wakes the thread that makes space and files ahead, once for each time that this is due."""
+        if self.end_phy_offset >= self.tail.wake_allocator_at:
+            self.tail.wake_allocator_at = NEVER
+            self._wake_allocator()
+
     def room(self, size_bytes: int) -> MappedFile | None:
         """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
 
@@ -227,10 +233,8 @@ class CommitLog:
             MessageIllegalError: No file is long enough for them.
             TruncatedError: Another process cut the file.
         """
+        self.ask_for_more()
         at = self.end_phy_offset
-        if at >= self.tail.wake_allocator_at:
-            self.tail.wake_allocator_at = NEVER
-            self._wake_allocator()
         segment = self._segments.find(at)
         if segment is None:
             return None

@@ -289,6 +289,11 @@ class ConsumeQueue:
         """Whether a file that got a unit has no name yet."""
         return self._segments.is_staging(self.max_offset * CQ_UNIT_BYTES)
 
+    @property
+    def is_next_staged(self) -> bool:
+        """Whether the next unit goes to a file that has no name yet, and gets it with that unit."""
+        return self._segments.is_staging(self.max_offset * CQ_UNIT_BYTES + 1)
+
     def publish(self) -> None:
         """Gives files that got a unit their names."""
         self._segments.publish(self.max_offset * CQ_UNIT_BYTES)

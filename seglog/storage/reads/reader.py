@@ -243,7 +243,7 @@ class Reader:
         raise ReadOnlyError(f"{root} was opened for reading", help="open it without read_only=True")
 
     put = append = new_records = raw_records = put_records = ensured = ensure = durable = _refuse
-    notify = ask = settle = listen = add_kinds = flush = _refuse
+    put_batch_again = notify = ask = settle = listen = add_kinds = flush = _refuse
 
     def _keep(self, *_arguments: object) -> NoReturn:
         raise ReadOnlyError("a store that was opened for reading keeps what it has")

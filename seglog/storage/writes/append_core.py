@@ -26,9 +26,11 @@ from seglog.storage.threads.waiting import WouldWaitError
 from seglog.storage.writes.compaction_writer import CompactionWriter
 from seglog.storage.writes.deferred_records import Order
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
+from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.growth import Growth, Need
 from seglog.storage.writes.lock_order import LockRank, new_lock
 from seglog.storage.writes.open_flag import OpenFlag
+from seglog.storage.writes.values import BatchResult, NewMessage
 from seglog.storage.writes.writer_queues import WriterQueue, WriterQueues
 
 _ROOM = "making room for a message"
@@ -297,6 +299,50 @@ class AppendCore:
             self._fast_path = path
             if self._open_flag.is_closed or self._latch.is_closed:
                 path.close()
+
+    def put_batch_again(
+        self,
+        topic: str,
+        messages: Sequence[NewMessage | bytes],
+        queue_id: int,
+        durability: Durability | None,
+    ) -> BatchResult | None:
+        """Tries the fast path once more, with all room that exists by now, where it lacked some.
+
+        The ordinary way makes room too, but takes several times as long for each record, and a long batch
+        lacks a window often.
+
+        Returns:
+            None if the ordinary way must do it; nothing was appended.
+        """
+        path = self._fast_path
+        if not path.lacks_window or not self._renew_windows(topic, queue_id):
+            return None
+        made = path.try_put_batch(topic, messages, queue_id, durability)
+        if made is None and path.lacks_window and self._lacks_units(topic, queue_id, len(messages)):
+            # Queue files grow in short steps. Of the log, which has its space made ahead, nothing is asked.
+            self._growth.make(Need(((topic, queue_id),), 0, len(messages)))
+            if self._renew_windows(topic, queue_id):
+                made = path.try_put_batch(topic, messages, queue_id, durability)
+        return made
+
+    def _lacks_units(self, topic: str, queue_id: int, count: int) -> bool:
+        """Returns whether a queue has no room for so many units; it has where they go into two files."""
+        with self.append_lock, self._tail, self._latch.failing(_ROOM):
+            queue = self._queues.plain.get((topic, queue_id))
+            return queue is not None and queue.room(count) is None
+
+    def _renew_windows(self, topic: str, queue_id: int) -> bool:
+        if type(topic) is not str or type(queue_id) is not int:
+            return False
+        key = topic, queue_id
+        with self.append_lock, self._tail:
+            queue = self._queues.plain.get(key)
+            if self._open_flag.is_closed or self._latch.is_closed or queue is None or queue.is_next_staged:
+                return False
+            self._log.ask_for_more()
+            self._grant(key)
+        return True
 
     def _grant(self, key: QueueKey) -> None:
         """Grants the fast path the windows where the next message of a queue goes, if it is a plain one."""

@@ -53,6 +53,7 @@ class Appender:
         ask: Has the log brought to the disk for all of those.
         settle: Has futures get their results then.
         waiters: Who waits for queues.
+        put_batch_again: Tries the fast path again with room that it lacked; returns what it made, or None.
         drain_with: Has a function make what was gathered before anything else is appended.
     """
 
@@ -70,6 +71,7 @@ class Appender:
         self.settle = commit.settle
         self.waiters = core.waiters
         self.drain_with = core.drain_with
+        self.put_batch_again = core.put_batch_again
 
     def put(
         self,

@@ -155,8 +155,10 @@ class PythonCalls:
             MessageIllegalError: One is too large, or all together are for one commit-log file.
             As :meth:`put`, for the rest.
         """
-        made = self._fast_path.try_put_batch(topic, messages, queue_id, durability)
         appends = self._appends
+        made = self._fast_path.try_put_batch(topic, messages, queue_id, durability)
+        if made is None:
+            made = appends.put_batch_again(topic, messages, queue_id, durability)
         if made is not None:
             if made.durability is Durability.SYNC:
                 appends.ensure(made.phy_offset + made.size_bytes)
