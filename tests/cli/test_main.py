@@ -58,7 +58,11 @@ def test_help_lists_every_command_and_every_command_has_help(seglog: Seglog):
 @pytest.mark.parametrize("name", PARTS)
 def test_what_inspect_shows_has_its_old_name_too(name: str, seglog: Seglog, tmp_path):
     root = golden.extract("broker-store", tmp_path)
-    words = {"cq": [root, "LiveTopic", 0], "log": [root, "--at", 0], "id": ["7F00000100002A9F" + "0" * 16]}
+    words: dict[str, list[Path | str | int]] = {
+        "cq": [root, "LiveTopic", 0],
+        "log": [root, "--at", 0],
+        "id": ["7F00000100002A9F" + "0" * 16],
+    }
     old = {"cq": "show", "log": "show", "index": "show", "config": "show", "id": "decode"}
     given = words.get(name, [root])
     shown = seglog("inspect", name, *given)

@@ -302,9 +302,9 @@ class AppendCore:
 
     def put_batch_again(
         self,
-        topic: str,
+        topic: object,
         messages: Sequence[NewMessage | bytes],
-        queue_id: int,
+        queue_id: object,
         durability: Durability | None,
     ) -> BatchResult | None:
         """Tries the fast path once more, with all room that exists by now, where it lacked some.
@@ -316,26 +316,28 @@ class AppendCore:
             None if the ordinary way must do it; nothing was appended.
         """
         path = self._fast_path
-        if not path.lacks_window or not self._renew_windows(topic, queue_id):
+        # The ordinary way refuses what has another type.
+        if not self._fast_path.lacks_window or not isinstance(topic, str) or not isinstance(queue_id, int):
+            return None
+        key = topic, queue_id
+        if not self._renew_windows(key):
             return None
         made = path.try_put_batch(topic, messages, queue_id, durability)
-        if made is None and path.lacks_window and self._lacks_units(topic, queue_id, len(messages)):
+        if made is None and path.lacks_window and self._lacks_units(key, len(messages)):
             # Queue files grow in short steps. Of the log, which has its space made ahead, nothing is asked.
-            self._growth.make(Need(((topic, queue_id),), 0, len(messages)))
-            if self._renew_windows(topic, queue_id):
+            self._growth.make(Need((key,), 0, len(messages)))
+            if self._renew_windows(key):
                 made = path.try_put_batch(topic, messages, queue_id, durability)
         return made
 
-    def _lacks_units(self, topic: str, queue_id: int, count: int) -> bool:
+    def _lacks_units(self, key: QueueKey, count: int) -> bool:
         """Returns whether a queue has no room for so many units; it has where they go into two files."""
         with self.append_lock, self._tail, self._latch.failing(_ROOM):
-            queue = self._queues.plain.get((topic, queue_id))
+            queue = self._queues.plain.get(key)
             return queue is not None and queue.room(count) is None
 
-    def _renew_windows(self, topic: str, queue_id: int) -> bool:
-        if type(topic) is not str or type(queue_id) is not int:
-            return False
-        key = topic, queue_id
+    def _renew_windows(self, key: QueueKey) -> bool:
+        """Grants the fast path what was reserved for the log and a queue; returns whether it may use that."""
         with self.append_lock, self._tail:
             queue = self._queues.plain.get(key)
             if self._open_flag.is_closed or self._latch.is_closed or queue is None or queue.is_next_staged:
