@@ -91,7 +91,9 @@ def test_no_command_lets_a_store_act_upon_the_terminal(
             assert not ACTS.search(page.read_text())
 
 
-@pytest.mark.parametrize("name", ["dump", "dump --log", "queues", "tail", "config show", "check", "get"])
+@pytest.mark.parametrize(
+    "name", ["dump", "dump --log", "inspect queues", "tail", "inspect config", "check", "get"]
+)
 def test_what_would_act_is_shown_as_its_escape(name, hostile, seglog: Seglog, tmp_path, monkeypatch):
     root, message_id = hostile
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
