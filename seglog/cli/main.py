@@ -1,8 +1,8 @@
-"""The entry of the command line: which commands there are, loaded only when one is called.
+"""The entry point of the command line: the table of all commands; a command is loaded when it is called.
 
-``seglog --help`` and ``seglog version`` must be quick, so nothing here imports numpy, rich or the engine.
-Every error of every command ends in one place, :class:`SeglogGroup`, which prints it and sets the exit
-code, of which :mod:`seglog.errors` has the tables.
+``seglog --help`` and ``seglog version`` must be quick, so this module imports neither numpy nor rich nor the
+engine. All errors of all commands end in :class:`SeglogGroup`, which prints the error and sets the exit code.
+The exit codes are in :mod:`seglog.errors`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "bench": "Measure the disk for a store.",
     "version": "Show versions and which parts are present.",
 }
-"""Name and one line of help."""
+"""Name of each command and one line of help."""
 
 SECTIONS: Final[Mapping[str, str]] = {
     "A store that does not start": "doctor check repair undo report explain verify seal",
@@ -72,7 +72,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "Brokers and Spark": "serve clients top spark",
     "About seglog": "demo bench version",
 }
-"""The headings of the help text, and what comes under each."""
+"""The headings of the help text, and the commands under each."""
 
 _ROOMS: Final[Mapping[str, str]] = {
     "admin": "bench clients dlq group locks offsets park put retention skip top topic tx",
@@ -115,11 +115,12 @@ class SeglogGroup(LazyGroup):
             try:
                 result: object = super().invoke(ctx)
             finally:
-                # Here and not at the end of the process, where a broken pipe could no longer be kept quiet.
+                # Flush here, not when the process ends: at that point a broken pipe could no longer be
+                # silenced.
                 sys.stdout.flush()
         except (click.exceptions.Exit, click.exceptions.NoArgsIsHelpError):
             raise
-        # The top of every command: what is not expected here is reported as a bug, with its traceback.
+        # The top of every command: an unexpected error is reported as a bug, with its traceback.
         except (Exception, KeyboardInterrupt) as error:
             raise click.exceptions.Exit(exit_code_of(error, as_json=as_json)) from error
         return result
@@ -181,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line of this process.
 
     Args:
-        arguments: The words after the program's name, None for those of the process.
+        arguments: The words after the program's name; None for the arguments of the process.
     """
     take_standard_output()
     if isinstance(sys.stderr, io.TextIOWrapper):

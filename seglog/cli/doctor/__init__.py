@@ -1,4 +1,4 @@
 """Commands that examine, repair and copy a store.
 
-Each takes a store, calls the doctor and shows what it answers.
+Each command takes a store, calls :mod:`seglog.doctor` and prints the result.
 """

@@ -1,4 +1,4 @@
-"""``seglog backup``: a copy of a store that may be in use, by hard links of what is full."""
+"""``seglog backup``: a copy of a store that may be in use; full files are hard-linked."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
 
 
 def misnamed_count(found: Survey) -> int:
-    """Returns how many files of a log have another's name."""
+    """Returns the number of log files whose name belongs to another place in the log."""
     return sum(finding.code == "log-file-misnamed" for finding in found.findings)
 
 
 def show_copied(done: Copied, found: Survey | None) -> None:
-    """Prints what was linked and copied, and what a reader finds there."""
+    """Prints which files were linked and copied, and what a reader finds in the copy."""
     if done.is_hot:
         state = "the store was open"
     elif done.is_locked:

@@ -1,4 +1,4 @@
-"""``seglog branch``: stores that share what is full with another one, to run yesterday's traffic again."""
+"""``seglog branch``: stores that share the full files of another store, to run old traffic again."""
 
 from __future__ import annotations
 
@@ -172,5 +172,5 @@ def _fields(one: QueueChange | OffsetChange) -> dict[str, object]:
 
 
 def _own_bytes(files: StoreRoot, path: Path) -> int:
-    """Returns what a branch takes on the disk beside its store."""
+    """Returns the space on the disk that a branch takes in addition to its store, in bytes."""
     return sum(blocks for blocks, _length in file_sizes(files, path, own=True))

@@ -1,9 +1,10 @@
-"""``seglog check``: looks at everything in a store, says what is wrong, what that means, and what to type.
+"""``seglog check``: examines the whole store, and prints what is wrong, what that means, and what to type.
 
 With ``--records-only`` it reads the log and the last units of queues, as ``seglog verify`` does.
 
-Reads only, and takes no lock: it works on a store that was not closed, and beside a running writer. The
-exit codes are those of :class:`~seglog.errors.Ending`; those of errors say that it could not see all.
+Reads only, and takes no lock: it works on a store that was not closed, and beside a running writer. The exit
+codes are those of :class:`~seglog.errors.Ending`; the exit code of an error means that the check is
+incomplete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the outcome of a check looks, from `seglog check` and from Spark."""
+"""Prints the result of a check, for `seglog check` and for `seglog spark audit`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COPY: Final = Path("COPY")
 
 
 def emit_check(report: CheckReport) -> None:
-    """Prints what was found as JSON: a line for each finding and for what was not seen, then the sum."""
+    """Prints a check as JSON: a line for each finding and each part that was not checked, then a summary."""
     for finding in report.findings:
         render.emit({"kind": "finding", **finding_fields(finding)})
     for text in report.not_looked_at:
@@ -23,7 +23,7 @@ def emit_check(report: CheckReport) -> None:
 
 
 def check_fields(report: CheckReport) -> dict[str, object]:
-    """Returns the sum of a check for programs."""
+    """Returns the summary of a check for programs."""
     return {
         "path": report.store,
         "clean": report.is_clean,
@@ -78,11 +78,11 @@ def _walk_fields(walk: RecoveryWalk | None) -> dict[str, object] | None:
 
 
 def show_check(report: CheckReport, path: Path | str) -> None:
-    """Prints what was found for people.
+    """Prints a check for people.
 
     Args:
-        report: What was found.
-        path: The store as it was named, which goes into the commands to type: they take no address.
+        report: The check.
+        path: The store as the user named it, for the commands to type: those take no address.
     """
     typed = _COPY if report.address else Path(path)
     todo = next_command(report.findings, typed)

@@ -1,7 +1,8 @@
-"""``seglog doctor``: the whole way of a store that does not start: what is wrong, a trial, the repair.
+"""``seglog doctor``: all steps for a store that does not start: check, trial on a branch, repair.
 
-It is ``check``, ``branch``, ``repair`` and ``undo`` in their order; each step says what it found, and nothing
-of the store changes before its name was typed. Without a terminal it asks nothing, and does nothing.
+It runs ``check``, ``branch``, ``repair`` and ``undo`` in this order. Each step prints its result, and nothing
+in the store changes before the user typed the store's name. Without a terminal it asks nothing and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from seglog.storage.findings import ending_of
 from seglog.text import shell_line
 
 _TRIAL: Final = "doctor"
-"""What the branch of the trial is called; with a number behind it where there is one already."""
+"""Name of the branch for the trial; a number is added if the name is taken."""
 
 
 @click.command
@@ -91,7 +92,7 @@ def _step(number: int, what: str) -> None:
 
 
 def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
-    """Repairs a branch; returns its name, empty where none was wanted, None to leave the store alone."""
+    """Repairs a branch; returns its name, "" without a trial, None if the store must not be repaired."""
     _step(3, "a trial on a branch")
     if not is_sure and not is_agreed("try the repair on a branch of the store first?", default=True):
         return ""
@@ -112,7 +113,7 @@ def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
 
 
 def _repair(path: Path, given: FileSizes) -> Ending:
-    """Repairs a store or a branch without a question; returns whether something is left."""
+    """Repairs a store or a branch without asking; returns whether findings are left."""
     plan, pack = repair_store(options.writing(path), path, SystemClock(), lambda _plan: True, given)
     plan.left = wrong_now(path, options.followed(path))
     show_done(plan, pack, path)

@@ -1,4 +1,4 @@
-"""``seglog erase``: takes the body out of a message and all its copies, and certifies it."""
+"""``seglog erase``: erases the body of a message and all its copies, and writes a certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seglog explain``: the life of one message, as one tree, from files alone."""
+"""``seglog explain``: the history of one message as a tree, read from the files of the store."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def command(
 
 
 def scan_choice(scan: bool | None) -> Scan:
-    """Returns what ``--scan``, ``--no-scan`` or neither of them means."""
+    """Returns the scan that ``--scan``, ``--no-scan`` or neither of them selects."""
     return Scan.WHERE_NEEDED if scan is None else Scan.ALWAYS if scan else Scan.NEVER
 
 
 def read_offsets(path: Path) -> tuple[list[GroupOffset], str]:
-    """Returns where groups go on, and why that is not known."""
+    """Returns the offsets of the groups, and the reason if they cannot be read."""
     try:
         return OffsetTable(options.reading(path), path).all(), ""
     except ConfigError as error:
@@ -197,7 +197,7 @@ def _group_text(group: GroupState) -> str:
 
 
 def show_search(search: Search) -> None:
-    """Prints how messages were looked for, and what was not looked at."""
+    """Prints how messages were searched for, and what was not searched."""
     ways = ["the index"] if search.by_index else []
     records = sum(scanned.records for scanned in search.scanned)
     if search.scanned:
@@ -212,7 +212,7 @@ def show_search(search: Search) -> None:
 
 
 def search_fields(search: Search) -> dict[str, object]:
-    """Returns for programs how messages were looked for."""
+    """Returns the fields for programs about how messages were searched for."""
     return {
         "kind": "search",
         "byIndex": search.by_index,

@@ -1,4 +1,4 @@
-"""``seglog export``: writes messages of a store to a file, JSONL or Parquet."""
+"""``seglog export``: writes messages of a store to a JSONL or Parquet file."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def command(
 
 
 def _form_of(target: Path) -> str:
-    """Returns the format that the name of a file ends with.
+    """Returns the format that the suffix of a file name selects.
 
     Raises:
-        InvalidArgumentError: It ends with none.
+        InvalidArgumentError: The suffix selects no format.
     """
     form = target.suffix.lower().removeprefix(".")
     if form not in _FORMS:
@@ -141,10 +141,10 @@ def _form_of(target: Path) -> str:
 
 
 class _Lost:
-    """Names messages that are lost or repairable on stderr, neighbours together, and counts them.
+    """Prints lost and repairable messages on stderr, adjacent ones in one line, and counts them.
 
     Attributes:
-        counts: How many were named, by ``lost`` and ``repairable``.
+        counts: Number of messages that were printed, by ``lost`` and ``repairable``.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -154,7 +154,7 @@ class _Lost:
         self._last: tuple[str, int, range, str] | None = None
 
     def add(self, topic: str, queue_id: int, offsets: range, kind: str) -> None:
-        """Takes lost or repairable messages, in the order of their queue."""
+        """Adds lost or repairable messages, in the order of their queue."""
         if self._last is not None:
             *key, before, last_kind = self._last
             if (key, before.stop, last_kind) == ([topic, queue_id], offsets.start, kind):
@@ -164,7 +164,7 @@ class _Lost:
         self._last = topic, queue_id, offsets, kind
 
     def end(self, path: Path) -> None:
-        """Names the last, and how many they are."""
+        """Prints the last range, and the total."""
         self._tell()
         if not self.counts or self._as_json:
             return
@@ -193,7 +193,7 @@ class _Lost:
 
 
 def write_jsonl(stream: BinaryIO, rows: Iterable[MessageRow]) -> int:
-    """Writes a line a message; returns how many."""
+    """Writes a line for each message; returns the number of lines."""
     count = 0
     for count, line in enumerate(_lines(rows), 1):  # noqa: B007 - the last one is the count
         stream.write(line)

@@ -83,7 +83,7 @@ def _range(first: int, count: int) -> str:
 
 
 def _demand_batch_queues(topics: set[str], store: MessageStore) -> None:
-    """Refuses inner batches of topics that have no batch queues, before anything is stored."""
+    """Refuses inner batches for topics without batch queues, before anything is stored."""
     has_some = configured_kinds(store.files, store.path).batch
     for topic in sorted(topics - has_some):
         if not store.files.is_dir(store.path / BATCH_CONSUME_QUEUE / topic):
@@ -95,10 +95,10 @@ def _demand_batch_queues(topics: set[str], store: MessageStore) -> None:
 
 
 def read_rows(source: Path) -> Iterator[MessageRow]:
-    """Yields the messages of a file, JSONL or Parquet by its first bytes.
+    """Yields the messages of a file; its first bytes decide whether it is JSONL or Parquet.
 
     Raises:
-        InvalidArgumentError: It is neither, and which line is wrong.
+        InvalidArgumentError: The file is neither, or a line is wrong; the error names the line.
     """
     with source.open("rb") as stream:
         if stream.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:

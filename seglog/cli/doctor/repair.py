@@ -1,7 +1,7 @@
-"""``seglog repair``: what would put a store right, and with ``--apply`` that it is done.
+"""``seglog repair``: prints the plan of a repair, and carries it out with ``--apply``.
 
-Nothing is written without ``--apply``, and then nothing before a person typed the store's name or gave
-``--yes``. Everything that is written over goes into an undo pack first.
+Nothing is written without ``--apply``; with it, nothing is written before the user typed the store's name or
+gave ``--yes``. All bytes that the repair overwrites are written to an undo pack first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seglog.storage.overlay import LostMessages
 from seglog.text import shell_line
 
 _BEFORE_OTHERS: Final = frozenset({"hole", "segment", "tail-lost"})
-"""Actions on a stretch of the log behind which RocketMQ, after a crash, may serve nothing."""
+"""Actions on a stretch of the log after which RocketMQ, after a crash, may serve nothing."""
 _MAX_LOST_SHOWN: Final = 12
 _MAX_CHANGES_SHOWN: Final = 20
 
@@ -67,7 +67,7 @@ def command(
 
 
 def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
-    """Prints what a repair would do; returns how a check of the store as it is ends."""
+    """Prints what a repair would do; returns the ending of a check of the unrepaired store."""
     plan = dry_run(path, given)
     wrong = judge(plan, check_store(path, follow=options.followed(path)))
     _tell_plan(plan, is_sound=not wrong, as_json=as_json)
@@ -76,14 +76,14 @@ def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
 
 
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
-    """Repairs a store, if the user agrees; returns whether something is left."""
+    """Repairs a store if the user agrees; returns whether findings are left."""
     shown: list[Plan] = []
     before = check_store(path, follow=options.followed(path))
 
     def confirm(plan: Plan) -> bool:
         judge(plan, before)
         shown.append(plan)
-        if is_sure:  # it is done before anything is printed: who reads that may go away
+        if is_sure:  # the repair runs before anything is printed, because the reader of a pipe may be gone
             return True
         try:
             show_plan(plan, is_sound=False)
@@ -119,7 +119,8 @@ def dry_run(path: Path, sizes: FileSizes) -> Plan:
         FileKindError: A link or a folder is where a file belongs.
     """
     refuse_open(options.reading(path))
-    # Not the files of a reader, to which a link or a folder in place of a file is absent: --apply refuses it.
+    # Not the files of a reader, which treats a link or folder in place of a file as absent: --apply refuses
+    # it.
     files = options.writing(path)
     files.demand_kinds(path)
     return plan_repair(files, path, SystemClock(), sizes)
@@ -137,7 +138,7 @@ def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
 
 
 def show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
-    """Prints that a repair was done, how it is taken back, and what it leaves."""
+    """Prints that a repair was done, how to undo it, and which findings are left."""
     if pack is not None:
         numbers = [str(one.number) for one in _packs(plan, pack)]
         undo = shell_line(["seglog", "undo", path])
@@ -187,8 +188,9 @@ def show_plan(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
 
     Args:
         plan: The plan.
-        is_sound: Whether a check finds only notes: what is to do then, opening the store does too.
-        with_left: Whether what it leaves is printed.
+        is_sound: Whether a check finds only notes; opening the store for writing then does the same as the
+            repair.
+        with_left: Whether to print the findings that the repair leaves.
     """
     actions = [*plan.first, *plan.actions]
     if not actions:

@@ -1,4 +1,4 @@
-"""``seglog report``: a check as one page for a browser, and as a few lines."""
+"""``seglog report``: a check as an HTML page, and as a short text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``seglog seal``: seals the full segments of a log that have no seal, or a stale one.
+"""``seglog seal``: seals the full segments of a log that have no seal or a stale one.
 
-The log is verified on the way, and shown as ``seglog verify --seal`` shows it.
+The log is verified at the same time; the output is that of ``seglog verify --seal``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``seglog undo``: takes a repair back, so that every file is what it was before it, bit for bit."""
+"""``seglog undo``: undoes a repair, so that every file is what it was before, bit for bit."""
 
 from __future__ import annotations
 

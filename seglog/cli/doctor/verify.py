@@ -1,9 +1,9 @@
-"""``seglog verify``: whether the log is as it was written, as far as checksums and seals show.
+"""``seglog verify``: checks by checksums and seals whether the log is as it was written.
 
-Sealed segments are held against the checksums of their blocks at the speed of the disk, others are walked
-record by record; what a difference means is stated by a check of the whole store. Works beside a process
-that has the store open; writes only with ``--seal``. ``seglog check --records-only`` and ``seglog seal`` do
-the same under names of their own.
+Sealed segments are compared with the checksums of their blocks, at the speed of the disk; other segments are
+walked record by record. If anything differs, a check of the whole store states what that means. The command
+works beside a process that has the store open, and writes only with ``--seal``. ``seglog check
+--records-only`` and ``seglog seal`` do the same under other names.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def command(*, path: Path, seal: bool, as_json: bool) -> None:
 def show_verified(
     path: Path, *, seal: bool, as_json: bool, given: FileSizes = NOTHING_KNOWN, is_strict: bool = False
 ) -> None:
-    """Verifies the log of a store and shows how it is.
+    """Verifies the log of a store and prints the result.
 
     Args:
         path: The store directory.
-        seal: Whether to seal full segments that have no seal, or a stale one.
+        seal: Whether to seal full segments that have no seal or a stale one.
         as_json: Whether to print JSON.
         given: Lengths of files that the caller knows.
-        is_strict: Whether notes end it with a code of their own.
+        is_strict: Whether notes alone have an exit code of their own.
 
     Raises:
-        click.exceptions.Exit: With how the log is.
-        SeglogError: There is no log, or none that can be read.
+        click.exceptions.Exit: Always at the end, with the exit code for the state of the log.
+        SeglogError: There is no log, or it cannot be read.
     """
     with render.progress("verifying the log") as tell:
         report = verify_store(path, progress=tell, seal=seal, given=given, follow=options.followed(path))
@@ -114,7 +114,7 @@ def _show(report: VerifyReport, path: Path) -> None:
 
 
 def _result(report: VerifyReport) -> str:
-    """Returns what the run may claim: no more than it checked."""
+    """Returns the claim that the run supports: no more than it checked."""
     if not report.is_clean:
         return "not as it was written"
     if not report.bare_records:

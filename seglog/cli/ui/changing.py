@@ -1,8 +1,8 @@
-"""The one manner of commands that change or remove what is there: they show it first, ``--apply`` does it.
+"""Options of commands that change or remove data: they show the change first, and make it with ``--apply``.
 
-A preview is the change itself, made on a draft of the store (:func:`files_of`): no byte of the store differs
-afterwards. It ends with the command that does it (:func:`end_preview`). ``--yes`` is there for the commands
-that ask before they do what no undo takes back.
+A preview makes the change on a draft of the store (:func:`files_of`), so no byte of the store changes. A
+preview ends with the command that applies the change (:func:`end_preview`). ``--yes`` belongs to commands
+that ask before they do something that ``seglog undo`` cannot take back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglog.storage.files import StoreRoot
 
 WORDS: Final = "seglog.words"
-"""In what a click context keeps: the words of the command line behind ``seglog``."""
+"""Key in the ``meta`` of a click context: the words of the command line after ``seglog``."""
 APPLY: Final = "--apply"
 YES: Final = "--yes"
 
@@ -30,15 +30,15 @@ Command = TypeVar("Command", bound="options.CommandFunction | click.Command")
 
 
 def changing(command: Command) -> Command:
-    """Hands ``is_applied`` to a command that shows what it would change, and does it with ``--apply``."""
+    """Passes ``is_applied`` to a command that shows its changes, and makes them only with ``--apply``."""
     help_text = "Do it.  [default: show what would be done]"
     return click.option(APPLY, "is_applied", is_flag=True, help=help_text)(command)
 
 
 def asking(command: options.CommandFunction) -> options.CommandFunction:
-    """Hands ``is_applied`` and ``is_sure`` to a command that asks before it does what ``--apply`` says.
+    """Passes ``is_applied`` and ``is_sure`` to a command that asks before ``--apply`` changes anything.
 
-    ``--json`` asks nothing, so it needs ``--yes`` as well; and so does a command without a terminal.
+    With ``--json``, or without a terminal, the command cannot ask: it needs ``--yes`` as well.
     """
 
     @click.option(YES, "is_sure", is_flag=True, help="With --apply: ask nothing.")
@@ -56,7 +56,7 @@ def asking(command: options.CommandFunction) -> options.CommandFunction:
 
 
 def files_of(path: Path, *, is_applied: bool) -> StoreRoot | PreviewFiles:
-    """Returns the files of a store that is changed, or of a draft of it where the change is only shown."""
+    """Returns the files of the store if the change is applied, else the files of a draft of the store."""
     from seglog.doctor.draft import PreviewFiles  # the engine; no help text needs it
 
     files = options.writing(path)
@@ -64,12 +64,12 @@ def files_of(path: Path, *, is_applied: bool) -> StoreRoot | PreviewFiles:
 
 
 def end_preview(*, as_json: bool, is_needed: bool = True, asks: bool = False) -> None:
-    """Prints that nothing was changed, and the command that does what was shown.
+    """Prints that nothing was changed, and the command that makes the change.
 
     Args:
-        as_json: Whether as a line of JSON.
+        as_json: Whether to print a line of JSON.
         is_needed: Whether there is anything to do.
-        asks: Whether the command asks, so that a program has to give ``--yes`` as well.
+        asks: Whether the command asks the user, so that a program must pass ``--yes`` as well.
     """
     context = click.get_current_context()
     more = (APPLY, YES) if asks and as_json else (APPLY,)
@@ -82,16 +82,16 @@ def end_preview(*, as_json: bool, is_needed: bool = True, asks: bool = False) ->
 
 
 def with_options(words: Sequence[str], command_path: str, more: Sequence[str]) -> list[str]:
-    """Returns the words of a command line with further options of its command.
+    """Returns a command line with more options of its command.
 
     Args:
-        words: Behind the program's name.
-        command_path: Of the command, with the program's name.
-        more: The options.
+        words: The words after the program's name.
+        command_path: Program and command, such as ``seglog topic delete``.
+        more: The options to add.
     """
     if "--" not in words:
         return [*words, *more]
-    # Behind it nothing is an option any more: they go directly behind the command.
+    # After `--` no word is read as an option, so the options are placed directly after the command.
     _program, first, *rest = command_path.split()
     at = list(words).index(first) + 1 + len(rest)
     return [*words[:at], *more, *words[at:]]

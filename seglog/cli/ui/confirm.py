@@ -1,4 +1,4 @@
-"""Asks a person before something is done; where no person is, the command ends and names ``--yes``."""
+"""Asks the user before something is done; without a terminal it raises an error that names ``--yes``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seglog.cli.ui import render
 
 
 def demand_person() -> None:
-    """Refuses to go on where a question is next, and there is no terminal to ask at.
+    """Raises an error if there is no terminal on which the next question could be asked.
 
     Raises:
         UsageError: Standard input is no terminal.
@@ -22,7 +22,7 @@ def demand_person() -> None:
 
 
 def is_typed(question: str, name: str) -> bool:
-    """Asks a question on the terminal; returns whether the answer is a name.
+    """Asks a question on the terminal; returns whether the answer is equal to a name.
 
     Raises:
         UsageError: Standard input is no terminal, or has ended.
@@ -39,7 +39,7 @@ def is_agreed(question: str, *, default: bool) -> bool:
 
     Args:
         question: The question.
-        default: What an empty answer says.
+        default: The result for an empty answer.
 
     Raises:
         UsageError: Standard input is no terminal, or has ended.

@@ -1,7 +1,7 @@
-"""What a person or program sees when a command fails, and with which exit code the process ends.
+"""Reports the error with which a command fails, and chooses the exit code of the process.
 
-For people two lines on stderr, ``error: what happened`` and ``help: what to do``; with ``--json`` one JSON
-object. No command prints errors itself.
+For people the report is two lines on stderr, ``error: what happened`` and ``help: what to do``; with
+``--json`` it is one JSON object. No other module prints errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
     """Reports an error on stderr and returns the exit code for it.
 
     Args:
-        error: What ended a command.
+        error: The error that ended a command.
         as_json: Whether to report it as one JSON object.
     """
     if isinstance(error, KeyboardInterrupt | click.Abort):
@@ -57,7 +57,7 @@ _INSTEAD: Final = (
     ("dlq show", "unexpected extra argument", "a group is named with --group GROUP"),
     ("offsets reset", "'--to'", "--to takes a queue offset; --start and --end go to the ends of the queue"),
 )
-"""What was meant, of commands whose like takes it so: the end of its name, and words of the error."""
+"""Hints for wrong arguments: the end of the command's name, words of the usage error, and the hint."""
 _BEFORE: Final = ("--wide", "--color", "--no-pager")
 
 
@@ -84,7 +84,7 @@ def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool)
 
 
 def _silence_stdout() -> None:
-    """Lets the interpreter's last flush of stdout go nowhere instead of into the broken pipe."""
+    """Points stdout at the null device, so that the interpreter's last flush does not hit the broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""How findings look: by what they are, the worst first, each with what it means and what to do."""
+"""Prints findings: grouped by code, the worst first, each with its meaning and with what to do."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from seglog.text import shell_text
 _MAX_PLACES: Final = 8
 _COLOURS: Final = {Severity.LOSS: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
 _INDENT: Final = " " * 10
-"""Of what is said below a finding: it stands below the meaning."""
+"""Indentation of the lines below a finding: they align with its meaning."""
 
 
 def show_findings(findings: Sequence[Finding], store: Path) -> None:
-    """Prints findings, those with the same code together.
+    """Prints findings; findings with the same code are printed together.
 
     Args:
-        findings: What was found.
-        store: The store directory, which goes into the commands to type.
+        findings: The findings.
+        store: The store directory, which is written into the commands to type.
     """
     render.say(f"findings: {counts_text(findings)}")
     by_code: dict[str, list[Finding]] = {}

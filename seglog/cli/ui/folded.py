@@ -1,7 +1,6 @@
-"""Tables on a terminal that has no room for their rows: a row goes on in further lines, which are indented.
+"""Tables that are wider than the terminal: a row continues on further, indented lines.
 
-Nothing is cut. All rows are folded alike, and the headings with them, so that what stands in one column stays
-in one.
+Nothing is cut. All rows and the headings are folded in the same way, so a column keeps its position.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 INDENT: Final = 4
-"""Of the lines that a row goes on in."""
+"""Indentation of the further lines of a row."""
 _CELL_INDENT: Final = 2
-"""Of the lines that a cell goes on in which is wider than the terminal."""
+"""Indentation of the further lines of a cell that is wider than the terminal."""
 _LEAST: Final = 8
-"""A cell is never narrower for want of room."""
+"""Least width of a cell, in columns of the terminal."""
 _LAST_LEAST: Final = 24
-"""With so much room the last cell is folded where it stands, and not moved to a line of its own."""
+"""With this much room the last cell is folded in its column; with less it is moved to its own line."""
 _BETWEEN: Final = 2
 _WORDS: Final = re.compile(r"\S+\s*|\s+")
 _COMMAND: Final = "`seglog "
@@ -25,7 +24,7 @@ _WORDS_AND_COMMANDS: Final = re.compile(rf"{_COMMAND}[^`]*`\S*\s*|{_WORDS.patter
 
 
 class _Place(NamedTuple):
-    """Where a column stands: its number, the line of the row, where it begins in it, and how wide it is."""
+    """The position of a column: its number, its line within the row, its start in the line, and its width."""
 
     number: int
     line: int
@@ -42,7 +41,7 @@ def folded(
         columns: Headings.
         rows: Cells, as many as headings, without control characters.
         numbers: The headings whose cells are set flush right.
-        width: Of the terminal; no line is longer, unless it is narrower than 12.
+        width: Width of the terminal in columns; no line is longer, unless the width is below 12.
     """
     from rich.cells import cell_len
 
@@ -67,7 +66,7 @@ def folded(
 
 
 def _placed(widths: Sequence[int], room: int) -> list[_Place]:
-    """Returns where columns stand: as many in a line as it has room for."""
+    """Returns the position of each column; a line takes as many columns as fit."""
     places: list[_Place] = []
     line = begin = 0
     for number, width in enumerate(widths):
@@ -83,13 +82,13 @@ def _placed(widths: Sequence[int], room: int) -> list[_Place]:
 def wrapped(text: str, width: int, *, keeps_commands: bool = False) -> list[str]:
     """Returns the lines of a cell, all but the first indented.
 
-    It is broken between words, and in a word only where that is too long.
+    The text is broken between words; a word is broken only if it is longer than a line.
 
     Args:
-        text: What it holds, without control characters.
-        width: Columns that it has.
-        keeps_commands: Whether a command to type, in backticks, is never broken, so that it can be copied:
-            one that is wider than that has a line of its own.
+        text: The text of the cell, without control characters.
+        width: Columns for it.
+        keeps_commands: Whether a command in backticks is never broken, so that the user can copy it. A
+            command that is wider than ``width`` gets a line of its own.
     """
     from rich.cells import cell_len
 
@@ -113,7 +112,7 @@ def wrapped(text: str, width: int, *, keeps_commands: bool = False) -> list[str]
 
 
 def _head(text: str, width: int) -> str:
-    """Returns as much of a text as has room; a character that is twice as wide is not halved."""
+    """Returns the part of a text that fits into a width; a character of two columns is not split."""
     from rich.cells import cell_len
 
     end = 0

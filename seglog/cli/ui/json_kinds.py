@@ -1,14 +1,14 @@
 """The lines that commands print with ``--json``: every kind and every field, from one table.
 
-The table is in ``json_lines/*.toml``, one file for each room of commands. From it come the JSON Schema that
-``seglog version --json-schema`` prints and ``docs/json.md``; the tests of the command line hold each line
-that they see against it. It is truth for both, and made from the code that prints the lines.
-
-A field is ``"TYPE | UNIT | TEXT"``, or ``"TYPE | TEXT"`` without a unit; a ``?`` behind its name says that
-it may be missing. TYPE is a type of JSON Schema, ``any``, ``class`` for the name of a Python class,
-``[TYPE]`` for arrays, ``{TYPE}`` for objects with any names, or ``@NAME`` for an object of
-``[objects.NAME]``; ``/`` stands between types of which one holds. ``shared`` names fields of ``[fields]``, in
-``shared.toml``, that the kind has too.
+The table is in ``json_lines/*.toml``, one file for each room of commands. The JSON Schema that ``seglog
+version
+--json-schema`` prints and ``docs/json.md`` are generated from it. The table itself is written by hand from
+the code that prints the lines; the tests of the command line compare each printed line with it. A field is
+``"TYPE | UNIT | TEXT"``, or ``"TYPE | TEXT"`` without a unit; a ``?`` after its name means that the field may
+be missing. TYPE is a type of JSON Schema, ``any``, ``class`` for the name of a Python class, ``[TYPE]`` for
+arrays, ``{TYPE}`` for objects with any names, or ``@NAME`` for an object of ``[objects.NAME]``; ``/``
+separates alternative types. ``shared`` names fields of ``[fields]``, in ``shared.toml``, that the kind has
+too.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from importlib import resources
 from typing import Final
 
 JSON_VERSION: Final = 1
-"""Goes up when a kind or a field goes or changes; new kinds and new fields leave it as it is."""
+"""Increased when a kind or a field is removed or changed; new kinds and new fields do not increase it."""
 JSON_UNITS: Final = {"ms": "ms since 1970 UTC"}
-"""What a unit of the table stands for; the others say it themselves."""
+"""Meaning of a unit of the table; units that are not listed are written out in the table."""
 ERROR: Final = "error"
-"""The kind in the table of what is printed on stderr; there ``kind`` is the class of the error."""
+"""The kind in the table for errors on stderr; in the printed line ``kind`` is the class of the error."""
 
 _FOLDER: Final = "json_lines"
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -41,7 +41,7 @@ class JsonField:
 
     Attributes:
         type: Its type, as the table writes it.
-        unit: What a number counts, empty where that needs no word.
+        unit: What a number counts; empty if it needs no unit.
         text: One sentence.
         is_optional: Whether it may be missing.
     """
@@ -53,7 +53,7 @@ class JsonField:
     is_optional: bool
 
     def schema(self) -> Schema:
-        """Returns it as JSON Schema."""
+        """Returns the field as JSON Schema."""
         said = f"{self.text} ({JSON_UNITS.get(self.unit, self.unit)})" if self.unit else self.text
         return {"description": said, **_type_schema(self.type)}
 
@@ -64,8 +64,8 @@ class JsonKind:
 
     Attributes:
         about: One sentence.
-        commands: The commands that print it, by their names behind ``seglog``.
-        fields: Its fields beside ``kind``.
+        commands: The commands that print it, by their names after ``seglog``.
+        fields: Its fields, without ``kind``.
     """
 
     name: str
@@ -82,7 +82,7 @@ class JsonTable:
     objects: Mapping[str, tuple[JsonField, ...]]
 
     def schema(self) -> Schema:
-        """Returns the JSON Schema (draft 2020-12) of a line; ``$defs`` has that of each kind."""
+        """Returns the JSON Schema (draft 2020-12) of a line; ``$defs`` has the schema of each kind."""
         shapes = {f"@{name}": _object_schema(fields) for name, fields in sorted(self.objects.items())}
         kinds = {name: _kind_schema(kind) for name, kind in sorted(self.kinds.items())}
         return {

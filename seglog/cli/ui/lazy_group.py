@@ -1,4 +1,4 @@
-"""Groups of commands: what was meant by one that is not there, and commands loaded when they are called."""
+"""Groups of commands: suggestions for an unknown command, and commands that are loaded on demand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 
 class CommandGroup(click.Group):
-    """A group of commands that says, of one that it does not have, which was meant."""
+    """A group of commands that suggests similar commands when a command is unknown."""
 
     @override
     def resolve_command(
@@ -24,11 +24,11 @@ class CommandGroup(click.Group):
             if not meant:
                 raise
             text = f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, meant))}?"
-            raise click.UsageError(text, ctx) from error  # releases of click differ in what theirs says
+            raise click.UsageError(text, ctx) from error  # click's own text differs between its releases
 
     def _meant(self, ctx: click.Context, name: str) -> list[str]:
-        """Returns the commands of groups of this one with this name; else those whose names are close."""
-        from difflib import get_close_matches  # no command that is there needs it
+        """Returns the commands of this group's subgroups with this name; else commands with similar names."""
+        from difflib import get_close_matches  # only needed for an unknown command
 
         within = [path for path in self._paths_of(ctx) if path.endswith(f" {name}")]
         return within or get_close_matches(name, self.list_commands(ctx), n=2)
@@ -44,11 +44,12 @@ class LazyGroup(CommandGroup):
     """A group whose commands are loaded when they are called, each from a module of its own.
 
     Args:
-        homes: The module that holds ``command``, by name; a keyword such as ``import`` has a ``_`` behind it.
+        homes: The module that holds ``command``, by command name; a Python keyword such as ``import`` gets a
+            ``_`` at the end of its module name.
         summaries: Name and one line of help, in the order of the help text.
-        aliases: The modules of commands that no list has, by name.
-        sections: Names, divided by blanks, by the heading of the help text that they come under.
-        options: What click's group takes.
+        aliases: Modules of commands that no list and no help text has, by command name.
+        sections: For each heading of the help text, the names of its commands, separated by blanks.
+        options: Arguments of click's group.
     """
 
     def __init__(

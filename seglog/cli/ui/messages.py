@@ -1,4 +1,4 @@
-"""How a message is shown: cells and lines for people, fields for programs, bodies in several forms."""
+"""Formats messages: cells and lines for people, fields for programs, bodies in several forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS: Final = ("offset", "stored", "tag", "keys", "body")
 
 
 def body_text(body: bytes, form: str) -> str:
-    """Returns a body for people; as text, what is no printable text is escaped."""
+    """Returns a body for people; in the form ``text``, bytes that are no printable text are escaped."""
     if form == "hex":
         return body.hex()
     if form == "base64":
@@ -26,7 +26,7 @@ def body_text(body: bytes, form: str) -> str:
 
 
 def message_cells(message: Message, form: str) -> tuple[str, ...]:
-    """Returns what a table shows of a message; the headings are :data:`COLUMNS`."""
+    """Returns the cells of a message in a table; the headings are :data:`COLUMNS`."""
     return (
         str(message.queue_offset),
         render.time_text(message.store_timestamp_ms),
@@ -37,9 +37,9 @@ def message_cells(message: Message, form: str) -> tuple[str, ...]:
 
 
 def read_body_text(message: Message, form: str) -> str:
-    """Returns the body of a message for people; one that is as stored has the reason before it.
+    """Returns the body of a message for people; a body that is returned as stored is preceded by the reason.
 
-    An empty message that a compaction left in place of another is no message, and is said to be none.
+    An empty record that a compaction left in place of a message is described as such.
     """
     if message.is_placeholder:
         return _PLACEHOLDER
@@ -49,17 +49,17 @@ def read_body_text(message: Message, form: str) -> str:
 
 
 def warn_of_body(message: Message) -> None:
-    """Says on standard error that a body is printed as stored, where nothing else does."""
+    """Warns on standard error that a body is printed as stored, for output that has no other place for it."""
     if message.body_error is not None:
         click.echo(f"warning: {render.printable(message.body_error)}", err=True)
 
 
 def message_text(message: Message, place: str | None = None) -> str:
-    """Returns a message as one line, of a long body only the start.
+    """Returns a message as one line; a long body is cut.
 
     Args:
         message: The message.
-        place: What stands before it; its queue and queue offset by default.
+        place: Text at the start of the line; by default queue and queue offset of the message.
     """
     offset, *cells, body = message_cells(message, "text")
     place = place or place_text(message.topic, message.queue_id, int(offset))
@@ -73,23 +73,23 @@ def place_text(topic: str, queue_id: int, queue_offset: int) -> str:
 
 
 def lost_text(topic: str, queue_id: int, offsets: range, kind: str = "lost") -> str:
-    """Returns lost, or repairable, messages of a queue for people."""
+    """Returns a line for people about lost, or repairable, messages of a queue."""
     last = f"..{offsets.stop - 1}" if len(offsets) > 1 else ""
     return f"{place_text(topic, queue_id, offsets.start)}{last}  {kind}"
 
 
 def lost_fields(topic: str, queue_id: int, offsets: range, kind: str = "lost") -> dict[str, object]:
-    """Returns lost, or repairable, messages of a queue for programs."""
+    """Returns the fields for programs about lost, or repairable, messages of a queue."""
     fields = {"topic": topic, "queueId": queue_id, "firstOffset": offsets.start}
     return {"kind": kind, **fields, "count": len(offsets)}
 
 
 def message_fields(message: Message, form: str) -> dict[str, object]:
-    """Returns a message for programs.
+    """Returns the fields of a message for programs.
 
-    ``body`` is the body as the producer gave it, in the form that ``bodyForm`` names: a text that is not
-    UTF-8 comes as base64. A body that does not inflate, or whose compression is not read here, comes as
-    stored, and ``bodyError`` says so.
+    ``body`` is the body as the producer gave it, in the form that ``bodyForm`` names: a body that is not
+    UTF-8 is encoded as base64. A body that cannot be decompressed, or whose compression seglog does not read,
+    is returned as stored, and ``bodyError`` gives the reason.
     """
     body, _reason, error = message.read_body()
     if form == "text":

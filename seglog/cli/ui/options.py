@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
-"""Hands ``as_json`` to the command."""
+"""Passes ``as_json`` to the command."""
 
 address = click.argument("address", metavar="ADDRESS")
-"""Hands ``address``, of a name server, to the command."""
+"""Passes ``address``, that of a name server, to the command."""
 
 force = click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-"""Hands ``force`` to a command that writes a file."""
+"""Passes ``force`` to a command that writes a file."""
 
 EXISTS_ADVICE = "name a new file, or give --force to replace it"
 
@@ -34,19 +34,19 @@ _FOLLOW = "seglog.follow"
 
 
 class CommandFunction(Protocol):
-    """What click calls for a command: with the values of its options and arguments, by their names."""
+    """The function of a command: click calls it with the values of its options and arguments, by name."""
 
     def __call__(self, *arguments: Any, **values: Any) -> object:  # noqa: ANN401 - each command has its own
-        """Does what the command is for."""
+        """Runs the command."""
 
 
 Command = TypeVar("Command", bound=CommandFunction | click.Command)
 
 
 class _StorePath(click.Path):
-    """A store directory, also by a path in it.
+    """The type of a store argument: a store directory, or a path in a store, which stands for the store.
 
-    An empty text, such as of an unset variable, is none, and not this directory.
+    An empty text, as from an unset variable, is an error and does not mean the current directory.
     """
 
     @override
@@ -63,25 +63,25 @@ def _keep_followed(ctx: click.Context, parameter: click.Parameter, names: tuple[
 
 
 def store(command: Command) -> Command:
-    """Hands ``path``, the store directory, to the command; whether it is one the engine says.
+    """Passes ``path``, the store directory, to the command; the engine checks whether it is a store.
 
-    Its files come from :func:`writing` or :func:`reading`.
+    The command gets the store's files from :func:`writing` or :func:`reading`.
     """
     return _take_store(command, "--follow")
 
 
 def followed_store(command: Command) -> Command:
-    """As :func:`store` does, for a command that has another ``--follow``."""
+    """Does the same as :func:`store`, for a command that has a ``--follow`` option of another meaning."""
     return _take_store(command, "--follow-folder")
 
 
 def store_path(command: Command) -> Command:
-    """Hands ``path`` to the command; the jobs of Spark follow no link in a store."""
+    """Passes ``path`` to the command, without a ``--follow`` option: Spark jobs follow no link in a store."""
     return click.argument("path", metavar="STORE", type=_StorePath(path_type=Path))(command)
 
 
 def optional_store(command: Command) -> Command:
-    """As :func:`store` does, for a command that does without; ``path`` is None then."""
+    """Does the same as :func:`store`, for a command whose store is optional; ``path`` is None without one."""
     argument = click.argument("path", metavar="[STORE]", required=False, type=_StorePath(path_type=Path))
     return _take_follow(argument(command), "--follow")
 
@@ -106,7 +106,7 @@ def followed(path: Path) -> tuple[str, ...]:
     """Returns the folders of the store that may be links, as the command line names them.
 
     Raises:
-        UsageError: The store has nothing of a name: the link that is meant would not be followed.
+        UsageError: The store has no folder of a given name, so the option would have no effect.
     """
     ctx = click.get_current_context(silent=True)
     option, names = ("", ()) if ctx is None else ctx.meta.get(_FOLLOW, ("", ()))
@@ -117,14 +117,14 @@ def followed(path: Path) -> tuple[str, ...]:
 
 
 def reading(path: Path) -> ReadingRoot:
-    """Returns the files of a store that is read only: what no store has counts as absent."""
+    """Returns the files of a store for reading: names and file kinds that no store has count as absent."""
     from seglog.storage.directory import ReadingRoot
 
     return ReadingRoot(path, follow=followed(path))
 
 
 def writing(path: Path) -> StoreRoot:
-    """Returns the files of a store that is changed: what no store has is refused."""
+    """Returns the files of a store for changes: names and file kinds that no store has are refused."""
     from seglog.storage.files import StoreRoot
 
     return StoreRoot(path, follow=followed(path))
@@ -154,7 +154,7 @@ _INDEX_DIVISION = click.option(
 
 
 def file_sizes(command: CommandFunction) -> CommandFunction:
-    """Hands ``given``, the lengths of files that the caller knows, to the command."""
+    """Passes ``given``, the lengths of files that the user states, to the command."""
 
     @wraps(command)
     def with_sizes(
@@ -165,7 +165,7 @@ def file_sizes(command: CommandFunction) -> CommandFunction:
         index_division: tuple[int, int] | None,
         **kwargs: object,
     ) -> object:
-        # Not at the top: these load numpy, for which `seglog version` should not wait.
+        # Imported here, because these modules load numpy and `seglog version` must not wait for that.
         from seglog.storage.directory import NOTHING_KNOWN, FileSizes, checked_division, read_broker_conf
 
         _check_queue_file(queue_file_bytes)
@@ -188,15 +188,15 @@ def _check_queue_file(size: int | None) -> None:
 
 
 def timestamp_ms(option: str, text: str | None, default_ms: int) -> int:
-    """Returns the moment that an option names.
+    """Returns the time that an option states, in ms since 1970 UTC.
 
     Args:
-        option: Its name, for the error.
+        option: Name of the option, for the error.
         text: Milliseconds since 1970, or a time in ISO 8601, local unless it names its zone.
-        default_ms: For None.
+        default_ms: The result if ``text`` is None.
 
     Raises:
-        InvalidArgumentError: Neither of the two, or before 1970.
+        InvalidArgumentError: The text is neither of the two, or a time before 1970.
     """
     if text is None:
         return default_ms

@@ -1,9 +1,9 @@
-"""Long text goes through a pager where a person reads it, as git's does.
+"""Sends long text through a pager when a person reads it, as git does.
 
-That is where standard output is a terminal and the text is longer than it. The pager is what ``SEGLOG_PAGER``
-says, or ``PAGER``, or ``less -FRX`` where that is installed; an empty text or ``cat`` is none, and
-``--no-pager`` asks for none. Lines of JSON are never paged. A pager that cannot start, or fails at once, is
-done without, and one that is quit early is no error.
+A pager is used if standard output is a terminal and the text is longer than the screen. The pager is
+``SEGLOG_PAGER``, else ``PAGER``, else ``less -FRX`` if that is installed. An empty value, ``cat`` and
+``--no-pager`` turn paging off. Lines of JSON are never paged. If the pager cannot start, or fails at once,
+the text is printed without it; quitting it early is no error.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ from seglog.cli.ui.options import CommandFunction
 from seglog.text import shell_line
 
 NO_PAGER: Final = "seglog.no-pager"
-"""In what a click context keeps: whether ``--no-pager`` was given."""
+"""Key in the ``meta`` of a click context: whether ``--no-pager`` was given."""
 VARIABLES: Final = ("SEGLOG_PAGER", "PAGER")
 
 _USUAL: Final = ("less", "-FRX")
 _LESS: Final = "FRX"
-"""Options of a less that ``PAGER`` names without any: git's."""
+"""Options for ``less`` if ``PAGER`` names it without options; git uses the same."""
 _NONE: Final = ((), ("cat",))
 _MOST_AGAIN_BYTES: Final = 256 << 10
-"""A pager that took more has shown some of it; it is more than a pipe holds."""
+"""More than a pipe holds: a pager that read more than this has shown a part of the text."""
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;]*m")
 
 
 def paged(*, stops: bool = False) -> Callable[[CommandFunction], CommandFunction]:
-    """Has a command's text go through a pager; ``follow`` and ``as_json`` of the command ask for none.
+    """Returns a decorator that sends the text of a command through a pager.
+
+    The command is not paged if its ``follow`` or ``as_json`` is set.
 
     Args:
-        stops: Whether the command ends, with 0, when the pager is quit. Without it the command goes on
-            unseen: its exit code says what it found.
+        stops: Whether the command ends, with exit code 0, when the pager is quit. Otherwise the command runs
+            to its end, without output, because its exit code states what it found.
     """
 
     def with_pager(command: CommandFunction) -> CommandFunction:
@@ -61,7 +63,7 @@ def paged(*, stops: bool = False) -> Callable[[CommandFunction], CommandFunction
 
 
 def pager_words() -> list[str]:
-    """Returns the words that start the pager; none where no text is to be paged."""
+    """Returns the words of the command that starts the pager; empty if the text must not be paged."""
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get(NO_PAGER):
         return []
@@ -95,15 +97,15 @@ def _run(command: CommandFunction, values: dict[str, object], words: list[str], 
 
 
 class _QuitError(BrokenPipeError):
-    """The pager was quit before it had everything."""
+    """The pager was quit before it had read all of the text."""
 
 
 class _Held(io.RawIOBase):
-    """Standard output that is kept until it is more than the terminal shows; the pager gets it then.
+    """Buffers standard output until the text is longer than the terminal, then writes it to the pager.
 
     Args:
         terminal: Standard output.
-        words: What starts the pager.
+        words: The words of the command that starts the pager.
         stops: Whether to raise :class:`_QuitError` once the pager was quit.
     """
 
@@ -142,7 +144,7 @@ class _Held(io.RawIOBase):
         return len(piece)
 
     def finish(self) -> None:
-        """Shows what is left, and waits until the pager is quit."""
+        """Writes the rest, and waits until the pager is quit."""
         if self._pager is None:
             self._is_plain = True
             self._send(bytes(self._kept))
@@ -150,16 +152,16 @@ class _Held(io.RawIOBase):
         self._do_without_failed()
 
     def _do_without_failed(self) -> bool:
-        """Waits until the pager has ended; shows what it got, and all that follows, if it failed at once."""
+        """Waits until the pager has ended. If it failed at once, the text is printed without it."""
         pager = self._pager
         assert pager is not None
         assert pager.stdin is not None
         with suppress(BrokenPipeError):
             pager.stdin.close()
         while pager.returncode is None:
-            with suppress(KeyboardInterrupt):  # Ctrl-C is the pager's
+            with suppress(KeyboardInterrupt):  # Ctrl-C is for the pager
                 pager.wait()
-        if pager.returncode <= 0 or self._sent is None:  # below 0 it was killed, which a person did
+        if pager.returncode <= 0 or self._sent is None:  # below 0: a person killed it
             return False
         self._pager, self._is_plain = None, True
         self._terminal.flush()

@@ -1,8 +1,7 @@
-"""How results look: tables and plain words for people, one JSON object a line for programs.
+"""Prints results: tables and lines for people, one JSON object a line for programs.
 
-All that is said here is shown with its control characters escaped, so that nothing that a store holds can
-steer the terminal that it is shown on; styles are given beside the text. rich is loaded when the first table
-or progress bar is drawn.
+Control characters in printed text are escaped, so data from a store cannot control the terminal; styles are
+passed separately from the text. rich is loaded when the first table or progress bar is drawn.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
 Cell = str | int | None
-"""What a table shows in a cell; ``-`` for None."""
+"""The value of a cell of a table; None is shown as ``-``."""
 
 Tell = Callable[[int, int], None]
-"""Called with how much of a step is done and how much there is in all; 0 in all if that is unknown."""
+"""Called with the amount done and the total amount of a step; the total is 0 if it is unknown."""
 
 PROGRESS_AFTER_S: Final = 1.0
 
@@ -37,9 +36,9 @@ _DELETE: Final = "\x7f"
 _BETWEEN: Final = "  "
 _LEAST_ROOM: Final = 20
 _TYPED: Final = ("seglog ", "next: seglog ")
-"""What a line begins with that is copied to be typed."""
+"""Beginnings of lines that a user copies and types."""
 WIDE: Final = "seglog.wide"
-"""In what a click context keeps: whether lines are never folded."""
+"""Key in the ``meta`` of a click context: whether lines are never folded."""
 
 count_text, messages_text = words.count_text, words.messages_text
 printable, size_text, time_text = words.printable, words.size_text, words.time_text
@@ -59,17 +58,17 @@ def emit(fields: Mapping[str, object]) -> None:
 
 
 def emit_text(text: str) -> None:
-    """Prints one JSON object that is text already, as :func:`json_text` makes it."""
+    """Prints one JSON object that is already text, as :func:`json_text` returns it."""
     sys.stdout.write(text + "\n")
 
 
 def json_text(fields: Mapping[str, object]) -> str:
-    """Returns one JSON object, all in ASCII and without control characters."""
+    """Returns a JSON object as text, in ASCII and without control characters."""
     return _without_delete(json.dumps(fields, separators=(",", ":")))
 
 
 def spaced_json_text(fields: Mapping[str, object]) -> str:
-    """Returns the same with a space after commas and colons."""
+    """Returns a JSON object as :func:`json_text` does, with a space after commas and colons."""
     return _without_delete(json.dumps(fields))
 
 
@@ -80,12 +79,12 @@ def _without_delete(text: str) -> str:
 def say(*parts: str | Styled, err: bool = False) -> None:
     """Prints a line for people, on stdout or stderr.
 
-    On a terminal the last part goes on in further lines, indented to where it begins; a command to type does
-    not, nor is one in backticks broken, for it is copied as one line.
+    On a terminal a long last part continues on further lines, indented to where the part begins. A command to
+    type is not folded, and a command in backticks is not broken, because the user copies it as one line.
 
     Args:
-        parts: What it is made of; nothing in them can end the line, or steer a terminal.
-        err: Whether it goes to stderr, where nothing is folded.
+        parts: The parts of the line; they cannot end the line or control the terminal.
+        err: Whether to print to stderr, where nothing is folded.
     """
     if parts and not err and is_screen():
         *before, last = parts
@@ -112,7 +111,7 @@ def _alike(part: str | Styled, text: str, colour: str | None) -> str | Styled:
 
 
 def is_screen() -> bool:
-    """Returns whether lines are to be folded: they go to a terminal, and ``--wide`` was not given."""
+    """Returns whether lines must be folded: stdout is a terminal, and ``--wide`` was not given."""
     context = click.get_current_context(silent=True)
     return sys.stdout.isatty() and not (context is not None and context.meta.get(WIDE))
 
@@ -123,12 +122,12 @@ def screen_width() -> int:
 
 
 def line_text(text: str) -> str:
-    """Returns a line with the newline at its end, for who prints many of them at once."""
+    """Returns a line with a newline at its end, for callers that print many lines at once."""
     return printable(text) + "\n"
 
 
 def facts(named: Mapping[str, str]) -> None:
-    """Prints names and values, one a line, in two columns; a long value goes on in further lines."""
+    """Prints names and values, one pair a line, in two columns; a long value continues on further lines."""
     width = max(map(len, named))
     for name, value in named.items():
         say(Styled(f"{name:<{width}}"), _BETWEEN, value)
@@ -148,8 +147,8 @@ def table(
 ) -> None:
     """Prints a table without frames; nothing is cut.
 
-    Rows that a terminal has no room for go on in further lines. rich's own table lets the first columns go
-    where the last one is long, so only its measures are used.
+    Rows that are wider than the terminal continue on further lines. rich's own table drops the first columns
+    if the last one is long, so only rich's measurement of widths is used.
 
     Args:
         columns: Headings.
@@ -180,12 +179,12 @@ def _cell_text(cell: Cell) -> str:
 
 
 class Listing:
-    """Rows that are shown as they come, as lines of JSON, or at the end, as one table with nothing cut.
+    """Rows that are printed at once as lines of JSON, or at the end as one table in which nothing is cut.
 
     Args:
         columns: Headings of the table.
         numbers: The headings whose cells are set flush right.
-        none: What is said in place of a table without rows.
+        none: The text that is printed if there are no rows.
         as_json: Whether rows are lines of JSON.
     """
 
@@ -197,7 +196,7 @@ class Listing:
         self._rows: list[Sequence[Cell]] = []
 
     def add(self, fields: Mapping[str, object], *cells: Cell) -> None:
-        """Shows one row.
+        """Adds one row.
 
         Args:
             fields: The row as JSON.
@@ -209,7 +208,7 @@ class Listing:
             self._rows.append(cells)
 
     def end(self) -> bool:
-        """Prints the table, or that there is nothing; returns whether there was a table."""
+        """Prints the table, or the text for no rows; returns whether there were rows."""
         if self._rows:
             table(self._columns, self._rows, numbers=self._numbers)
         elif not self._as_json:
@@ -219,14 +218,14 @@ class Listing:
 
 @contextmanager
 def progress(step: str, *, unit: str = "bytes") -> Iterator[Tell]:
-    """Shows rate and time left of a step that lasts, if a person may be watching stderr.
+    """Shows rate and remaining time of a long step on stderr, if stderr is a terminal.
 
     Args:
-        step: What is being done, such as ``reading the log``.
-        unit: What is counted.
+        step: Name of the step, such as ``reading the log``.
+        unit: Unit of the amounts.
 
     Yields:
-        What the step calls with bytes done and bytes in all, as often as it likes.
+        A function that the step calls with the amount done and the total amount, as often as it likes.
     """
     if not sys.stderr.isatty():
         yield _tell_nobody
@@ -270,7 +269,7 @@ def _open_progress(step: str, unit: str) -> Progress:
     from rich.text import Text
 
     class CountColumn(TextColumn):
-        """How much is done, of how much where that is known, and how much a second."""
+        """Amount done, total amount if it is known, and rate per second."""
 
         @override
         def render(self, task: Task) -> Text:

@@ -1,8 +1,8 @@
-"""Standard output as the commands write to it: a failure of its own is no failure of the store.
+"""Standard output of the commands: a write error is reported as such, not as an error of the store.
 
-It is what the shell gave: a file on a full disk, a closed descriptor. Messages that a command stored before
-it could not say so are stored, so the error must not look like one of the store. A reader that went away
-(:class:`BrokenPipeError`) stays what it is.
+The shell decides what standard output is: a file on a full disk, or a closed descriptor. If the write fails
+after a command stored messages, the messages are stored, so the error must not look like one of the store. A
+pipe whose reader is gone still raises :class:`BrokenPipeError`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seglog.errors import OutputError
 
 
 class _Output(io.FileIO):
-    """A descriptor whose errors are :class:`~seglog.errors.OutputError`."""
+    """A descriptor whose write errors are raised as :class:`~seglog.errors.OutputError`."""
 
     @override
     def write(self, data: Buffer, /) -> int:
@@ -30,17 +30,17 @@ class _Output(io.FileIO):
 
 
 def take_standard_output() -> None:
-    """Has what is printed by this process go through here, and gives it the streams that the shell closed."""
+    """Replaces ``sys.stdout`` with a stream of :class:`_Output`; replaces streams that the shell closed."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
     stream = sys.stdout
     if stream is None:
-        # Writing to it fails, and its number is not given to a file of the store.
+        # A placeholder: writing to it fails, and its number cannot be given to a file of the store.
         descriptor, encoding, is_terminal = os.open(os.devnull, os.O_RDONLY), "utf-8", False
     else:
         stream.flush()
         descriptor, encoding, is_terminal = stream.fileno(), stream.encoding, stream.isatty()
-    # A terminal or pipe that cannot show a character gets its escape, not a traceback.
+    # A character that the terminal or pipe cannot encode is printed as an escape instead of a traceback.
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Output(descriptor, "w", closefd=False)),
         encoding=encoding,

@@ -1,8 +1,8 @@
-"""The store that a path is in: where a folder or file of a store is named, the store above it is meant.
+"""Finds the store that a path is in: a user may name a folder or file of a store instead of the store.
 
-Only names that RocketMQ gives are such, and no link may be on the way from the store to them: a path that
-leads out of the store is left as it is, and so are all below ``seglog/``, where branches are stores of their
-own. Nothing is opened here.
+Only names that RocketMQ gives count, and only if no link is between the store and the path. A path that leads
+out of the store is left as it is, and so is every path below ``seglog/``, because branches there are stores
+of their own. Nothing is opened here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from seglog.text import shell_text
 
 
 def store_of(path: Path) -> Path:
-    """Returns the store that a path is in, and says so on stderr; the path itself where it is in none.
+    """Returns the store that a path is in, and prints a note on stderr; the path itself if it is in no store.
 
     Args:
-        path: What the user gave, a store or not.
+        path: The path that the user gave; it may be a store or not.
     """
     above = _store_above(path)
     if above is None:
@@ -43,7 +43,7 @@ def _store_above(path: Path) -> Path | None:
 
 
 def _is_store(folder: Path) -> bool:
-    """Returns whether a folder has what only a store has: a log with files, or queues or a checkpoint."""
+    """Returns whether a folder looks like a store: it has a log with files, or queues or a checkpoint."""
     from seglog.storage.format import names  # the engine; no help text needs it
 
     telling = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CHECKPOINT_FILE, names.ABORT_FILE)
@@ -55,7 +55,7 @@ def _is_store(folder: Path) -> bool:
 
 
 def _is_name_of_store(name: str) -> bool:
-    """Returns whether a file or folder of that name, directly in a store, is RocketMQ's."""
+    """Returns whether a file or folder of that name, directly in a store, belongs to RocketMQ."""
     from seglog.storage.format import names
 
     return name in {
@@ -74,5 +74,5 @@ def _is_name_of_store(name: str) -> bool:
 
 
 def _is_straight(above: Path, inside: Path) -> bool:
-    """Returns whether neither a link nor ``..`` is on the way from a store to what is in it."""
+    """Returns whether a path leads from a store to a name in it without a link and without ``..``."""
     return os.path.realpath(above / inside) == str(Path(os.path.realpath(above)) / inside)

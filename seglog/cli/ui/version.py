@@ -1,6 +1,6 @@
-"""``seglog version``: what runs here, and which optional parts were found.
+"""``seglog version``: versions, and the optional parts that are installed.
 
-Nothing is imported or started to find out: packages and JDK say it of themselves.
+Nothing is imported or started for this: the metadata of packages and the JDK's ``release`` file are read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def command(*, wants_schema: bool, as_json: bool) -> None:
 
 
 def version_line() -> str:
-    """Returns the first line of what the command shows."""
+    """Returns the first line that the command prints."""
     return _line("version", _version())
 
 
@@ -63,7 +63,7 @@ def _line(name: str, value: str | None) -> str:
 
 
 def package_version(name: str) -> str | None:
-    """Returns the version of an installed package, None if there is none."""
+    """Returns the version of an installed package, None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -71,7 +71,7 @@ def package_version(name: str) -> str | None:
 
 
 def java_text() -> str | None:
-    """Returns version and place of the Java that Spark would start, None if there is none."""
+    """Returns version and path of the Java that Spark would start, None if there is none."""
     home = os.environ.get("JAVA_HOME")
     found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
     if found is None:
