@@ -1,11 +1,11 @@
-"""Checks: a walk over the log and a look at every other file, and what is wrong.
+"""Checks: walks the log, examines every other file, and reports what is wrong.
 
-Holds the check, its progress file (a check can be stopped and resumed), what it cannot see, and the
-verification of the log alone, which runs a check as soon as anything is other than it was written.
+Holds the check, its progress file (a check can be stopped and resumed), the list of what a check cannot see,
+and the verification of the log alone, which runs a whole check if anything differs from what was written.
 
-Called by ``seglog check``, ``seglog verify`` and ``seglog report``; the Spark audit shares its records'
-observer.
-Truth: the log. A check writes nothing; a verification writes seals where it is asked to.
+Called by ``seglog check``, ``seglog verify`` and ``seglog report``; the Spark audit uses the same observer of
+records.
+Truth: the log. A check writes nothing; a verification writes seals if the caller requests them.
 """
 
 from seglog.doctor.check.check import SPLIT_BYTES as SPLIT_BYTES

@@ -1,8 +1,9 @@
-"""What Apache RocketMQ does when it starts on a store: starts, refuses, or cuts off part of the log.
+"""Predicts what RocketMQ does when it starts on a store: it starts, refuses, or cuts off part of the log.
 
-Only what is known is said. It comes from RocketMQ 5.4.0 (``store/.../CommitLog.java`` recoverNormally and
-recoverAbnormally, ``MappedFileQueue.java`` load), and is held against what the real store did
-(``tests/interop/repaired/test_triage.py``). Where findings leave a choice, the answer is "not known".
+The prediction follows RocketMQ 5.4.0 (``store/.../CommitLog.java`` recoverNormally and recoverAbnormally,
+``MappedFileQueue.java`` load), and a test compares it with what RocketMQ did with real stores
+(``tests/interop/repaired/test_triage.py``). If the findings allow several outcomes, the answer is "not
+known".
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ REFUSED: Final = frozenset(
         "timer-wheel-size",
     }
 )
-"""Codes of what RocketMQ does not start with, unless the file is empty or as long as the others."""
+"""Codes of findings with which RocketMQ does not start, unless the file is empty or as long as the others."""
 
 UNCERTAIN: Final = frozenset(
     {
@@ -67,7 +68,7 @@ UNCERTAIN: Final = frozenset(
         "undo-unfinished",
     }
 )
-"""Codes of what it may not start with, or harms in more than one way."""
+"""Codes of findings with which it may not start, or which it makes worse in several ways."""
 
 _STRAYS: Final = frozenset({"log-file-stray", "queue-file-stray"})
 
@@ -78,7 +79,7 @@ class Start(enum.Enum):
     YES = "yes"
     NO = "no"
     LOSES = "loses"
-    """It starts, and loses messages that are there."""
+    """It starts, and loses messages that could be read."""
     UNKNOWN = "unknown"
 
 
@@ -88,12 +89,12 @@ class BrokerStart:
 
     Attributes:
         start: Whether it starts.
-        why: The reason; for :attr:`Start.YES` what a crash would lead to, mostly empty.
-        cut_at: Physical offset at which it cuts the log, -1 where it does not.
-        cut_messages: How many messages that can be read, or repaired, it cuts off; for other than
-            :attr:`Start.LOSES` after a crash, once it starts.
+        why: The reason; for :attr:`Start.YES` what a later crash would cost, empty if nothing.
+        cut_at: Physical offset at which it cuts the log, -1 if it does not cut.
+        cut_messages: Number of readable or repairable messages that it cuts off. For :attr:`Start.LOSES` at
+            this start; otherwise at a start after a crash.
         cut_repairable: How many of these cannot be read now.
-        walk: What it reads of the log before it serves the store; None where it does not start, or where
+        walk: The part of the log that it reads before it serves the store; None if it does not start, or if
             that is not known.
     """
 
@@ -113,14 +114,14 @@ def broker_start(
     *,
     is_live: bool,
 ) -> BrokerStart:
-    """Returns what RocketMQ does when it starts on a store as it is.
+    """Returns what RocketMQ does when it starts on a store in its present state.
 
     Args:
-        store: Its files.
-        log: Its log.
-        files: Where it is.
-        findings: What a check found.
-        is_live: Whether a process has it open.
+        store: The files of the store.
+        log: The log.
+        files: Access to the files.
+        findings: The findings of a check.
+        is_live: Whether a process has the store open.
     """
     serious = [finding for finding in findings if finding.severity is not Severity.NOTE]
 
@@ -192,7 +193,7 @@ def _of_log(
 
 
 def _cut_at(reader: LogReader, hole: Hole) -> int | None:
-    """Returns the physical offset within a hole at which RocketMQ cuts the log; None where it reads on."""
+    """Returns the physical offset within a hole at which RocketMQ cuts the log; None if it reads on."""
     place = hole.phy_offset
     while hole.why != MISSING.kind and place < hole.end:
         size_bytes = _taken_bytes(reader, place)
@@ -203,17 +204,17 @@ def _cut_at(reader: LogReader, hole: Hole) -> int | None:
 
 
 def _ends_file(reader: LogReader, phy_offset: int, hole: Hole) -> bool:
-    """Returns whether a place has a filler, at which RocketMQ goes on with the next file, as records do."""
+    """Returns whether a place holds the filler of its file, after which RocketMQ reads the next file."""
     head = reader.read(phy_offset, FILLER_BYTES)
     is_filler = len(head) == FILLER_BYTES and FILLER.struct.unpack(head)[1] == MAGIC_BLANK
     return is_filler and hole.end == phy_offset + reader.available(phy_offset)
 
 
 def _taken_bytes(reader: LogReader, phy_offset: int) -> int:
-    """Returns how long the record is that RocketMQ's recovery takes at a place; 0 for none.
+    """Returns the length of the record that RocketMQ's recovery accepts at a place; 0 if it accepts none.
 
-    It looks at magic, lengths and the CRC of the body (``CommitLog.checkMessageAndReturnSize``), and neither
-    at what a record says of its place nor at its queue.
+    RocketMQ checks magic, lengths and the CRC of the body (``CommitLog.checkMessageAndReturnSize``). It
+    checks neither the place that a record states nor its queue.
     """
     head = reader.read(phy_offset, FILLER_BYTES)
     size_bytes = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
@@ -232,7 +233,7 @@ def _taken_bytes(reader: LogReader, phy_offset: int) -> int:
 
 
 def _behind(hole: Hole, log: Stitched, findings: Sequence[Finding]) -> tuple[int, int]:
-    """Returns how many messages a cut at a hole costs, and how many of them cannot be read now."""
+    """Returns how many messages a cut at a hole loses, and how many of them cannot be read now."""
     repairable = sum(
         finding.code == "record-repairable" and _phy_offset(finding) >= hole.phy_offset
         for finding in findings

@@ -1,8 +1,8 @@
-"""Looks at everything that a store directory holds, and says what is wrong; writes nothing.
+"""Checks everything that a store directory holds, and reports what is wrong; writes nothing.
 
-The log is walked in splits (:mod:`seglog.doctor.check.log_walk`), which may be stopped and resumed; all else
-follows from what they saw, and takes little time. Works on a store that was not closed, and
-beside a process that writes to it: no lock is taken.
+The log is walked in splits (:mod:`seglog.doctor.check.log_walk`); the walk can be stopped and resumed. All
+other checks use the results of the walk and take little time. A check takes no lock: it works on a store that
+was not closed, and beside a process that writes to the store.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from seglog.storage.splits import KnownRecords
 from seglog.storage.walk import Progress
 
 SPLIT_BYTES: Final = 128 << 20
-"""A multiple of the blocks of seals; at a stop two or three splits are finished first."""
+"""A multiple of the block size of seals; after a stop request two or three splits are finished first."""
 
 _PAUSES_MS: Final = (0, 50, 100, 200, 400, 800)
-"""Before each further look at a store that a process writes to."""
+"""Waits before each further look at a store that a process writes to."""
 
 ShouldStop = Callable[[], bool]
 
@@ -72,21 +72,23 @@ def check_store(
 
     Args:
         path: The store directory.
-        resume_file: Where to keep what was seen, so that a stopped check can go on; nothing is kept if None.
-        resume: Whether to go on from that file.
-        should_stop: Asked before each split of the log.
-        progress: Told how many bytes of the log were read, and how many there are.
-        clock: Measures the check.
+        resume_file: File for the results of the splits, so that a stopped check can be resumed; None for no
+            file.
+        resume: Whether to resume from that file.
+        should_stop: Called before each split of the log; True stops the check.
+        progress: Called with the bytes of the log that were read, and the bytes in all.
+        clock: Measures the duration of the check.
         split_bytes: Length of a split, a multiple of 64 KiB.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
-        NotAStoreError: Something else is there.
+        NotAStoreError: ``path`` is not a store.
         UnsupportedStoreError: A store of another kind.
-        InvalidArgumentError: The resume file is none of this store, or files prove another length than given.
-        StoppedError: It was told to stop.
+        InvalidArgumentError: The resume file belongs to another store, or files prove another length than
+            given.
+        StoppedError: ``should_stop`` returned True.
     """
     check = StoreCheck(Path(path), clock, split_bytes=split_bytes, given=given, follow=follow)
     return check.run(resume_file, should_stop, progress, resume=resume)
@@ -94,7 +96,7 @@ def check_store(
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """The log as it was seen."""
+    """The log as the walk saw it."""
 
     stitched: Stitched
     report: AuditReport
@@ -102,32 +104,32 @@ class _Log:
 
 
 class StoreCheck:
-    """A check in its parts: what must be known before the log is walked, and what follows from the walk.
+    """A check in two parts: the facts that the walk of the log needs, and the conclusions from the walk.
 
-    :meth:`run` walks the splits of :attr:`plan` here. A caller that walks them elsewhere
-    (:mod:`seglog.spark.audit`) passes what they saw to :meth:`conclude`.
+    :meth:`run` walks the splits of :attr:`plan` in this process. A caller that walks them elsewhere
+    (:mod:`seglog.spark.audit`) passes their outcomes to :meth:`conclude`.
 
     Args:
         root: The store directory.
-        clock: Measures the check.
+        clock: Measures the duration of the check.
         split_bytes: Length of a split, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
-        files: Where the store is if not on this machine; :meth:`run` is for stores that are.
-        address: How the store is named if not by ``root``.
-        known: Records of its log that were walked as they were written.
+        files: Access to a store that is not on this machine; :meth:`run` needs a store on this machine.
+        address: Name of the store in the report, if not ``root``.
+        known: Records of the log that were checked when they were written.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
-        NotAStoreError: Something else is there.
+        NotAStoreError: ``root`` is not a store.
         UnsupportedStoreError: A store of another kind.
 
     Attributes:
         plan: The files of the store, and the splits of its log.
-        seals: Its seals.
-        index: What its index must hold.
-        known: As it was given.
+        seals: The seals of the store.
+        index: The entries that the key index must hold.
+        known: The argument ``known``.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class StoreCheck:
         self._split_bytes = split_bytes
         self._forgiving: CheckedFiles = ForgivingFiles(self._root, follow=follow) if files is None else files
         self._files = as_stated(self._forgiving, self._root)
-        # In this order: what a writer does while we look makes queues and log longer than tables say.
+        # Tables are loaded before the walk: a writer then makes queues and log longer than the tables state.
         self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)
         self._holder = self._forgiving.lock_holder()
         self._tables = load_tables(self._files, self._root)
@@ -172,7 +174,7 @@ class StoreCheck:
         *,
         resume: bool,
     ) -> CheckReport:
-        """Walks the log in threads, and returns what was found; arguments as :func:`check_store` has them."""
+        """Walks the log in threads and returns the report; the arguments are those of :func:`check_store`."""
         local = self._forgiving
         if not isinstance(local, ForgivingFiles):
             raise InvalidArgumentError(f"{self._address} is not on this machine", help="seglog spark audit")
@@ -196,19 +198,19 @@ class StoreCheck:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its last writer closed it."""
+        """Whether the last writer closed the store."""
         return self.plan.mode == "normal" and self._holder is None
 
     def conclude(
         self, outcomes: list[SplitOutcome], of_chains: list[Finding], unreadable: Iterable[Finding] = ()
     ) -> CheckReport:
-        """Returns what was found.
+        """Returns the report of the check.
 
         Args:
-            outcomes: What all splits saw, in order.
-            of_chains: What :func:`~seglog.storage.index_check.index_chains.chain_finding` says of the index
-                files.
-            unreadable: Files that could not be read where splits were walked elsewhere.
+            outcomes: The outcomes of all splits, in order.
+            of_chains: The results of :func:`~seglog.storage.index_check.index_chains.chain_finding` for the
+                index files.
+            unreadable: Files that could not be read, if the splits were walked elsewhere.
         """
         for finding in unreadable:
             self._forgiving.add(finding)
@@ -267,11 +269,11 @@ class StoreCheck:
     def _keep(
         self, path: Path | None, files: ForgivingFiles, stamps: ResumeStamps, *, must: bool
     ) -> ResumeFile | None:
-        """Returns the resume file, None where none was asked for or none can be written.
+        """Returns the resume file, None if the caller requested none or none can be written.
 
         Raises:
-            InvalidArgumentError: It would lie in the store.
-            OSError: It must be written and cannot.
+            InvalidArgumentError: It would be inside the store.
+            OSError: The caller named the file, and it cannot be written.
         """
         if path is None:
             return None
@@ -294,7 +296,7 @@ class StoreCheck:
     ) -> list[SplitOutcome]:
         last = self.plan.log_files[-1].first_offset if self.plan.log_files else 0
         if self._holder is not None or self.plan.mode != "normal":
-            # It may have been written since, without another time of its file.
+            # A writer may have written to the last file since, without a change of the file's time.
             known = [outcome for outcome in known if self.plan.splits[outcome.split].start < last]
         done = {outcome.split for outcome in known}
         outcomes = list(known)
@@ -356,17 +358,17 @@ class StoreCheck:
         return findings + check_parts(plan, self._files, self._tables, queues, end)
 
     def _lasting(self, findings: list[Finding], outcomes: list[SplitOutcome], end: int) -> list[Finding]:
-        """Returns the findings of a store that is being written which further looks find again.
+        """Returns the findings of a store that is being written which further looks confirm.
 
-        Log, queues and tables never are of one moment there: what is ahead of the others in one look is
-        behind in the next. And a writer may stand between two of its steps (the record is in the log, its
-        unit is not yet in the queue) for as long as the system runs something else. So what is more than a
-        note must be there still once the log has grown, or has not for a while.
+        Log, queues and tables are never from the same moment then: the one that is ahead of the others in one
+        look is behind in the next. And the writer may be between two of its steps (the record is in the log,
+        its unit is not yet in the queue) for as long as the system does not schedule it. So a finding above a
+        note counts only if it still exists after the log has grown, or after a wait in which it has not.
 
         Args:
-            findings: What the first look found.
-            outcomes: What it saw of the log.
-            end: Where the log ended in it.
+            findings: The findings of the first look.
+            outcomes: The outcomes of its splits.
+            end: The end of the log in the first look, a physical offset.
         """
         has_grown = False
         for pause_ms in _PAUSES_MS:
@@ -384,7 +386,7 @@ class StoreCheck:
             self._clock.wait(moved, pause_ms)
 
     def _look_again(self, outcomes: list[SplitOutcome]) -> _Log:
-        """Walks the newest file again, and holds everything against the log as it is now."""
+        """Walks the newest file again, and compares everything with the log as it is now."""
         plan = self.plan
         last = plan.log_files[-1].first_offset if plan.log_files else 0
         again = plan_audit(
@@ -392,7 +394,7 @@ class StoreCheck:
         )
         whole = [outcome for outcome in outcomes if plan.splits[outcome.split].start < last]
         if again.splits[: len(whole)] != plan.splits[: len(whole)]:
-            whole = []  # retention took files meanwhile
+            whole = []  # retention removed files meanwhile
         walk = LogWalk(again, self._files, self.seals.present, self.index)
         newest = walk.run(again.splits[len(whole) :], lambda: False)
         self._tables = load_tables(self._files, self._root)

@@ -1,7 +1,7 @@
-"""Where a check that was stopped goes on: one line for each split that was walked, in a file of its own.
+"""The progress file of a check that was stopped: one line for each split that was walked.
 
-The file is outside of the store. A line counts only as long as what the split was held against is the
-same (:mod:`seglog.doctor.check.check_progress_stamps`).
+The file is outside of the store. A line is valid only while the files that the split was compared with are
+unchanged (:mod:`seglog.doctor.check.check_progress_stamps`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from seglog.storage.splits import BatchRun, Interval, QueueEnd, Stretch, UnitSta
 from seglog.storage.walk import Head, Stopped
 
 MAX_RESUME_BYTES: Final = 1 << 30
-"""Largest file that a check goes on from; it has some KiB for each 128 MiB of the log."""
+"""Largest file that a check resumes from; a file holds some KiB for each 128 MiB of the log."""
 
 _MAX_HEADER_BYTES: Final = 16 << 20
 _MAX_LINE_BYTES: Final = 256 << 20
 _HELP: Final = "start anew without --resume"
 _VERSION: Final = 3
-_Json = Any  # what json.loads gives: every field is built anew from it, and a wrong shape is refused
+_Json = Any  # the result of json.loads: every field is rebuilt from it, and a wrong shape is refused
 
 
 def default_resume_file(root: Path) -> Path:
@@ -45,12 +45,12 @@ def default_resume_file(root: Path) -> Path:
 
 
 class ResumeFile:
-    """A resume file while a check writes it.
+    """A resume file that a check writes.
 
     Args:
-        path: Where it is.
+        path: The file.
         plan: The store.
-        stamps: What its splits are held against.
+        stamps: Stamps of the files that the splits are compared with.
     """
 
     def __init__(self, path: Path, plan: AuditPlan, stamps: ResumeStamps) -> None:
@@ -60,27 +60,27 @@ class ResumeFile:
         self._file: BinaryIO | None = None
 
     def begin(self, files: StoreRoot) -> None:
-        """Begins the file anew, outside of the store that has ``files``.
+        """Creates the file, outside of the store of ``files``; replaces an old one.
 
         Raises:
-            InvalidArgumentError: It would be in the store.
-            OSError: It cannot be written.
+            InvalidArgumentError: The file would be inside the store.
+            OSError: The file cannot be written.
         """
         self._file = open_outside(files, self.path)
         self._write(_header(self._plan))
 
     def add(self, outcome: SplitOutcome) -> None:
-        """Adds what a split saw."""
+        """Appends the outcome of a split."""
         split = self._plan.splits[outcome.split]
         self._write([split.start, split.end, self._stamps.of(outcome), _fields(outcome)])
 
     def remove(self) -> None:
-        """Removes the file: the check is done."""
+        """Removes the file, because the check is complete."""
         self.close()
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Closes it; what was added stays."""
+        """Closes the file; the outcomes in it are kept."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -92,15 +92,16 @@ class ResumeFile:
 
 
 def load_outcomes(path: Path, plan: AuditPlan, stamps: ResumeStamps) -> list[SplitOutcome]:
-    """Returns what an earlier check saw, as far as it is still so.
+    """Returns the outcomes of an earlier check that are still valid.
 
     Args:
         path: The resume file.
         plan: The store as it is now.
-        stamps: What its splits are held against now.
+        stamps: The stamps of the splits as they are now.
 
     Raises:
-        InvalidArgumentError: The file is none, or of another store or another way of checking.
+        InvalidArgumentError: The file is no resume file, or belongs to another store or another kind of
+            check.
     """
     try:
         with open_regular(path, MAX_RESUME_BYTES, advice=_HELP) as file:
@@ -132,7 +133,7 @@ def _read_outcomes(file: BinaryIO, path: Path, plan: AuditPlan, stamps: ResumeSt
             if outcome is not None and stamp == stamps.of(outcome):
                 found[outcome.split] = outcome
         except (ValueError, TypeError, LookupError, ArithmeticError, CorruptError):
-            continue  # the last line of a process that was killed may be half a line
+            continue  # a process that was killed may leave half a line at the end
     return [found[number] for number in sorted(found)]
 
 

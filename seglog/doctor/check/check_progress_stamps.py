@@ -1,7 +1,7 @@
-"""What a split of the log was held against: where it is the same later, so is what the split saw.
+"""Stamps of the files that a split of the log was compared with: if a stamp is equal, the outcome is valid.
 
-Files that a writer leaves alone once they are full (log, index) are told by number, length and time. The
-file of a queue is written with every message: of it count the units of the split's records.
+A full file of log or index is not written again, so its number, length and time identify it. The file of a
+queue is written with every message; its stamp covers only the units of the split's records.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ResumeStamps:
     Args:
         plan: The store.
         files: Its files.
-        index: What its index must hold.
+        index: The entries that the index must hold.
     """
 
     def __init__(self, plan: AuditPlan, files: StoreRoot, index: IndexFacts) -> None:
@@ -39,7 +39,7 @@ class ResumeStamps:
         self._units = UnitFiles(files, plan.root, plan.geometry.queue_file_size_bytes)
 
     def of(self, outcome: SplitOutcome) -> Stamp:
-        """Returns what changes when anything does that the split was held against."""
+        """Returns a value that changes when any file changes that the split was compared with."""
         split = self._plan.splits[outcome.split]
         log = self._plan.root / segment_path(split.segment_end - self._plan.geometry.segment_size_bytes)
         index = self._index.within(split.start, split.segment_end)
@@ -64,7 +64,7 @@ class ResumeStamps:
         return found
 
     def _of_units(self, intervals: Iterable[Interval]) -> int:
-        """Returns the CRC-32C of the units that stand for the records."""
+        """Returns the CRC-32C of the units that lead to the records."""
         crc = 0
         for one in intervals:
             for first in range(one.first_queue_offset, one.end_queue_offset, _UNITS_AT_A_TIME):

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The report of a check."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from seglog.storage.walk import Hole
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """A store as a check found it.
+    """The result of a check of a store.
 
     Attributes:
         root: The store directory.
         geometry: Lengths of its files.
         state: ``clean`` (closed), ``crashed``, or ``open``: a process writes to it.
-        holder: That process, -1 if the system does not name it, None without one.
-        log_files: Its commit-log files in order.
+        holder: Process id of that process, -1 if the system does not report it, None if there is none.
+        log_files: The files of its commit log, in order.
         holes: Stretches of the log that cannot be read.
-        min_phy_offset: Where the log starts; -1 without any segment.
-        end_phy_offset: Where it ends.
-        records: Records that can be read.
-        with_record_crc: How many of them have a record CRC.
+        min_phy_offset: Start of the log; -1 without any segment.
+        end_phy_offset: End of the log.
+        records: Number of records that can be read.
+        with_record_crc: Number of them that have a record CRC.
         queues: Its queues, sorted.
-        messages: How many messages these hold, and how many they lost.
-        lags: How far each group is in each queue.
+        messages: Number of messages in the queues, and number of lost messages.
+        lags: The position of each group in each queue.
         minutes: Records and bytes by the minute since 1970 in which they were stored.
-        sealed: How many segments were held against their seals.
-        keys: How many keys the records have.
-        findings: Everything that is wrong, and what is worth a note.
-        concerned: Messages in places of sealed segments that changed.
-        not_looked_at: What this check cannot tell or did not look at, a sentence each.
-        read_bytes: How much of the log was read by this run.
-        resumed_bytes: How much an earlier run had read.
-        elapsed_ms: How long it took.
-        start: What RocketMQ does when it starts on it.
-        address: How the store is named if not by ``root``: that of an object store.
+        sealed: Number of segments that were compared with their seals.
+        keys: Number of keys of the records.
+        findings: Everything that is wrong, and notes.
+        concerned: Messages in damaged places of sealed segments.
+        not_looked_at: What this check cannot detect or did not read, one sentence each.
+        read_bytes: Bytes of the log that this run read.
+        resumed_bytes: Bytes of the log that an earlier run read.
+        elapsed_ms: Duration of the check.
+        start: What RocketMQ does when it starts on the store.
+        address: Address of the store in an object store; empty if it is at ``root``.
     """
 
     root: Path
@@ -85,21 +85,21 @@ class CheckReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing to find but notes."""
+        """Whether there are no findings but notes."""
         return all(finding.severity is Severity.NOTE for finding in self.findings)
 
     @property
     def counts(self) -> dict[Severity, int]:
-        """How many findings there are of each severity."""
+        """The number of findings of each severity."""
         counted = Counter(finding.severity for finding in self.findings)
         return {severity: counted[severity] for severity in Severity}
 
     @property
     def lost_messages(self) -> int:
-        """How many messages are known to be lost; holes may hold more."""
+        """The number of messages that are known to be lost; holes may hold more."""
         return sum(
             finding.messages
             for finding in self.findings
-            # The end of the log as a whole is told beside each queue's part of it.
+            # The lost end of the log is also reported for each queue, with its messages.
             if finding.severity is Severity.LOSS and finding.code != "log-tail-lost"
         )

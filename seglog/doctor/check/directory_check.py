@@ -1,4 +1,4 @@
-"""The folders of a store as such: who owns what, who may read and write it, what does not belong there."""
+"""Checks the folders of a store: owners and rights of names, and names that do not belong there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOLDERS: Final = frozenset(
     {*_SEGMENT_FOLDERS, *_QUEUE_FOLDERS, names.CONFIG, COMPACTION, names.OURS, "rocksdbstore"}
 )
 _FOREIGN: Final = frozenset({"rocksdbstore", "rocksdb"})
-"""What RocketMQ keeps in RocksDB beside a store of files; not looked at."""
+"""RocksDB folders that RocketMQ may have beside a file store; a check does not read them."""
 _CONFIG_FILE: Final = re.compile(
     r"\w+\.json(\.bak)?|timercheck|(timer|transaction)[mM]etrics(\.bak)?|tools\.\w+"
 )
@@ -37,7 +37,7 @@ _RIGHTS: Final = {False: stat.S_IRUSR | stat.S_IWUSR, True: stat.S_IRWXU}
 
 @dataclass(slots=True)
 class _Group:
-    """Names of one part of the store that have the same thing to be said of them."""
+    """Names of one part of the store that share a finding."""
 
     first: str
     expected: str
@@ -63,12 +63,11 @@ class _Findings:
 
 
 def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[list[Finding], bool]:
-    """Returns what is to be said of names, owners and rights, and whether a RocksDB is beside the files.
+    """Returns the findings on names, owners and rights, and whether a RocksDB folder exists.
 
-    Beside an open writer (``is_live``) a staged file is one that it is about to rename.
-
-    Files in the wrong place that keep RocketMQ from starting are told by who looks into them; what is neither
-    a file nor a folder is remembered by the files.
+    With an open writer (``is_live``) a staged file is one that the writer is about to rename. Files in the
+    wrong place that keep RocketMQ from starting are reported by the check that reads their folder; ``files``
+    remembers names that are neither a file nor a folder.
     """
     found = _Findings()
     owner = files.status(root).st_uid
@@ -96,7 +95,7 @@ def _walk(files: CheckedFiles, root: Path, folder: Path) -> Iterator[tuple[str, 
     """Yields every name below a folder, relative to the store, parents first."""
     try:
         entries = files.scan(folder)
-    except OSError:  # told as unreadable by who looks into it
+    except OSError:  # the check that reads the folder reports it as unreadable
         return
     for own_name, status in entries:
         path = folder / own_name
@@ -106,7 +105,7 @@ def _walk(files: CheckedFiles, root: Path, folder: Path) -> Iterator[tuple[str, 
 
 
 def _judge(parts: list[str], *, is_dir: bool) -> str:
-    """Returns the code of what is wrong with a name, empty for one that belongs there."""
+    """Returns the code of the finding on a name, empty if the name belongs there."""
     top, depth, name = parts[0], len(parts), parts[-1]
     if tuple(parts[:-1]) == UNDO_FOLDER:
         return "" if is_dir and PACK_NAME.fullmatch(name) else "stray"
@@ -142,7 +141,7 @@ def _judge_config(depth: int, name: str, is_dir: bool) -> str:
 
 def _judge_compaction(depth: int, name: str, is_dir: bool) -> str:
     if depth > 2:
-        return ""  # told with the messages of their topics
+        return ""  # reported with the messages of their topics
     if is_dir:
         return "" if name in (COMPACTION_LOG, COMPACTION_QUEUE) else "stray"
     return "" if name.removesuffix(".bak").removesuffix(".tmp") == POSITION_FILE else "stray"

@@ -1,4 +1,4 @@
-"""What a check cannot tell, or did not look at, in plain words."""
+"""States what a check cannot detect, or did not read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from seglog.text import moment
 def blind_spots(
     report: AuditReport, seen: Seen, origin: LogOrigin | None, *, is_live: bool, has_rocksdb: bool
 ) -> Iterator[str]:
-    """Yields a sentence for each.
+    """Yields a sentence for each limitation.
 
     Args:
-        report: What the files hold.
-        seen: What else was seen of the records.
-        origin: Where a compaction began the log, None if none did.
+        report: The facts about the files.
+        seen: The facts about the records.
+        origin: The start of a log that a compaction wrote, None for other logs.
         is_live: Whether a process has the store open.
-        has_rocksdb: Whether there is a part of it in RocksDB.
+        has_rocksdb: Whether part of the store is in RocksDB.
     """
     without = seen.records - seen.with_crc
     if without:
@@ -40,7 +40,7 @@ def blind_spots(
 
 
 def _front(min_phy_offset: int, origin: LogOrigin | None) -> str:
-    """Returns what there is to say of a log that does not begin at 0."""
+    """Returns the sentence for a log that does not begin at 0."""
     if origin is not None and origin.first_phy_offset == min_phy_offset:
         return (
             f"the {origin.dropped:,} messages that a compaction dropped at {moment(origin.made_ms)}: it wrote"

@@ -1,7 +1,8 @@
-"""Walks all splits of a log in threads, holds sealed ones against their seals, and can be stopped.
+"""Walks all splits of a log in threads, compares sealed segments with their seals, and can be stopped.
 
-Of a segment with a seal each split is summed first: if every block is as it was sealed, its records need no
-checksums any more. What a split saw is yielded at once, so that a walk that is stopped can be resumed.
+In a segment with a seal each split is summed first: if every block has the checksum of the seal, the walk
+skips the checksums of the records. The outcome of each split is yielded at once, so a stopped walk can be
+resumed.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from seglog.storage.splits import KnownRecords, SplitScan, Stretch, UnitFiles, k
 from seglog.storage.walk import Split
 
 THREADS: Final = 2
-"""Two cores read and sum faster than most disks feed them; the walk lets go of the GIL."""
+"""Two cores read and sum faster than most disks deliver; the walk releases the GIL."""
 
 _SUMMED_BYTES: Final = 16 << 20
-"""Of a map at a time: a multiple of the blocks of seals."""
+"""Bytes of a map that are summed at a time, a multiple of the block size of seals."""
 
 ShouldStop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOutcome:
-    """What one split saw.
+    """The outcome of one split.
 
     Attributes:
-        split: Its number.
+        split: Number of the split.
         sums: CRC-32C of each of its 64 KiB blocks, for a sealed segment.
         stretches: Its stretches in order.
-        seen: What else was seen of each of them.
+        seen: Further facts about each stretch.
     """
 
     split: int
@@ -54,10 +55,10 @@ class LogWalk:
 
     Args:
         plan: The store; splits begin and end where blocks of seals do.
-        files: Where it is.
-        seals: By the first offset of their segment.
-        index: What the index must hold.
-        known: Records that were walked as they were written.
+        files: Access to the files.
+        seals: The seals, by the first offset of their segment.
+        index: The entries that the index must hold.
+        known: Records that were checked when they were written.
     """
 
     def __init__(
@@ -73,22 +74,23 @@ class LogWalk:
         self._seals = seals
         self._index = index
         self._known = known
-        # Listed once: a listing of each queue for each split costs more than reading its units.
+        # Listed once: listing each queue for each split costs more than reading the units.
         self._units = UnitFiles(files, plan.root, plan.geometry.queue_file_size_bytes)
 
     def run(self, splits: Sequence[Split], should_stop: ShouldStop) -> Iterator[SplitOutcome]:
-        """Yields what splits saw, as they are done; those under way are finished after a stop.
+        """Yields the outcomes of splits as they are done; after a stop request running splits are finished.
 
         Args:
             splits: The splits to walk.
-            should_stop: Asked before another split is begun.
+            should_stop: Called before another split is begun; True stops the walk.
         """
         waiting = list(reversed(splits))
         running: set[Future[SplitOutcome]] = set()
         with ThreadPoolExecutor(THREADS, "seglog-check") as pool:
             try:
                 while waiting or running:
-                    # One more than there are threads: none waits for us, and a stop is a stop.
+                    # One more than there are threads: no thread idles, and a stop request leaves few splits
+                    # to finish.
                     while waiting and len(running) <= THREADS and not should_stop():
                         running.add(pool.submit(self._walk, waiting.pop()))
                     if not running:
@@ -101,7 +103,7 @@ class LogWalk:
                     future.cancel()
 
     def watch(self) -> RecordWatch:
-        """Returns a watch that looks at records as those of the walk do."""
+        """Returns a new observer of records, as this walk uses them."""
         return RecordWatch(self._index, self._files)
 
     def _walk(self, split: Split) -> SplitOutcome:
@@ -121,13 +123,13 @@ def walk_split(
     """Walks one split, in any process.
 
     Args:
-        plan: The store; what it has of files and splits does not matter here.
-        files: Where it is.
-        split: The split, which begins and ends where blocks of seals do.
-        seal: That of its segment, None without one.
-        index: What the index must hold: all of it, or ``facts.within(split.start, split.segment_end)``.
-        units: The store's queue files, where they are shared with other splits.
-        known: Records that were walked as they were written; of a sealed segment they do not count.
+        plan: The store; its lists of files and splits are not used here.
+        files: Access to the files.
+        split: The split; it begins and ends at block boundaries of seals.
+        seal: The seal of its segment, None if there is none.
+        index: The entries that the index must hold: all, or ``facts.within(split.start, split.segment_end)``.
+        units: The store's queue files, if they are shared with other splits.
+        known: Records that were checked when they were written; not used in a sealed segment.
     """
     found: tuple[int, ...] = ()
     is_whole = False
@@ -136,7 +138,7 @@ def walk_split(
         found = _sum(plan, files, split, seal)
         sealed = seal.blocks["crc32c"][first : first + len(found)].tolist()
         is_whole = found == tuple(sealed)
-    # The filler at the end of a segment may reach over later splits.
+    # The filler at the end of a segment may extend over later splits.
     watch = RecordWatch(index.within(split.start, split.segment_end), files)
     with closing(
         SplitScan(
@@ -158,7 +160,7 @@ def walk_split(
 
 
 def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, ...]:
-    """Returns the CRC-32C of the split's blocks, -1 for those that the file does not have."""
+    """Returns the CRC-32C of the split's blocks, -1 for blocks that the file does not have."""
     end = min(split.end, seal.first_phy_offset + seal.segment_bytes)
     wanted = -(-(end - split.start) // SEAL_BLOCK_BYTES)
     segment_bytes = plan.geometry.segment_size_bytes
@@ -172,7 +174,7 @@ def _sum(plan: AuditPlan, files: Files, split: Split, seal: Seal) -> tuple[int, 
 
 
 def _sums_of_map(reader: LogReader, segment_bytes: int, start: int, size_bytes: int) -> list[int] | None:
-    """Returns the sums of a whole stretch of a segment where native kernels can read it."""
+    """Returns the sums of a whole stretch of a segment, if native kernels can read it."""
     block_sums = sums.native_block_sums
     memory = None if block_sums is None else reader.map(start)
     first = start % segment_bytes
@@ -181,6 +183,6 @@ def _sums_of_map(reader: LogReader, segment_bytes: int, start: int, size_bytes: 
     try:
         return block_sums(memory[first : first + size_bytes], SEAL_BLOCK_BYTES)
     except TruncatedError:
-        return None  # what is there now is read
+        return None  # the caller reads the file block by block
     finally:
         reader.let_go(start, start + size_bytes)

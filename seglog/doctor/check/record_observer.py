@@ -1,4 +1,4 @@
-"""Looks at records while the log is walked, for what queues do not tell: keys, times, checksums."""
+"""Observes records during the walk of the log, for facts that queues do not hold: keys, times, checksums."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MINUTE_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of one stretch.
+    """The facts about the records of one stretch.
 
     Attributes:
-        records: How many records.
-        with_crc: How many of them have a record CRC.
-        placeholders: How many of them stand for messages that a compaction dropped.
+        records: Number of records.
+        with_crc: Number of them that have a record CRC.
+        placeholders: Number of them that replace messages which a compaction dropped.
         minutes: Records and bytes by the minute since 1970 in which they were stored.
-        keys: How the index differs.
+        keys: Differences between records and index.
     """
 
     records: int = 0
@@ -37,14 +37,14 @@ class Seen:
 
 
 class RecordWatch:
-    """A watch of :class:`~seglog.storage.splits.split_scan.SplitScan`.
+    """An observer for :class:`~seglog.storage.splits.split_scan.SplitScan`.
 
     Args:
-        index: The index, or what of it is about the split that is walked.
-        files: Where it is.
+        index: The index, or its part about the split that is walked.
+        files: Access to the files.
 
     Attributes:
-        seen: By the place at which a stretch starts.
+        seen: The facts about each stretch, by the place where it starts.
     """
 
     def __init__(self, index: IndexFacts, files: Files) -> None:
@@ -59,11 +59,11 @@ class RecordWatch:
 
     @property
     def tags(self) -> bool:
-        """Whether tags are among the keys that it wants to be told."""
+        """Whether the observer needs tags among the keys."""
         return self._check.tags
 
     def note(self, rows: Rows, keys: RecordKeys) -> None:
-        """Takes in the next records, which follow those before."""
+        """Adds the next records, which follow the previous ones."""
         self._records += len(rows)
         self._with_crc += keys.with_crc
         self._placeholders += keys.placeholders
@@ -72,7 +72,7 @@ class RecordWatch:
         self._check.note(keys, int(last["phy_offset"]) + int(last["size_bytes"]))
 
     def end(self, stretch: Stretch) -> None:
-        """Ends the stretch: behind its last record no entry may lead anywhere."""
+        """Ends the stretch: no index entry may lead to a place after its last record."""
         self._check.end(stretch.end)
         minutes = tuple(
             (minute, self._minute_records[minute], size)
@@ -91,7 +91,7 @@ class RecordWatch:
     def _note_times(self, rows: Rows) -> None:
         times = rows["store_timestamp_ms"]
         first = int(times.min()) // MINUTE_MS
-        if int(times.max()) // MINUTE_MS == first:  # as of most windows
+        if int(times.max()) // MINUTE_MS == first:  # true for most windows
             self._minute_records[first] += len(rows)
             self._minute_bytes[first] += int(rows["size_bytes"].sum(dtype=np.int64))
             return

@@ -1,6 +1,6 @@
-"""Where the walk of RocketMQ's recovery begins when a broker starts, and how much of the log it reads.
+"""Predicts where the walk of RocketMQ's recovery begins at a start, and how much of the log it reads.
 
-RocketMQ 5.4.0: ``CommitLog.java`` recoverNormally and recoverAbnormally, ``StoreCheckpoint.java``.
+Source: RocketMQ 5.4.0, ``CommitLog.java`` recoverNormally and recoverAbnormally, ``StoreCheckpoint.java``.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from seglog.storage.walk import Hole, record_at
 _BEHIND_QUEUES: Final = frozenset(
     {"queue-beyond-log", "queue-due", "queue-missing", "queue-short", "queue-unit-stray", "queue-unit-wrong"}
 )
-"""After a clean stop the queues say where RocketMQ's walk begins; with these it is not known."""
+"""After a clean stop RocketMQ's walk begins where the queues end; with these findings that is not known."""
 
 _UNSEEN: Final = frozenset({"phy-offset", "record-crc", "torn-properties"})
-"""Damage that RocketMQ's own look at a record passes over."""
+"""Damage that RocketMQ's own check of a record does not detect."""
 
 _EARLIER_MS: Final = 3000
-"""RocketMQ takes so much from the times of its checkpoint (``StoreCheckpoint.getMinTimestamp``)."""
+"""RocketMQ subtracts this from the times of its checkpoint (``StoreCheckpoint.getMinTimestamp``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryWalk:
-    """What RocketMQ reads before it serves a store.
+    """The part of the log that RocketMQ reads before it serves a store.
 
     Attributes:
-        first_phy_offset: Where it begins: the start of a file of the log.
-        files: How many files it reads.
-        size_bytes: How much of the log these hold.
-        since_ms: Store time of the first record that it reads, 0 where none can be read there.
+        first_phy_offset: Its start: the start of a file of the log.
+        files: Number of files.
+        size_bytes: Bytes of the log in these files.
+        since_ms: Store time of the first record in it, 0 if no record can be read there.
     """
 
     first_phy_offset: int
@@ -44,13 +44,13 @@ class RecoveryWalk:
 
 
 def recovery_walk(store: AuditPlan, reader: LogReader, first: int, end_phy_offset: int) -> RecoveryWalk:
-    """Returns what RocketMQ reads of a log.
+    """Returns the part of a log that RocketMQ reads.
 
     Args:
         store: The files of the store.
-        reader: Its log.
+        reader: Reads its log.
         first: Physical offset of the first file that it walks.
-        end_phy_offset: Where the log ends.
+        end_phy_offset: End of the log.
     """
     files = sum(first <= file.first_offset < end_phy_offset for file in store.log_files)
     found = record_at(reader, first) if files else None
@@ -61,10 +61,10 @@ def recovery_walk(store: AuditPlan, reader: LogReader, first: int, end_phy_offse
 def first_walked(
     store: AuditPlan, reader: LogReader, findings: Sequence[Finding], holes: Collection[Hole]
 ) -> int | None:
-    """Returns the first file of the log that RocketMQ's recovery walks, by its physical offset.
+    """Returns the physical offset of the first file of the log that RocketMQ's recovery walks.
 
-    None where that is not known. After a crash it is the last file that begins with a record not younger
-    than the checkpoint; after a clean stop the last one that begins with a record which the queues know.
+    None if that is not known. After a crash it is the last file that begins with a record not younger than
+    the checkpoint; after a clean stop the last file whose first record has a unit in the queues.
     """
     firsts = [file.first_offset for file in store.log_files]
     is_closed = store.mode == "normal"

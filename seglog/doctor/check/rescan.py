@@ -1,8 +1,8 @@
-"""Stores that are left to RocketMQ's own rescan: an abort file, and a checkpoint that says nothing.
+"""Stores that are left to RocketMQ's own rescan: they have an ``abort`` file and an empty checkpoint.
 
-RocketMQ walks the whole log of such a store when it starts, and makes from it what is not there. So where
-no queue file or index file is left, which alone could tell how the broker divides them, that they are
-missing is no damage, but was left on purpose: a repair, or who deleted them.
+RocketMQ walks the whole log of such a store when it starts, and creates the missing queues and indexes. If
+all queue files or all index files are missing, nothing in the store shows the sizes that the broker uses, so
+they were removed on purpose: by a repair, or by the operator. Then their absence is a note and no damage.
 
 Source: ``CommitLog.java recoverAbnormally`` and ``isMmapFileMatchedRecover``: no record is older than a
 checkpoint of 0, so recovery starts with the first file and dispatches every record.
@@ -18,13 +18,13 @@ from seglog.storage.findings import Finding
 from seglog.storage.format.names import ABORT_FILE
 
 MADE_BY_ROCKETMQ: Final = frozenset({"queue-missing", "index-missing", "index-due"})
-"""Codes of what is not there, as a whole."""
+"""Codes of parts that are missing as a whole."""
 
 
 def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Finding]:
-    """Returns findings with a note in place of those that RocketMQ's rescan answers.
+    """Returns findings in which those that RocketMQ's rescan resolves are replaced by a note.
 
-    Where one queue still has files, others that lack theirs are not excused.
+    If any queue still has files, other queues without files are not excused.
     """
     checkpoint = store.checkpoint
     is_unflushed = checkpoint.physic_timestamp_ms == 0 == checkpoint.logics_timestamp_ms

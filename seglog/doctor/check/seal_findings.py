@@ -1,4 +1,4 @@
-"""What seals say of a log whose blocks were summed split by split."""
+"""Compares a log whose blocks were summed split by split with its seals."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Seals:
     """The seals of a store.
 
     Attributes:
-        present: Those of segments that are there, by their first offset.
-        absent: Those of segments that are not.
-        findings: Files that are no whole seals.
+        present: Seals of segments that exist, by their first offset.
+        absent: Seals of segments that do not exist.
+        findings: Findings on files that are not valid seals.
     """
 
     present: dict[int, Seal]
@@ -40,10 +40,10 @@ def load_seals(files: Files, root: Path, log_files: Sequence[LogFile], segment: 
     """Returns the seals of a store.
 
     Args:
-        files: Where it is.
+        files: Access to the files.
         root: The store directory.
         log_files: The files of its log.
-        segment: Their length, in bytes.
+        segment: Length of a segment, in bytes.
     """
     listed = {file.first_offset for file in log_files}
     seals = Seals({}, [], [])
@@ -68,13 +68,13 @@ def load_seals(files: Files, root: Path, log_files: Sequence[LogFile], segment: 
 def seal_findings(
     plan: AuditPlan, seals: Seals, outcomes: Iterable[SplitOutcome], files: Files, newest_ms: int
 ) -> tuple[list[Finding], list[Concerned]]:
-    """Returns what is not as it was sealed, and the messages in such places.
+    """Returns the differences from the seals, and the messages in such places.
 
     Args:
         plan: The store.
         seals: Its seals.
-        outcomes: What all splits saw.
-        files: Where the store is.
+        outcomes: The outcomes of all splits.
+        files: Access to the files.
         newest_ms: Latest store time of all records.
     """
     findings, concerned = list(seals.findings), list[Concerned]()
@@ -89,7 +89,7 @@ def seal_findings(
             check = BlockCheck(seal, np.array(found, np.int64))
             if len(found) != len(seal.blocks) or not check.wrong.any():
                 continue
-            if not files.exists(plan.root / segment_path(first)):  # retention took it while we looked
+            if not files.exists(plan.root / segment_path(first)):  # retention removed it during the check
                 continue
             verdict = judge(files, plan.root, check, first_store_ms(reader, first + segment))
             findings += verdict.findings
@@ -100,7 +100,7 @@ def seal_findings(
 
 
 def first_store_ms(reader: LogReader, first_phy_offset: int) -> int | None:
-    """Returns the store time of the first record of a segment, None if it has none."""
+    """Returns the store time of the first record of a segment, None if it has no record."""
     head = reader.read(first_phy_offset, FILLER_BYTES)
     size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
     row = examine(reader.read(first_phy_offset, max(0, size)), 0, first_phy_offset)
@@ -114,19 +114,19 @@ def _unsealed(plan: AuditPlan, seals: Seals, reader: LogReader) -> list[Finding]
         for file in plan.log_files
         if file.first_offset not in seals.present
         and not any(Path(finding.file) == Path(seal_file(file.first_offset)) for finding in seals.findings)
-        # A file of zeros may follow the last segment: RocketMQ prepares one ahead.
+        # A file of zeros may follow the last segment: RocketMQ allocates one ahead.
         and first_store_ms(reader, file.first_offset + segment) is not None
     ]
 
 
 def _absent(plan: AuditPlan, seals: Seals, newest_ms: int) -> list[Finding]:
-    """Returns findings about sealed segments behind the last file; those in front of the log are expired."""
+    """Returns findings on sealed segments after the last file; those before the log's start are expired."""
     last = plan.log_files[-1].first_offset if plan.log_files else -1
     findings: list[Finding] = []
     for seal in seals.absent:
         if seal.first_phy_offset < last:
             continue
-        # Newer records in front of it: the log was cut before it and went on.
+        # Records before it are newer than the seal: the log was cut before it and continued.
         code = "seal-stale" if newest_ms >= seal.created_ms else "log-file-missing"
         file = segment_path(seal.first_phy_offset)
         findings.append(Finding(code, file, 0, seal.segment_bytes, messages=seal.record_count))

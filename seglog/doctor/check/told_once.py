@@ -1,4 +1,4 @@
-"""What a check reports of one fault: the finding that says it best, not what follows from it."""
+"""Reports each fault once: keeps the finding that describes it best, drops findings that follow from it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OF_NO_LOG: Final = frozenset(
         "timer-unit-stray",
     }
 )
-"""What nothing but the absence of the whole log says of everything else."""
+"""Findings that follow from the absence of the whole log alone."""
 
 
 def each_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Returns findings without those that another one says better."""
+    """Returns findings without those that another finding describes better."""
     each = _without_unreadable(list(dict.fromkeys(findings)))
     if any(finding.code == "log-empty" for finding in each):
         each = [finding for finding in each if finding.code not in _OF_NO_LOG]
@@ -40,7 +40,7 @@ def each_once(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _without_unreadable(each: list[Finding]) -> list[Finding]:
-    """Returns findings without what only seems so where a file, or a folder, could not be read at all."""
+    """Returns findings without those that a file or folder which could not be read explains."""
     unread = {
         finding.file for finding in each if finding.code == "file-unreadable" and not finding.size_bytes
     }

@@ -1,4 +1,4 @@
-"""What is behind the end of the log: zeros, unless the log was cut or damaged."""
+"""Checks the bytes after the end of the log: they are zeros, unless the log was cut or damaged."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from seglog.storage.seals import segment_path
 def behind_end_findings(
     reader: LogReader, log_files: Sequence[LogFile], segment_bytes: int, end_phy_offset: int
 ) -> list[Finding]:
-    """Returns a finding for each file with bytes other than zero behind the end of the log.
+    """Returns a finding for each file with bytes other than zero after the end of the log.
 
     Args:
         reader: Reads the log.
         log_files: Its files.
-        segment_bytes: Their length.
-        end_phy_offset: Where the log ends.
+        segment_bytes: Length of a segment.
+        end_phy_offset: End of the log.
     """
     findings: list[Finding] = []
     for file in log_files:

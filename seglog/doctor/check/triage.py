@@ -1,4 +1,4 @@
-"""The verdict that a check begins with: what an operator asks first of a store that does not start."""
+"""The verdict at the top of a check: the first questions of an operator whose store does not start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from seglog.doctor.check.check_report import CheckReport
 _BACK: Final = frozenset(
     {"attic-record", "queue-due", "queue-missing", "queue-short", "queue-unit-wrong", "record-repairable"}
 )
-"""Codes of messages that a repair, or the opening of the store for writing, serves again."""
+"""Codes of messages that a repair, or opening the store for writing, serves again."""
 
 _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
-"""Those of them that are records, which RocketMQ never brings back."""
+"""Those codes that stand for records, which RocketMQ never restores."""
 
 _NO_LOG: Final = frozenset({"file-unreadable", "log-empty"})
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
@@ -27,12 +27,12 @@ class Triage:
 
     Attributes:
         start: What RocketMQ does when it starts on the store.
-        lost: Messages that nothing brings back, each counted once; None where that is not known.
-        lost_of: How many of each topic, most first.
-        is_at_least: Whether holes may hold more, of which no queue knows.
+        lost: Messages that nothing can restore, each counted once; None if that is not known.
+        lost_of: Number of them in each topic, the largest first.
+        is_at_least: Whether holes may hold further messages that no queue has a unit for.
         saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves.
         made_anew: How many of these RocketMQ serves again by itself once it has started.
-        do_not: What would do harm, and why; empty where nothing would.
+        do_not: What would do harm, and why; empty if nothing would.
     """
 
     start: BrokerStart
@@ -58,7 +58,7 @@ def verdict_on(report: CheckReport) -> Triage:
         None if codes & _NO_LOG else report.messages.lost,
         tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
         any(finding.code in _HOLES and not finding.messages for finding in report.findings),
-        # One that is behind a cut, and has no queue unit either, is in both.
+        # A message after a cut that has no queue unit either is in both counts.
         min(saved + behind, report.messages.messages + back),
         saved - back if _makes_queues_itself(report) else 0,
         _do_not(report),
@@ -66,10 +66,10 @@ def verdict_on(report: CheckReport) -> Triage:
 
 
 def _makes_queues_itself(report: CheckReport) -> bool:
-    """Returns whether RocketMQ makes queues that lack messages anew when it starts.
+    """Returns whether RocketMQ, when it starts, rebuilds queues that lack messages.
 
-    It does for what its recovery walks after a crash, and of a store without any queue file: then it follows
-    the log from its start (``DefaultMessageStore.java`` recoverTopicQueueTable).
+    It rebuilds units for the records that its recovery walks after a crash. In a store without any queue file
+    it follows the log from its start (``DefaultMessageStore.java`` recoverTopicQueueTable).
     """
     walk = report.start.walk
     if walk is None:
@@ -97,7 +97,7 @@ def _do_not(report: CheckReport) -> str:
 
 
 def _harm_to_queues(report: CheckReport) -> str:
-    """Returns what RocketMQ does where its queues know more, or less, than the log."""
+    """Returns what RocketMQ does if its queues end after, or before, the end of the log."""
     ends = sum(finding.messages for finding in report.findings if finding.code == "messages-lost")
     if ends:
         return f"it gives the queue offsets of {ends:,} lost messages to new ones"

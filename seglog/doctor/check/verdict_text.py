@@ -1,4 +1,4 @@
-"""The verdict of a check in words, alike on a terminal and on a page."""
+"""Formats the verdict of a check as text, for the terminal and for HTML pages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MAX_TOPICS: Final = 3
 
 
 def verdict_facts(report: CheckReport, store: Path) -> dict[str, str]:
-    """Returns what an operator asks first, by name: at most eight lines of 80 columns.
+    """Returns the verdict as names and values: at most eight lines of 80 columns.
 
     Args:
-        report: What a check found.
-        store: The store directory as it is typed.
+        report: The report of a check.
+        store: The store directory as the user types it.
     """
     verdict = verdict_on(report)
     named = {

@@ -1,14 +1,13 @@
 """Verifies the log of a store: sealed segments by the checksums of their blocks, others by their records.
 
-This is one cheap walk, and it answers one question: is anything about the log other than it was written? Of
-queues only the last units are read, and only for whether one leads to the end of the log or behind it: zeros
-behind the last record are no damage by themselves. Index and tables are not read. As soon as anything is
-other than it was written, a whole check (:mod:`seglog.doctor.check.check`) states what that means.
+This is one cheap walk that answers one question: does anything in the log differ from what was written? Of
+the queues only the last units are read, to see whether one leads to the end of the log or past it: zeros
+after the last record are no damage by themselves. Index and tables are not read. If anything differs from
+what was written, a whole check (:mod:`seglog.doctor.check.check`) states what that means. Nothing is written
+unless the caller requests seals.
 
-Nothing is written unless seals are asked for.
-
-A record without ``__CRC32#`` has a checksum of its body alone: nothing shows a flipped bit in its head or its
-properties until its segment is sealed. Such records are counted, so that the report can say so.
+A record without ``__CRC32#`` has a checksum of its body alone: a flipped bit in its head or its properties is
+not detected until its segment is sealed. Such records are counted for the report.
 """
 
 from __future__ import annotations
@@ -65,27 +64,27 @@ from seglog.storage.walk import LogScan, Progress
 _WINDOW_BYTES: Final = 4 << 20
 _CRC_NAME: Final = np.frombuffer(properties.CRC_NAME, np.uint8)
 _OF_SOUND: Final = frozenset({"log-spare", "seal-missing"})
-"""What is found of logs that are as they were written."""
+"""Findings that occur in logs that are as they were written."""
 _OF_LOG: Final = frozenset({"queue-beyond-log", *LOG_CODES})
 _OF_FILES: Final = frozenset({"file-kind", "file-unreadable"})
-"""About the log only where the file is one of its own."""
+"""Findings that concern the log only if the file is one of the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What a verification found.
+    """The result of a verification.
 
     Attributes:
         segment_size_bytes: Length of every segment.
-        by_seal: First offsets of the segments that were held against their seals.
-        by_records: First offsets of those that were walked record by record.
-        sealed: First offsets of those that were sealed by this run.
-        records: Records in the segments that are as they should be, or could be read.
-        bare_records: Those of them whose head and properties no checksum covered in this run.
-        read_bytes: How much of the log was looked at.
+        by_seal: First offsets of the segments that were compared with their seals.
+        by_records: First offsets of the segments that were walked record by record.
+        sealed: First offsets of the segments that this run sealed.
+        records: Number of records in the segments that are undamaged, or could be read.
+        bare_records: Number of them whose head and properties no checksum covered in this run.
+        read_bytes: Bytes of the log that were read.
         findings: Everything that is wrong.
         concerned: Messages in damaged places of sealed segments that can still be identified.
-        elapsed_ms: How long it took.
+        elapsed_ms: Duration of the verification.
     """
 
     segment_size_bytes: int
@@ -105,7 +104,7 @@ class VerifyReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing to find but notes."""
+        """Whether there are no findings but notes."""
         return all(finding.severity is Severity.NOTE for finding in self.findings)
 
 
@@ -119,24 +118,24 @@ def verify_store(
     given: FileSizes = NOTHING_KNOWN,
     follow: Sequence[str] = (),
 ) -> VerifyReport:
-    """Verifies a store, also one that is open for writing here or by a broker.
+    """Verifies a store, also one that is open for writing in this process or by a broker.
 
     Args:
         path: The store directory.
-        files: Where it is.
-        progress: Called with bytes read and bytes in all; again from 0 where a check follows.
+        files: Access to the files.
+        progress: Called with bytes read and bytes in all; begins again at 0 if a check follows.
         seal: Whether to seal full segments that have no seal, or one that is stale or unreadable. Damaged
             segments are never sealed.
-        clock: The time that goes into seals.
+        clock: The time that is written into seals.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
-        LogMissingError: There is no log, but other files know of one.
-        NotAStoreError: Something else is there.
+        LogMissingError: There is no log, but other files refer to one.
+        NotAStoreError: ``path`` is not a store.
         UnsupportedStoreError: A store of another kind.
-        InvalidArgumentError: Its files prove another length than is given.
+        InvalidArgumentError: Its files prove another length than given.
         FullError: No space for a seal.
     """
     root = Path(path).absolute()
@@ -145,7 +144,7 @@ def verify_store(
         raise NotFoundError(f"there is no store at {root}")
     demand_log(files, root)
     clock = clock or SystemClock()
-    # With the files of its own: a check goes on behind what cannot be read.
+    # The check opens files of its own: it continues after a file that cannot be read.
     conclude = partial(check_store, root, progress=progress, clock=clock, given=given, follow=follow)
     return _Verification(files, root, clock, progress, given).run(conclude, seal=seal)
 
@@ -156,7 +155,7 @@ def _is_of_log(finding: Finding) -> bool:
 
 
 class _Verification:
-    """One run over a store, and what it has found so far."""
+    """One verification of a store, and its results so far."""
 
     def __init__(
         self, files: Files, root: Path, clock: Clock, progress: Progress | None, given: FileSizes
@@ -178,7 +177,7 @@ class _Verification:
         self._records = 0
         self._bare_records = 0
         self._newest_ms = 0
-        # Before the walk: what a writer does meanwhile makes the log longer than its queues were.
+        # Read before the walk: a writer makes the log longer meanwhile than its queues were.
         queues = [*listing.queue_files.values(), *listing.batch_files.values()]
         self._known_end = max(
             (int(places[:, 0].max(initial=-1)) for places in map(partial(last_records, files), queues)),
@@ -190,8 +189,8 @@ class _Verification:
         """Verifies the log.
 
         Args:
-            conclude: Checks all of the store; called if anything about the log is other than it was written.
-            seal: As :func:`verify_store` takes it.
+            conclude: Checks the whole store; called if anything in the log differs from what was written.
+            seal: As in :func:`verify_store`.
         """
         begun_ms = self._clock.monotonic_ms()
         try:
@@ -199,7 +198,7 @@ class _Verification:
             self._findings += seals.findings
             held = list(seals.present.values())
             checks = check_blocks(self._files, self._root, held, self._count)
-            # What its owner removed meanwhile, as retention does, is no loss.
+            # A segment that its owner removed meanwhile, as retention does, is no loss.
             gone = {check.seal.first_phy_offset for check in checks if self._is_gone(check)}
             stale = {check.seal.first_phy_offset for check in checks if self._is_stale(check, gone)}
             by_seal = [known.first_phy_offset for known in held if known.first_phy_offset not in stale | gone]
@@ -238,7 +237,7 @@ class _Verification:
         )
 
     def _concluded(self, checked: Sequence[Finding]) -> list[Finding]:
-        """Returns what a check says of the log, and what only this run found of seals and of other files."""
+        """Returns a check's findings on the log, and this run's own findings on seals and other files."""
         of_log = [finding for finding in checked if _is_of_log(finding)]
         of_seals = {
             finding.file for finding in of_log if finding.code.startswith(("seal-", "log-file-missing"))
@@ -251,7 +250,7 @@ class _Verification:
         return of_log + own
 
     def _is_anything_behind(self) -> bool:
-        """Returns whether a queue leads behind the log's end, or bytes other than zero are there."""
+        """Returns whether a queue leads past the log's end, or bytes other than zero are after it."""
         if first_store_ms(self._reader, self._end) is not None:
             return False  # a writer continued meanwhile
         return self._known_end >= self._end or bool(
@@ -267,7 +266,7 @@ class _Verification:
         return not self._files.exists(self._root / segment_path(check.seal.first_phy_offset))
 
     def _is_stale(self, check: BlockCheck, gone: set[int]) -> bool:
-        """Takes note of how a sealed segment is; returns whether its seal says nothing about it any more."""
+        """Records the state of a sealed segment; returns whether its seal is stale."""
         seal = check.seal
         if seal.first_phy_offset in gone:
             return False
@@ -282,7 +281,7 @@ class _Verification:
         return verdict.is_stale
 
     def _is_rolled_past(self, first_phy_offset: int) -> bool:
-        # A file of zeros may follow the last segment: RocketMQ prepares one ahead.
+        # A file of zeros may follow the last segment: RocketMQ allocates one ahead.
         return first_store_ms(self._reader, first_phy_offset + self._segment) is not None
 
     def _find_unsealed(self, walked: list[LogFile]) -> None:
@@ -310,7 +309,7 @@ class _Verification:
         return sealed
 
     def _walk(self, log_files: list[LogFile]) -> None:
-        """Walks segments record by record, each run of adjacent ones in one go."""
+        """Walks segments record by record, each run of adjacent segments in one scan."""
         firsts = np.array([file.first_offset for file in log_files], np.int64)
         breaks = np.flatnonzero(np.diff(firsts) != self._segment) + 1
         for numbers in np.split(np.arange(len(firsts)), breaks):
@@ -320,7 +319,7 @@ class _Verification:
     def _walk_run(self, run: list[LogFile]) -> None:
         begun_bytes = self._read_bytes
         with closing(LogScan(LogReader(self._files, self._root, self._segment), run, self._segment)) as scan:
-            # Window by window: the rows of a whole store might not fit into the memory.
+            # Window by window: the rows of a whole store might not fit into memory.
             for rows in scan.iter_rows(
                 lambda done, _total: self._count(begun_bytes + done - self._read_bytes)
             ):
@@ -328,7 +327,7 @@ class _Verification:
                 self._count_bare(rows)
                 self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max(initial=0)))
         self._end = scan.end_phy_offset
-        # Only the last run may end within a segment: behind the others the log continues.
+        # Only the last run may end within a segment: after every other run the log continues.
         is_whole = run[-1] == self._log_files[-1] or self._end == run[-1].first_offset + self._segment
         self._is_as_written &= is_whole and not scan.holes and scan.tail is None
 
@@ -340,9 +339,9 @@ class _Verification:
                 self._count_bare(rows)
 
     def _count_bare(self, rows: Rows) -> None:
-        """Counts the records that do not end with ``__CRC32#``, which covers all before it."""
+        """Counts the records that do not end with ``__CRC32#``, which covers all bytes before it."""
         starts = rows["phy_offset"].astype(np.int64) + rows["size_bytes"] - properties.CRC_PROPERTY_BYTES
-        # Windows of one segment each: a read does not go beyond its file.
+        # Windows of one segment each: a read does not cross the end of a file.
         windows = starts // self._segment * self._segment + starts % self._segment // _WINDOW_BYTES
         for window in np.unique(windows).tolist():
             here = starts[windows == window]
@@ -354,13 +353,13 @@ class _Verification:
             self._bare_records += len(here) - int(has_crc.sum())
 
     def _find_lost(self, absent: list[Seal]) -> list[int]:
-        """Takes note of segments whose files are gone; returns those that were cut off by their owner."""
+        """Records segments whose files are missing; returns those that their owner cut off."""
         firsts = np.array([file.first_offset for file in self._log_files], np.int64)
         last = int(firsts.max(initial=-1))
-        # Seals in front of the log are those of segments that retention took.
+        # Seals before the start of the log belong to segments that retention removed.
         behind = [seal for seal in absent if seal.first_phy_offset >= last]
         self._is_as_written &= not behind and not np.any(np.diff(firsts) != self._segment)
-        # Newer records in front of it: the log was cut before it and continued.
+        # Records before it are newer than the seal: the log was cut before it and continued.
         cut = [seal for seal in behind if self._newest_ms >= seal.created_ms]
         self._findings += [
             Finding(
