@@ -1,4 +1,4 @@
-"""Plans: what a repair would do, its application for good, and what an earlier one left unfinished.
+"""Plans of repairs, their application to the store, and the completion of unfinished ones.
 
 Called by repairs and checks.
 Truth: the undo pack that is written before any step.

@@ -1,4 +1,4 @@
-"""One thing that a repair does, and what that means for messages."""
+"""One action of a repair, and its effect on messages."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ KINDS: Final[dict[str, str]] = {
     "offset": "set an offset to where it can be",
     "half": "commit or roll back a half message",
 }
-"""Stable short word of each kind of action, and what it does."""
+"""Stable short name of each kind of action, and what the action does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a repair does.
+    """One action of a repair.
 
     Attributes:
         kind: A key of :data:`KINDS`.
-        file: Relative to the store; the first of them where there are several.
-        position_bytes: Where in the file.
-        size_bytes: How much of the file is concerned, 0 where that says nothing.
+        file: The file, relative to the store; the first one if there are several.
+        position_bytes: Position in the file.
+        size_bytes: Length of the stretch concerned, 0 if it has no meaning.
         detail: What is found and done there, in a few words.
-        saved: Messages that are served, or stay served by RocketMQ after its next crash, because of it.
+        saved: Messages that are served because of it, or stay served by RocketMQ after its next crash.
         lost: Messages that stay lost.
     """
 
@@ -66,17 +66,17 @@ class Action:
 
     @property
     def lost_messages(self) -> int:
-        """How many messages stay lost."""
+        """Number of messages that stay lost."""
         return sum(len(one.offsets) for one in self.lost)
 
     @property
     def purpose(self) -> str:
-        """What is done, in a sentence."""
+        """A sentence on what the action does."""
         return KINDS[self.kind]
 
 
 def move_away(files: Files, root: Path, name: str) -> Action:
-    """Moves a file to ``seglog/stray``, under its own path there."""
+    """Moves a file to ``seglog/stray``, where it keeps its relative path."""
     source = root / name
     target = root / STRAY / name
     number = 1

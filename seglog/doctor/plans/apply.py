@@ -1,9 +1,9 @@
-"""Makes the changes of a draft for good, once the undo pack has everything that they write over.
+"""Applies the changes of a draft to the store, after an undo pack holds all bytes that they overwrite.
 
-``seglog/holes`` comes before the tombstones that it describes: a tombstone that it does not name counts as a
-message, and so it would for good if the repair were stopped in between and its pack were then moved aside.
-The ``abort`` file exists from the first change to the last, so that the next open after a crash in here walks
-the whole log. Such a crash leaves the store half changed; the pack holds what it was before.
+``seglog/holes`` is written before the tombstones that it describes. A tombstone that it does not list counts
+as a message; it would stay one forever if the repair were stopped in between and its pack then moved aside.
+The ``abort`` file exists from the first change to the last, so that the next open after a crash of the repair
+walks the whole log. Such a crash leaves the store half changed; the pack holds its former state.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def apply_changes(
     *,
     had_lock: bool,
 ) -> UndoPack:
-    """Makes a store what a draft of it is, durably, and returns the pack that undoes it.
+    """Makes a store equal to its draft, durably, and returns the pack that undoes the change.
 
     Args:
         draft: The draft.
-        files: Where the store is, of which this process holds the lock.
+        files: Access to the store; this process holds its lock.
         root: The store directory.
-        changes: What the draft holds other than the store.
-        now_ms: Goes into the pack.
-        had_lock: Whether there was a ``lock`` file before this process took the lock.
+        changes: The differences between draft and store.
+        now_ms: Time of the repair, for the pack.
+        had_lock: Whether the ``lock`` file existed before this process took the lock.
 
     Raises:
-        FullError: No space; the store is as it was, or half changed, and the pack undoes that.
+        FullError: No space; the store is unchanged, or half changed, which the pack undoes.
     """
     with _names_way_back(root):
         pack = write_pack(files, root, changes, now_ms, had_lock=had_lock)
@@ -113,7 +113,7 @@ def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change,
 
 
 def _rename(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
-    """Gives files their names, each by way of the pack, so that none takes another's place."""
+    """Renames files, each by way of the pack's folder, so that no file overwrites another one."""
     names = [(root / name, root / one.target, one.through) for name, one in pack.renamed.items()]
     folders = {path.parent for paths in names for path in paths}
     for source, _target, through in names:

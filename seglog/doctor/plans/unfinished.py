@@ -1,8 +1,8 @@
-"""What must be settled before anything else is done to a store: repairs, undos and erases that were stopped.
+"""Repairs, undos and erases that were stopped: they are settled before anything else is done to a store.
 
-A check names them, and they are the first steps of a repair's plan. A pack that is sound is taken back, an
-erase that proves itself is finished; a journal that is damaged, or says what none of ours does, is moved
-aside, and nothing that it says is done.
+A check reports them, and they are the first steps of a repair's plan. A valid pack is undone, and an erase
+whose journal is proved valid is completed. A journal that is damaged, or has contents that seglog never
+writes, is moved aside, and none of its steps is carried out.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _UNSOUND: Final = (CorruptError, UnsafePathError, FileKindError)
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """One thing to settle.
+    """One operation to settle.
 
     Attributes:
-        name: Of its journal, relative to the store.
-        number: Of its undo pack; 0 for an erase.
-        pack: What the pack says; None if that cannot be believed, and for an erase.
-        records: How many records an erase was to write.
-        problem: Why the journal cannot be believed; empty if it can.
+        name: Path of its journal, relative to the store.
+        number: Number of its undo pack; 0 for an erase.
+        pack: The contents of the pack; None if they are not valid, and for an erase.
+        records: Number of records that an erase had to write.
+        problem: Why the journal is not valid; empty if it is.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Unfinished:
 
 
 def unfinished(files: Files, root: Path) -> list[Unfinished]:
-    """Returns what must be settled first, in this order; changes nothing."""
+    """Returns the operations to settle, in the order in which they must be settled; changes nothing."""
     found = [_of_pack(files, root, number) for number in reversed(list_packs(files, root))]
     return [one for one in [*found, _of_erase(files, root)] if one is not None]
 
@@ -77,7 +77,7 @@ def _of_erase(files: Files, root: Path) -> Unfinished | None:
 
 
 def unfinished_findings(files: Files, root: Path) -> list[Finding]:
-    """Returns what a check says of what must be settled first."""
+    """Returns a check's findings on the operations to settle."""
     return [_finding(one) for one in unfinished(files, root)]
 
 
@@ -87,10 +87,10 @@ def first_actions(found: Iterable[Unfinished]) -> list[Action]:
 
 
 def settle_draft(files: StampingFiles, root: Path, found: Iterable[Unfinished]) -> None:
-    """Makes a draft of a store what it is when everything is settled.
+    """Changes a draft to the state that the store has after everything is settled.
 
     Raises:
-        UndoError: The store was changed since a repair was stopped, which cannot be taken back any more.
+        UndoError: The store was changed since a repair was stopped, so the repair can no longer be undone.
     """
     for one in found:
         if one.pack is not None:
@@ -101,15 +101,15 @@ def settle_draft(files: StampingFiles, root: Path, found: Iterable[Unfinished]) 
 
 
 def settle(files: RestoringFiles, root: Path, found: Iterable[Unfinished]) -> None:
-    """Settles everything; packs that were never finished themselves go as well.
+    """Settles everything; also removes packs that have no journal.
 
     Args:
-        files: Where the store is, of which this process holds the lock.
+        files: Access to the store; this process holds its lock.
         root: The store directory.
-        found: What :func:`unfinished` returned.
+        found: The result of :func:`unfinished`.
 
     Raises:
-        UndoError: As :func:`settle_draft`.
+        UndoError: As for :func:`settle_draft`.
     """
     for one in found:
         if one.pack is not None:

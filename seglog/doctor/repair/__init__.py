@@ -1,10 +1,11 @@
-"""Repairs: from a survey to the bytes that would change, on a draft of the store, and then for good.
+"""Repairs: computes the bytes to change from a survey, on a draft of the store, and then applies them.
 
-Holds one module for each part of a store that can be repaired, in the order of ``repair``; ``verdict`` says
-what a repair leaves.
+Holds one module for each part of a store that can be repaired, in the order of ``repair``; ``verdict``
+reports the findings that a repair leaves.
 
 Called by ``seglog repair``.
-Truth: the survey, and after the repair a survey of the draft. What cannot be proved is left and named.
+Truth: the survey, and after the repair a survey of the draft. A fault without a proven repair is left and
+    named.
 """
 
 from seglog.doctor.repair.repair import Plan as Plan

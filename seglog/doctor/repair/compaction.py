@@ -1,8 +1,9 @@
-"""Logs of compaction topics that were compacted and are damaged: rebuilt as if never compacted.
+"""Damaged logs of compaction topics that were already compacted: rebuilt as if never compacted.
 
-Messages of a gap cannot be put back one by one: a later one with an empty body, which took their key out, may
-have been compacted away itself. So the whole queue is rebuilt where the commit log still has all of it;
-RocketMQ compacts it again in time. Where retention took its beginning, what is whole stays as it is.
+The messages of a gap cannot be restored one by one: a later message with an empty body, which deleted their
+key, may itself have been compacted away. So the whole queue is rebuilt if the commit log still has all of its
+messages; RocketMQ compacts it again later. If retention removed the first of them, the undamaged part is
+kept.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _DAMAGE: Final = frozenset({"compaction-pair", "compaction-file", "compaction-da
 
 
 def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
-    """Empties damaged queues that were compacted, so that recovery fills them; yields what it did.
+    """Empties damaged queues that were compacted, so that recovery fills them; yields the actions.
 
     Args:
         found: A survey of the store.
-        files: Where the store is.
+        files: Access to the store.
     """
     positions = compacted_queues(files, found.root)
     if not positions:
@@ -45,7 +46,7 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         if state is None or rows is None or not len(rows) or int(rows["queue_offset"][0]) > 0:
             continue
         if not state.damaged and not (state.files.logs | state.files.queues).keys() - state.kept:
-            continue  # a queue file is rebuilt from its log file
+            continue  # recovery rebuilds a queue file from its log file
         sizes = state.units.sizes
         for folder, names, size_bytes in (
             (state.files.log_directory, state.files.logs, sizes.log_bytes),
@@ -53,7 +54,7 @@ def mend_compacted(found: Survey, files: Files) -> Iterator[Action]:
         ):
             for first in names:
                 files.remove(folder / segment_file_name(first))
-            # An empty pair stays, for it shows how long files are.
+            # An empty pair of files is kept, because it shows the length of the files.
             files.make_dirs(folder)
             files.create(folder / segment_file_name(0), size_bytes).close()
         del positions[key]

@@ -1,7 +1,7 @@
-"""Config files: rebuilt from their backup, or the backup from them.
+"""Config files: rebuilt from their backup, or the backup from the file.
 
-A file that its backup cannot restore either is moved away: RocketMQ deletes it without a backup, and does
-not start with a damaged one.
+A file that its backup cannot restore is moved away: RocketMQ deletes it if there is no backup, and does not
+start with a damaged one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BACKUP = ".bak"
 
 
 def mend_config(files: Files, root: Path) -> Iterator[Action]:
-    """Puts the JSON files under ``config/`` right, and that of compaction; yields what it did."""
+    """Repairs the JSON files under ``config/`` and the JSON file of compaction; yields the actions."""
     for main in _tables(files, root):
         backup = main.with_name(main.name + _BACKUP)
         has_main, has_backup = files.exists(main), _is_there(files, backup)
@@ -44,7 +44,7 @@ def mend_config(files: Files, root: Path) -> Iterator[Action]:
 
 
 def _tables(files: Files, root: Path) -> list[Path]:
-    """Returns the files that hold JSON, whether they or only their backups are there."""
+    """Returns the JSON files, including files of which only the backup exists."""
     listed = [entry.name for entry in files.list_dir(root / CONFIG) if not entry.is_dir]
     names = {name.removesuffix(_BACKUP) for name in listed if is_config_table(name)}
     tables = [root / CONFIG / name for name in sorted(names)]
@@ -52,7 +52,7 @@ def _tables(files: Files, root: Path) -> list[Path]:
 
 
 def _is_there(files: Files, backup: Path) -> bool:
-    """Returns whether a backup holds anything; of the positions of compaction RocketMQ makes empty ones."""
+    """Returns whether a backup holds data; RocketMQ creates empty backups for the positions of compaction."""
     is_of_positions = backup.name == f"{POSITION_FILE}{_BACKUP}"
     return files.exists(backup) and not (is_of_positions and not files.read_file(backup))
 

@@ -1,7 +1,7 @@
-"""What a record of a compaction topic was, by its copy in the compaction log and the index together.
+"""Restores a record of a compaction topic from its copy in the compaction log and from the index.
 
-Nothing covers the properties of a record without ``__CRC32#``. The copy has them a second time, and the index
-has hashes of their keys: two that agree are believed over the third.
+No checksum covers the properties of a record without ``__CRC32#``. The copy holds them a second time, and the
+index holds hashes of their keys: if two of the three agree, the third is wrong.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def record_by_copy(
     *,
     tags: bool,
 ) -> bytes | None:
-    """Returns the record as its copy has it, None without a copy that proves itself.
+    """Returns the record as its copy has it, None if no copy is proved right.
 
     Args:
         found: A survey of the store.
-        files: Where it is.
-        record: The record in the commit log; with a record CRC there is nothing to prove.
-        place: Where it is.
-        known: The hashes that the index has of it, each once.
-        tags_codes: What codes its tag may have; any if there are none.
+        files: Access to the store.
+        record: The record in the commit log; a record with a record CRC needs no proof.
+        place: Its physical offset.
+        known: The hashes that the index has for it, each once.
+        tags_codes: The tags codes that its tag may have; empty if any is right.
         tags: Whether tags are among the keys.
     """
     row = examine(memoryview(record), 0, place)
@@ -51,7 +51,7 @@ def record_by_copy(
 
 
 def _copy_of(found: Survey, files: Files, row: RecordRow) -> memoryview | None:
-    """Returns the sound record of a queue offset in a compaction log, None if there is none."""
+    """Returns the undamaged record of a queue offset in a compaction log, None if there is none."""
     state = found.compaction.get((row.topic.decode("utf-8", "surrogateescape"), row.queue_id))
     if state is None:
         return None

@@ -1,8 +1,8 @@
-"""Delay levels without an offset get one: RocketMQ would deliver all of such a level again.
+"""Adds offsets for delay levels that have none: RocketMQ would deliver all messages of such a level again.
 
-Only the offset of a level says how far it came. But a delivery is a record of the log, so the level came
-about as far as the log: :data:`MARGIN_MS` before its end it begins again, and what was due in between may be
-delivered twice, but nothing is left out.
+Only the offset of a level records its progress. But a delivery is a record of the log, so the level's
+progress is close to the end of the log. The level restarts :data:`MARGIN_MS` before that end: messages that
+were due in this time may be delivered twice, but none is left out.
 
 Source: ``ScheduleMessageService.java start, DeliverDelayedMessageTimerTask``.
 """
@@ -29,11 +29,11 @@ _TABLE: Final = "offsetTable"
 
 
 def mend_delays(found: Survey, files: Files) -> Iterator[Action]:
-    """Adds the levels that have messages and no offset to the table, where there is one; yields what it did.
+    """Adds levels that have messages but no offset to the table, if the table exists; yields the actions.
 
     Args:
-        found: A survey of the store, whose log and queues are in order.
-        files: Where the store is.
+        found: A survey of the store, whose log and queues are already repaired.
+        files: Access to the store.
     """
     path = found.root / CONFIG / _FILE
     if not files.exists(path):
@@ -41,7 +41,7 @@ def mend_delays(found: Survey, files: Files) -> Iterator[Action]:
     try:
         value = decode_config(files.read_file(path))
     except CorruptError:
-        return  # said, and put right where it can be, elsewhere
+        return  # reported, and repaired where possible, by other modules
     table = value.setdefault(_TABLE, {}) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(table, dict):
         return
@@ -60,8 +60,8 @@ def mend_delays(found: Survey, files: Files) -> Iterator[Action]:
 
 
 def _delivered(found: Survey, queue: QueueState) -> int:
-    """Returns the offset of the first message that was not due long before the log ends."""
+    """Returns the offset at which the level restarts: the first message that is due within the margin."""
     due_ms = np.array(unit_codes(found, queue.units), np.int64)
-    # Those of a level are due in their order; a lost one has no time.
+    # Messages of a level are due in their order; a lost message has no time.
     behind = int(np.searchsorted(np.maximum.accumulate(due_ms), found.scan.last_store_ms - MARGIN_MS))
     return max(queue.min_offset, queue.first_slot + behind)

@@ -1,4 +1,4 @@
-"""What is made from the log beside the queues: the logs of compaction topics, and the key index."""
+"""Data derived from the log, apart from the queues: the logs of compaction topics, and the key index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seglog.storage.writes import CompactionWriter
 _WRONG = frozenset(
     {"index-damaged", "index-missing", "index-due", "index-short", "index-entry-stray", "record-keys"}
 )
-"""Of keys that a record has and the index does not know, either may be wrong: the log is believed."""
+"""If a record has keys that the index lacks, either may be wrong: the repair follows the log."""
 
 
 class _Records:
@@ -39,7 +39,7 @@ class _Records:
 
 
 def mend_compaction(found: Survey, files: Files) -> None:
-    """Adds to the logs of compaction topics what the commit log has more."""
+    """Adds records to the logs of compaction topics that only the commit log has."""
     if not found.compaction:
         return
     with (
@@ -53,15 +53,15 @@ def mend_compaction(found: Survey, files: Files) -> None:
 def mend_index(
     found: Survey, files: Files, clock: Clock, geometry: IndexGeometry | None, wrong: Sequence[Finding]
 ) -> Iterator[Action]:
-    """Brings the key index to what the log says; yields what it did.
+    """Makes the key index agree with the log; yields the actions.
 
     Args:
-        found: A survey of the store, whose log and queues are in order.
-        files: Where the store is.
-        clock: Names new files.
-        geometry: Division of index files where none is left to tell. With None files are not made then but
-            left to RocketMQ.
-        wrong: What a look at index and log found.
+        found: A survey of the store, whose log and queues are already repaired.
+        files: Access to the store.
+        clock: Gives new files their names.
+        geometry: Sizes for index files, if no index file is left that shows them. None leaves the creation of
+            index files to RocketMQ in this case.
+        wrong: The findings of a comparison of index and log.
     """
     known, damaged = list_index_files(files, found.root)
     codes = sorted({finding.code for finding in wrong} & _WRONG)
@@ -87,7 +87,7 @@ def mend_index(
 
 
 def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:
-    """Leaves ``abort`` and an empty checkpoint: RocketMQ walks the whole log then, and makes what lacks."""
+    """Leaves ``abort`` and an empty checkpoint: RocketMQ then walks the whole log and adds missing parts."""
     files.write_file(found.root / ABORT_FILE, b"")
     write_checkpoint(files, found.root, Checkpoint())
     if knows_queues:

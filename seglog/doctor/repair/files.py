@@ -1,4 +1,4 @@
-"""Names and lengths of files: what RocketMQ would refuse to start with, put right before anything is read."""
+"""Repairs names and lengths of files with which RocketMQ would refuse to start, before any file is read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from seglog.storage.small_files import (
 
 
 def mend_files(files: Files, root: Path) -> Iterator[Action]:
-    """Moves foreign files out of the way and cuts files that are too long; yields what it did.
+    """Moves foreign files away and cuts files that are too long; yields the actions.
 
     Files that are too short are extended by recovery.
     """
@@ -48,11 +48,11 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
     for name in strays:
         yield move_away(files, root, name)
     for name in misnamed.written_over:
-        # A file without anything is the hole that recovery fills; no file may be what retention took.
+        # An empty file is a hole that recovery fills; without a file the log would seem trimmed by retention.
         segment = listing.geometry.segment_size_bytes
         files.create(root / COMMIT_LOG / name, segment).close()
     if strays:
-        listing = list_store(files, root)  # lengths are asked of files that are still there
+        listing = list_store(files, root)  # lengths are derived from the files that are left
     segment = listing.geometry.segment_size_bytes
     for file in listing.log_files:
         if file.size_bytes > segment:
@@ -70,9 +70,9 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
 
 
 def lengthen_log(files: Files, root: Path, segment_size_bytes: int) -> Iterator[Action]:
-    """Makes files of the log that are too short as long as they must be; yields what it did.
+    """Extends log files that are too short to their full length; yields the actions.
 
-    Recovery does so too, where other files of the log tell their length.
+    Recovery does the same if other files of the log show the length.
     """
     for file in list_store(files, root).log_files:
         if file.size_bytes < segment_size_bytes:
@@ -82,7 +82,7 @@ def lengthen_log(files: Files, root: Path, segment_size_bytes: int) -> Iterator[
 
 
 def mend_own(files: Files, root: Path) -> Iterator[Action]:
-    """Removes what of seglog's own cannot be read, and is made anew when it is needed; yields what it did."""
+    """Removes unreadable files of seglog's own that are created again on demand; yields the actions."""
     try:
         read_recovery_point(files, root)
     except CorruptError:

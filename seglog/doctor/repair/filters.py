@@ -1,8 +1,7 @@
-"""ConsumeQueueExt: files that RocketMQ would not start with, and units that lead to filter data no more.
+"""ConsumeQueueExt: repairs files with which RocketMQ would not start, and units whose filter data is gone.
 
-Filter data is no truth: the tag's hash follows from the record, and a unit that holds that needs no other.
-A file gets its place and length back; what it held is not rebuilt.
-
+Filter data is derived: the hash of the tag follows from the record, and a unit that holds the hash needs no
+filter data. A file gets its place and length back; its contents are not rebuilt.
 Source: ``store/.../ConsumeQueueExt.java recover, truncateByMaxAddress``, ``ConsumeQueue.java getExt``.
 """
 
@@ -24,11 +23,11 @@ from seglog.text import count_text
 
 
 def mend_ext(found: Survey, files: Files) -> Iterator[Action]:
-    """Puts ``consumequeue_ext/`` right, and the units that lead into it; yields what it did.
+    """Repairs ``consumequeue_ext/`` and the units that lead into it; yields the actions.
 
     Args:
-        found: A survey of the store, whose log and queues are in order.
-        files: Where the store is.
+        found: A survey of the store, whose log and queues are already repaired.
+        files: Access to the store.
     """
     for key in found.queue_files:
         yield from _mend_files(found, files, key)
@@ -51,7 +50,7 @@ def _mend_files(found: Survey, files: Files, key: tuple[str, int]) -> Iterator[A
 
 
 def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Action]:
-    """Gives the units whose filter data is gone, or another message's, the code that the log has for them."""
+    """Writes the log's tags code into units whose filter data is gone or belongs to another message."""
     file_bytes = found.geometry.queue_file_size_bytes
     first_slot, units = read_units(files, queue, file_bytes)
     key = queue.topic, queue.queue_id
@@ -69,7 +68,7 @@ def _mend_units(found: Survey, files: Files, queue: QueueFiles) -> Iterator[Acti
 
 
 def unit_codes(found: Survey, units: Units) -> list[int]:
-    """Returns the codes that units have where a queue is made from the log; 0 for one without record."""
+    """Returns the tags codes that units have in a rebuilt queue; 0 for a unit without record."""
     starts = found.rows["phy_offset"]
     if not len(starts):
         return [0] * len(units)

@@ -1,15 +1,16 @@
-"""Records whose keys or tag one flipped bit changed get it back, by what the index knows of them.
+"""Restores keys or tags of records in which one bit was flipped, with the help of the index.
 
-Nothing covers the properties of a record without ``__CRC32#``. But the index has hashes of its keys: where
-one bit, and only one, gives the record exactly the keys that the index has of it, that bit was flipped. What
-an opening removed of the index is asked as well: as that opening found it, out of the attic.
+No checksum covers the properties of a record without ``__CRC32#``. But the index has hashes of its keys: if
+exactly one bit exists whose change gives the record the keys that the index has for it, that bit was flipped.
+Index files that an opening removed are used as well, as they are kept in the attic.
 
-An entry of the index whose hash is damaged would ask for the same: the last letter of a key changes the hash
-as a flipped bit of it does. So its file must explain itself, chains included (a damaged hash falls into
-another chain), and the queue's unit, the one that is there or one that an opening wrote over, must have the
-tag of the record that results. A file whose header has another time than the record that it begins with is of
-another store, or another life of this one, and proves nothing. Where no one bit explains the keys, the copy
-of a record in a compaction log may (:mod:`seglog.doctor.repair.copy_witness`).
+An index entry with a damaged hash would lead to the same repair: changing the last letter of a key changes
+the hash in the same way as flipping one of its bits. So two more conditions hold. The index file must be
+consistent, chains included (an entry with a damaged hash is in the wrong chain). And the queue's unit, the
+present one or one that an opening overwrote, must have the tag of the repaired record. An index file whose
+header has another time than the record that it begins with belongs to another store, or to an earlier life of
+this store, and proves nothing. If no single bit explains the keys, the copy of a record in a compaction log
+may (:mod:`seglog.doctor.repair.copy_witness`).
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ from seglog.storage.survey import Survey
 from seglog.storage.walk import place_of
 
 _MAX_GENERATIONS: Final = 8
-"""Of more openings that removed index files, the later ones are not asked."""
+"""Number of openings whose removed index files are used; later ones are ignored."""
 
 
 def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Iterator[Action]:
-    """Flips bits of properties back; yields what it did.
+    """Flips damaged bits of properties back; yields the actions.
 
     Args:
         found: A survey of the store.
-        files: Where it is.
-        of_index: What the index says otherwise than the log.
+        files: Access to the store.
+        of_index: The differences between index and log.
     """
     witnesses = list(_witnesses(found, files, of_index))
     doubted = {place for _facts, places in witnesses for place in places}
@@ -74,7 +75,8 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
             for place in places:
                 at = place_of(found.rows, place)
                 row = found.rows[at : at + 1]
-                # What was made later, maybe of the damaged record, proves nothing against an older index.
+                # A later index may have been written from the damaged record: it proves nothing against an
+                # older one.
                 if row["phy_offset"].tolist() != [place] or any(len(_about(one, row)) for one in older):
                     continue
                 record = bytes(reader.read(place, int(row["size_bytes"][0])))
@@ -93,9 +95,9 @@ def mend_keys(found: Survey, files: Files, of_index: Sequence[Finding]) -> Itera
 def _witnesses(
     found: Survey, files: Files, of_index: Sequence[Finding]
 ) -> Iterator[tuple[IndexFacts, list[int]]]:
-    """Yields the index as each opening found it, and as it is, oldest first: what of it explains itself.
+    """Yields the consistent part of the index as each opening found it, and as it is now, oldest first.
 
-    With it come the places of the records of which it has other keys.
+    Each comes with the places of the records for which it has other keys.
     """
     removed = removed_files(files, found.root)
     is_asked = any(finding.code == "record-keys" for finding in of_index)
@@ -109,7 +111,7 @@ def _witnesses(
 def _records_that_differ(
     found: Survey, files: Files, index: Sequence[IndexFile]
 ) -> tuple[IndexFacts, list[int]]:
-    """Returns what of an index is of this log and explains itself; where records have other keys there."""
+    """Returns the consistent part of an index of this log, and the records for which its keys differ."""
     log = range(max(0, found.min_phy_offset), found.max_phy_offset)
     with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
         index = [file for file in index if is_of_log(reader, file.header, log)]
@@ -124,7 +126,7 @@ def _records_that_differ(
 
 
 def _about(entries: IndexEntries, row: Rows) -> HeldEntries:
-    """Returns the entries about a record; none if any has another time, as of an older life of the log."""
+    """Returns the entries for a record; none if one has another time, as of an older life of the log."""
     place = int(row["phy_offset"][0])
     held = entries.in_range(place, place + 1)
     is_late = len(late(np.repeat(row["store_timestamp_ms"], len(held)), held))
@@ -132,7 +134,7 @@ def _about(entries: IndexEntries, row: Rows) -> HeldEntries:
 
 
 def _overwritten_units(found: Survey, files: Files, places: set[int]) -> dict[str, list[Units]]:
-    """Returns the units about some records that openings wrote over, by the folder of their queue."""
+    """Returns the units for some records that openings overwrote, by the folder of their queue."""
     overwritten: defaultdict[str, list[Units]] = defaultdict(list)
     for kept in iter_kept(files, found.root):
         if kept.name is not None and kept.name.startswith(f"{CONSUME_QUEUE}/"):
@@ -148,7 +150,7 @@ def _overwritten_units(found: Survey, files: Files, places: set[int]) -> dict[st
 def _tags_codes(
     found: Survey, files: Files, row: np.void, overwritten: Mapping[str, Sequence[Units]]
 ) -> set[int]:
-    """Returns what the queue says, or said, of the tag of a record; nothing where it says something else."""
+    """Returns the tags codes that the queue has, or had, for a record; none where the code is no tag's."""
     topic, queue_id = found.scan.queues.names[int(row["queue"])]
     queue = found.queue_files.get((topic, queue_id))
     if queue is None:

@@ -1,7 +1,7 @@
-"""The log and its queues: recovery, as opening a store does it, but in every file of the log.
+"""The log and its queues: runs the recovery of an opening, but over every file of the log.
 
-What is said of each hole is read off the result: the tombstones that stand there now, and the records behind
-it that RocketMQ would cut off after its next crash.
+The report on each hole is read from the result: the tombstones that now exist, and the records after the hole
+that RocketMQ would cut off after its next crash.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from seglog.storage.walk import Hole
 
 _TAIL: Final = "tail"
 _FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-stray"})
-"""What recovery does nothing about."""
+"""Findings that recovery does not act on."""
 _WITHOUT_CURE: Final = frozenset({"queue-gap", "topic-name", "record-queue-offset", "queue-length-unknown"})
-"""The log has nothing better."""
+"""Findings for which the log has no better data."""
 _IN_QUEUES: Final = frozenset(
     {
         "queue-missing",
@@ -49,7 +49,7 @@ _SERVED_AGAIN: Final = frozenset({"queue-missing", "queue-short", "queue-due", "
 
 
 def needs_recovery(found: Survey) -> bool:
-    """Returns whether opening a store for writing, or filling all holes of its log, would help."""
+    """Returns whether opening a store for writing, or filling all holes of its log, would repair anything."""
     passed = _FOR_OTHERS | _WITHOUT_CURE
     wrong = [one for one in found.findings if one.severity is not Severity.NOTE and one.code not in passed]
     torn = any(one.code == "log-torn-tail" for one in found.findings)
@@ -66,11 +66,11 @@ def remove_queue_files(found: Survey, files: Files) -> None:
 
 
 def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
-    """Recovers a store, holes of all files included; returns what was done."""
+    """Recovers a store, including the holes of all files; returns the actions."""
     holes = _whole_holes(found)
     actions = list(_told(found))
     was_behind = _compaction_is_behind(found)
-    torn_at = found.max_phy_offset  # recovery moves it behind the tombstones of the lost end
+    torn_at = found.max_phy_offset  # recovery moves the end past the tombstones of the lost end
     known = {key: known_offsets(files, state) for key, state in found.compaction.items()}
     report = recover(found, files, 0, clock.now_ms(), thorough=True)
     remove_recovery_point(files, found.root)
@@ -107,7 +107,7 @@ def _has_rebuilt(found: Survey) -> bool:
 
 
 def _of_rebuilt(found: Survey) -> Iterator[Action]:
-    """Yields an action for each queue file of a compaction topic that was made from its log file."""
+    """Yields an action for each queue file of a compaction topic that was rebuilt from its log file."""
     for state in found.compaction.values():
         folder = state.files.queue_directory.relative_to(found.root).as_posix()
         for first, content in state.rebuilt.items():
@@ -116,7 +116,7 @@ def _of_rebuilt(found: Survey) -> Iterator[Action]:
 
 
 def _of_copies(found: Survey) -> Iterator[Action]:
-    """Yields an action for each log file of a compaction topic of which records are written again."""
+    """Yields an action for each log file of a compaction topic in which records were written again."""
     for (topic, queue_id), state in found.compaction.items():
         folder = state.files.log_directory.relative_to(found.root).as_posix()
         log_bytes = state.units.sizes.log_bytes
@@ -132,7 +132,7 @@ def _of_copies(found: Survey) -> Iterator[Action]:
 
 
 def _lost_of_compaction(known: Mapping[Key, set[int]], after: Survey) -> Iterator[LostMessages]:
-    """Yields the messages of which a compaction topic had a unit, and that it does not serve any more."""
+    """Yields the messages that had a unit in a compaction topic and are no longer served."""
     for (topic, queue_id), offsets in known.items():
         state = after.compaction.get((topic, queue_id))
         units = None if state is None else state.units.units(0, state.units.end_index)
@@ -142,7 +142,7 @@ def _lost_of_compaction(known: Mapping[Key, set[int]], after: Survey) -> Iterato
 
 
 def _whole_holes(found: Survey) -> list[Hole]:
-    """Returns the holes, and the lost end of the log as one more."""
+    """Returns the holes; the lost end of the log is one of them."""
     holes = list(found.holes)
     if found.lost_tail:
         end = found.max_phy_offset
@@ -170,7 +170,7 @@ def _of_holes(holes: list[Hole], after: Survey, segment: int) -> Iterator[Action
 
 
 def _told(found: Survey) -> Iterator[Action]:
-    """Yields actions for what recovery does that needs no look at the result."""
+    """Yields the actions of recovery that follow from the survey alone, without a look at the result."""
     by_queue: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in found.findings:
         if finding.code in _IN_QUEUES:

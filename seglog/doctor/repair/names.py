@@ -1,7 +1,7 @@
-"""Log files under another name than their own: renamed first of all, with their own undo pack.
+"""Log files with a wrong name: renamed before all other repairs, with an undo pack of their own.
 
-A rename touches no byte. What else is wrong with such a store shows only afterwards, so it is repaired, and
-can be undone, by itself.
+A rename changes no byte. Other faults of such a store can be seen only afterwards, so the rename is applied,
+and can be undone, separately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ASIDE = ".renamed"
 
 
 def name_actions(files: Files, root: Path) -> list[Action]:
-    """Returns what renaming the files of a log would do."""
+    """Returns the actions of renaming the files of a log."""
     moves = find_misnamed(files, root).moves
     return [
         Action("name", f"{COMMIT_LOG}/{name}", detail=f"to {target}")
@@ -31,7 +31,7 @@ def name_actions(files: Files, root: Path) -> list[Action]:
 
 
 def rename_draft(files: Files, root: Path) -> None:
-    """Gives the files of a draft's log their names."""
+    """Gives the log files of a draft their right names."""
     folder = root / COMMIT_LOG
     moves = find_misnamed(files, root).moves
     held: list[tuple[Path, str]] = []
@@ -46,13 +46,13 @@ def rename_draft(files: Files, root: Path) -> None:
 
 
 def rename_log_files(files: RestoringFiles, root: Path, clock: Clock, *, had_lock: bool) -> UndoPack | None:
-    """Gives the files of a log their names, durably; returns the pack that undoes it, None if all have them.
+    """Gives the log files their right names, durably; returns the undo pack, None if all names are right.
 
     Args:
-        files: Where the store is, of which this process holds the lock.
+        files: Access to the store; this process holds its lock.
         root: The store directory.
         clock: The time.
-        had_lock: Whether there was a ``lock`` file before this process took the lock.
+        had_lock: Whether the ``lock`` file existed before this process took the lock.
     """
     folder = root / COMMIT_LOG
     changes = [

@@ -1,7 +1,8 @@
-"""Offsets of groups and of delay levels that lie behind the end of their queue are set to that end.
+"""Sets offsets of groups and delay levels that are past the end of their queue to that end.
 
-A group there misses what is stored next, or RocketMQ starts it at the queue's beginning again. Offsets before
-a queue's first message are normal: retention went past a group, and RocketMQ moves it on by itself.
+Such a group misses the next stored messages, or RocketMQ restarts it at the beginning of the queue. Offsets
+before a queue's first message are normal: retention removed messages of a slow group, and RocketMQ moves the
+group forward by itself.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _Object = dict[str | int, ConfigValue]
 
 
 def mend_offsets(files: Files, root: Path, ends: Mapping[tuple[str, int], int]) -> Iterator[Action]:
-    """Clamps offsets to the ends of their queues; yields what it did.
+    """Clamps offsets to the ends of their queues; yields the actions.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        ends: The queue offset that the next message of each queue gets, by topic and number.
+        ends: The queue offset of the next message of each queue, by topic and queue id.
     """
     for name, clamp in (("consumerOffset.json", _clamp_groups), ("delayOffset.json", _clamp_levels)):
         path = root / CONFIG / name
@@ -35,7 +36,7 @@ def mend_offsets(files: Files, root: Path, ends: Mapping[tuple[str, int], int]) 
         try:
             value = decode_config(files.read_file(path))
         except CorruptError:
-            continue  # said, and put right where it can be, elsewhere
+            continue  # reported, and repaired where possible, by other modules
         told = clamp(value, ends) if isinstance(value, dict) else []
         if told:
             files.write_file(path, encode_config(value).encode())

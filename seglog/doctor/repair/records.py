@@ -1,4 +1,4 @@
-"""Records of the log that are written again: the certain mends, and what comes back from the attic."""
+"""Records of the log that are written again: the certain mends, and records from the attic."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def mend_records(found: Survey, draft: DraftFiles) -> tuple[Survey, list[Action]
 
     Args:
         found: A survey of the store.
-        draft: Where it is.
+        draft: The draft to change.
 
     Returns:
-        A survey of what they lead to, and what was done.
+        A survey of the changed draft, and the actions.
     """
     done: list[Action] = []
     found = mended_survey(
@@ -39,7 +39,7 @@ def mend_records(found: Survey, draft: DraftFiles) -> tuple[Survey, list[Action]
 
 
 def recall(found: Survey, draft: DraftFiles) -> list[Mend]:
-    """Brings back the records that were given up and that the attic proves; returns them."""
+    """Restores records that an opening gave up and that the attic proves; returns them."""
     segment = found.geometry.segment_size_bytes
     recalled = mends_from_attic(draft, found.root, segment, found.max_phy_offset, found.holes)
     if not recalled:
@@ -54,12 +54,12 @@ def recall(found: Survey, draft: DraftFiles) -> list[Mend]:
 
 
 def with_recalled(found: Survey, actions: Sequence[Action], recalled: Sequence[Mend]) -> list[Action]:
-    """Returns actions that do not call messages lost that were brought back after them, and those that did.
+    """Returns actions whose lost messages no longer include restored ones, and actions for the restored ones.
 
     Args:
         found: A survey of the store.
-        actions: What was done before.
-        recalled: The records that were brought back.
+        actions: The actions before the restoration.
+        recalled: The records that were restored.
     """
     back = {(mend.topic, mend.queue_id, mend.queue_offset) for mend in recalled}
     return [*(_without(action, back) for action in actions), *(_action(found, mend) for mend in recalled)]

@@ -1,8 +1,8 @@
-"""Repairs a store, first on a draft of it: from a survey to what would be changed, byte by byte.
+"""Repairs a store, first on a draft of it: computes from a survey which bytes would change.
 
-The draft is changed by recovery's own code, made thorough, after what recovery leaves alone: foreign files,
-config, records that are as good as whole. Then comes what is made from the log, and offsets. The plan is how
-the draft then differs from the store; :mod:`seglog.doctor.plans.apply` carries it out.
+The order is: faults that recovery does not handle (foreign files, config, records with a certain mend), then
+recovery's own code over every file of the log, then data derived from the log, then offsets. The plan is the
+difference between draft and store; :mod:`seglog.doctor.plans.apply` carries it out.
 """
 
 from __future__ import annotations
@@ -59,27 +59,28 @@ from seglog.storage.overlay import is_message
 from seglog.storage.survey import Survey, survey
 
 _MAX_ROUNDS: Final = 3
-"""What is written into a hole may let a second look see more; a third has never been needed."""
+"""Filling a hole may let the next survey find more; a third round has never been needed."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a repair would do.
+    """The plan of a repair.
 
     Attributes:
         root: The store.
-        draft: The store as it would be.
-        actions: What is done, in order.
-        changes: What becomes of each file.
-        findings: What was found.
-        left: What a look at the repaired store would still find, notes left out.
+        draft: The store as it would be after the repair.
+        actions: What the repair does, in order.
+        changes: The change of each file.
+        findings: The findings in the store.
+        left: The findings that the repaired store would still have, without notes.
         is_rescanned: Whether RocketMQ must walk the whole log when it starts.
-        first: What is settled before anything else: repairs that were stopped half-way, names of files.
-        is_settled: Whether that was done.
-        served: Messages that the queues of the repaired store lead to.
-        renaming: The undo pack of the names of log files, where a repair gave any; it is older than that of
-            everything else.
-        rescued: Messages that it saves by the verdict of a check, None before one was made.
+        first: Actions that come before all others: for repairs that were stopped half-way, and names of
+            files.
+        is_settled: Whether these actions were done.
+        served: Number of messages that the queues of the repaired store serve.
+        renaming: The undo pack of renamed log files, if the repair renamed any; it is older than the pack of
+            all other changes.
+        rescued: Number of messages that the repair saves by the verdict of a check, None before a check ran.
     """
 
     root: Path
@@ -101,32 +102,32 @@ class Plan:
 
     @property
     def saved(self) -> int:
-        """How many messages it saves; without a check a sum of actions, of which several may save one."""
+        """Number of messages that it saves; before a check a sum over actions, which may count one twice."""
         if self.rescued is not None:
             return self.rescued
         return min(sum(action.saved for action in self.actions), self.served)
 
     @property
     def changed_bytes(self) -> int:
-        """How many bytes are written over or new."""
+        """Number of bytes that are overwritten or new."""
         return sum(change.changed_bytes for change in self.changes)
 
 
 def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None = None) -> Plan:
-    """Returns what a repair of a store would do; writes nothing.
+    """Returns the plan of a repair of a store; writes nothing.
 
     Args:
-        files: Where it is.
+        files: Access to the store.
         root: The store directory.
-        clock: Names what goes to the attic, and new index files.
-        sizes: What the files tell no more.
+        clock: Gives names to copies in the attic, and to new index files.
+        sizes: Lengths of files that the store no longer shows.
 
     Raises:
-        NotFoundError: There is nothing.
-        NotAStoreError: Something else is there.
-        UnsupportedStoreError: The store is of another kind.
+        NotFoundError: There is nothing at ``root``.
+        NotAStoreError: ``root`` is not a store.
+        UnsupportedStoreError: A store of another kind.
         LengthUnknownError: Nothing shows how long the files of the log must be.
-        InvalidArgumentError: The files prove another length than is given.
+        InvalidArgumentError: The files prove another length than given.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
     found = unfinished(files, root)
@@ -145,7 +146,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
 
 
 def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
-    """Returns what a repair would do to a store in which nothing is half done."""
+    """Returns the plan for a store in which no repair, undo or erase is unfinished."""
     draft = DraftFiles(files)
     if not check_is_store(draft, root):
         raise NotFoundError(f"there is no store at {root}")
@@ -194,7 +195,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
         left += no_queue_length(replace(found.geometry, is_queue_file_known=False), left)
     served = sum(int(is_message(state.units).sum()) for state in found.queues.values())
     served += sum(state.max_offset - state.min_offset for state in found.batch_queues.values())
-    # Tombstones count above; what a queue lost has none.
+    # Tombstones count above; messages that a queue lost have no tombstone.
     served -= sum(action.lost_messages for action in actions if action.kind != "queue")
     actions = actions if changes else []
     return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served)
@@ -203,13 +204,13 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
 def _recovered(
     found: Survey, draft: DraftFiles, clock: Clock, actions: list[Action]
 ) -> tuple[Survey, list[Action]]:
-    """Recovers a draft until nothing is left to recover; returns it, and what was done with it so far."""
+    """Recovers a draft until there is nothing left to recover; returns the survey and all actions so far."""
     for _round in range(_MAX_ROUNDS):
         if not needs_recovery(found):
             break
         actions = [*actions, *mend_log(found, draft, clock)]
         found = survey(found.root, draft)
-        # Records that lay in a hole and state another place, as where sectors were swapped.
+        # Records in a hole that state another place, as after sectors were swapped.
         if recalled := recall(found, draft):
             actions = with_recalled(found, actions, recalled)
             found = survey(found.root, draft)
@@ -217,7 +218,7 @@ def _recovered(
 
 
 def _left(found: Survey, further: list[Finding], *, is_rescanned: bool) -> list[Finding]:
-    """Returns what is wrong with a draft that everything was done to, but for what RocketMQ makes itself."""
+    """Returns the findings that are left in a repaired draft, without those that RocketMQ repairs itself."""
     excused = MADE_BY_ROCKETMQ if is_rescanned else frozenset[str]()
     return [
         finding
@@ -227,11 +228,11 @@ def _left(found: Survey, further: list[Finding], *, is_rescanned: bool) -> list[
 
 
 def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Action]:
-    """Writes down the lengths that are given, and makes the files of the log as long; returns what it did.
+    """Stores the given lengths, and extends the log files to their length; returns the actions.
 
     Raises:
         LengthUnknownError: Nothing shows how long the files of the log must be.
-        InvalidArgumentError: The files prove another length than is given.
+        InvalidArgumentError: The files prove another length than given.
     """
     listing = list_store(draft, root, given)
     if not listing.geometry.is_segment_known:
@@ -254,23 +255,24 @@ def repair_store(
     confirm: Callable[[Plan], bool],
     sizes: FileSizes | None = None,
 ) -> tuple[Plan, UndoPack | None]:
-    """Repairs a store, once the plan was agreed to; nothing is changed before.
+    """Repairs a store after the plan was confirmed; changes nothing before.
 
-    A repair that was stopped half-way is taken back first, once that was agreed to as well.
+    A repair that was stopped half-way is undone first, after this was confirmed as well.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         clock: The time.
-        confirm: Asked with the plan, if there is anything to do.
-        sizes: What the files tell no more.
+        confirm: Called with the plan, if there is anything to do; False ends the repair.
+        sizes: Lengths of files that the store no longer shows.
 
     Returns:
-        The plan, and the pack that undoes it; None if nothing was done, or only something taken back.
+        The plan, and its undo pack; None if nothing was done, or an unfinished repair was undone and nothing
+        else.
 
     Raises:
         StoreLockedError: Another process has it open for writing.
-        FullError: No space; what was done can be undone, or the repair begun again.
+        FullError: No space; the changes so far can be undone, or the repair started again.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
     if not check_is_store(files, root):
@@ -282,7 +284,7 @@ def repair_store(
         if not plan.first and not has_leftovers(files, root):
             return plan, _apply(files, root, plan, clock, had_lock=had_lock)
         settle(files, root, unfinished(files, root))
-    # The lock file itself may have gone with what was taken back.
+    # Undoing an unfinished repair may have removed the lock file itself.
     with locked(files, root) as had_lock:
         renamed = rename_log_files(files, root, clock, had_lock=had_lock)
         settled = plan_repair(files, root, clock, sizes)
@@ -299,9 +301,9 @@ def _apply(files: RestoringFiles, root: Path, plan: Plan, clock: Clock, *, had_l
 
 @contextmanager
 def locked(files: RestoringFiles, root: Path) -> Iterator[bool]:
-    """Holds the lock of a store; yields whether there was a ``lock`` file before.
+    """Holds the lock of a store; yields whether the ``lock`` file existed before.
 
-    One that came with it goes again, unless an undo pack knows of it by then.
+    A ``lock`` file that this call created is removed at the end, unless an undo pack lists it by then.
     """
     packs = list_packs(files, root)
     had_lock = files.exists(root / LOCK_FILE)

@@ -1,9 +1,9 @@
-"""Values of config tables that cannot be, put right where the store shows what they were.
+"""Repairs impossible values in config tables if the store shows the right value.
 
-The JSON is whole and no checksum covers it. Two things prove a value: a name or word that RocketMQ itself
-gives, of which one byte is wrong, where that one change and no other leaves a check nothing to find; or the
-entry of the backup, where the entry of the file cannot be and that of the backup can. Any other value only
-the operator knows: it stays as it is, named by a check.
+The files are valid JSON, and no checksum covers them. Two things prove a value. Either a name or word that
+RocketMQ defines has one wrong byte, and changing this byte, and no other change, leaves no finding. Or the
+file's entry is impossible, and the entry of the backup is possible. All other values only the operator can
+judge: they are kept, and a check names them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from seglog.storage.format.queue import BATCH_UNIT, CQ_UNIT
 _BACKUP: Final = ".bak"
 _TOKEN: Final = re.compile(rb'"([^"\\]*)"')
 _TOPIC_WORDS: Final = (b"attributes", b"queue.type", b"BatchCQ", b"SimpleCQ")
-"""Those of which the folder of a queue says whether they are right."""
+"""Words whose correctness follows from the folder of a queue."""
 
 _Folders = Mapping[str, list[tuple[str, int, str]]]
 
 
 def mend_tables(files: Files, root: Path) -> Iterator[Action]:
-    """Puts values right that cannot be, in files that are JSON; yields what it did."""
+    """Repairs impossible values in files that are valid JSON; yields the actions."""
     folders = _folders(files, root)
     for name in TABLES:
         path = root / CONFIG / name
@@ -52,7 +52,7 @@ def mend_tables(files: Files, root: Path) -> Iterator[Action]:
 
 
 def _folders(files: Files, root: Path) -> _Folders:
-    """Returns topic, number and folder of every queue that has files, by topic."""
+    """Returns topic, queue id and folder of every queue that has files, by topic."""
     found: defaultdict[str, list[tuple[str, int, str]]] = defaultdict(list)
     for folder, layout in ((CONSUME_QUEUE, CQ_UNIT), (BATCH_CONSUME_QUEUE, BATCH_UNIT)):
         for queue in list_queues(files, root, folder, layout):
@@ -70,7 +70,7 @@ def _decoded(data: bytes) -> Object | None:
 
 
 def _is_wrong(name: str, value: Object, folders: _Folders) -> bool:
-    """Returns whether a check finds a value in a table that cannot be."""
+    """Returns whether a check finds an impossible value in a table."""
     tables = read_table(name, value)
     topics = tables.topics or {}
     return bool(tables.findings) or any(
@@ -79,7 +79,7 @@ def _is_wrong(name: str, value: Object, folders: _Folders) -> bool:
 
 
 def _one_byte(name: str, data: bytes, folders: _Folders) -> bytes | None:
-    """Returns a file with the one byte changed that makes a wrong name one of RocketMQ's, or None."""
+    """Returns a file in which one changed byte turns a wrong name into one of RocketMQ's, else None."""
     words = (TABLES[name].encode(), *(_TOPIC_WORDS if name == TOPICS_FILE else ()))
     made = set()
     for token in _TOKEN.finditer(data):
@@ -95,7 +95,7 @@ def _one_byte(name: str, data: bytes, folders: _Folders) -> bytes | None:
 
 
 def _with_entries(name: str, value: Object, backup: Object | None, folders: _Folders) -> bytes | None:
-    """Returns a file with entries of the backup in the places of those that cannot be; None if some stay."""
+    """Returns a file in which impossible entries are replaced by the backup's; None if any are left."""
     wanted = TABLES[name]
     table, old = value.get(wanted), None if backup is None else backup.get(wanted)
     if not isinstance(old, Mapping):

@@ -1,10 +1,11 @@
-"""The timer's files: log and wheel rebuilt from the timer topic, and a checkpoint of how far it came.
+"""The timer's files: log and wheel are rebuilt from the timer topic, and the checkpoint is estimated.
 
-RocketMQ makes up for little of this by itself: it refuses to start with a wheel or a file of a wrong length,
-and without ``timercheck`` it delivers again all that the commit log still has. What the timer took from its
-topic, and when each message is due, the commit log says; only how far it came in time does not. A delivery
-is a record of the log itself, so the timer came about as far as the log: :data:`MARGIN_MS` before its end it
-begins again, and what was due in between may be delivered twice, but nothing is left out.
+RocketMQ repairs little of this by itself: it refuses to start with a wheel or a file of a wrong length, and
+without ``timercheck`` it delivers everything again that the commit log still has. The commit log shows which
+messages the timer took from its topic, and when each is due; it does not show how far the timer delivered.
+But a delivery is a record of the log, so the timer's progress is close to the end of the log. The timer
+restarts :data:`MARGIN_MS` before that end: messages that were due in this time may be delivered twice, but
+none is left out.
 
 Source: ``store/.../timer/TimerMessageStore.java load, recover``.
 """
@@ -59,14 +60,14 @@ _OF_CHECK: Final = frozenset({"timer-check-missing", "timer-check-size", "timer-
 
 @dataclass(frozen=True, slots=True)
 class _Timer:
-    """What the timer's files must say.
+    """The right contents of the timer's files.
 
     Attributes:
-        units: ``(n,) TIMER_UNIT.dtype``, those of its log.
-        positions: ``(n,)``, where each is.
-        made: How many of them the log lacked.
+        units: ``(n,) TIMER_UNIT.dtype``, the units of its log.
+        positions: ``(n,)``, the position of each unit in the log.
+        made: Number of units that the log lacked.
         is_log_new: Whether the log must be written.
-        check: How far the timer came.
+        check: The timer's progress.
     """
 
     units: TimerUnits
@@ -77,11 +78,11 @@ class _Timer:
 
 
 def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
-    """Puts the timer's files right; yields what it did.
+    """Repairs the timer's files; yields the actions.
 
     Args:
-        found: A survey of the store, whose log and queues are in order.
-        files: Where the store is.
+        found: A survey of the store, whose log and queues are already repaired.
+        files: Access to the store.
     """
     root = found.root
     for entry in files.list_dir(root / TIMER_LOG):
@@ -115,7 +116,7 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
 
 
 def _geometry(files: Files, root: Path) -> tuple[int, int]:
-    """Returns the first offset of the timer log, and how long its files are."""
+    """Returns the first offset of the timer log, and the length of its files in bytes."""
     sizes = numbered_files(files, root / TIMER_LOG)
     return min(sizes, default=0), infer_file_size(sizes.items(), DEFAULT_TIMER_LOG_FILE_BYTES)
 
@@ -149,7 +150,7 @@ def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_b
 
 
 def _taken(queue: QueueState, check: TimerCheckpoint, stored: TimerUnits, codes: set[str]) -> int:
-    """Returns up to which offset of its topic the timer put messages into its log."""
+    """Returns the offset of the timer topic up to which the timer put messages into its log."""
     end = queue.max_offset
     stated = min(check.last_queue_offset, check.master_queue_offset)
     if "timer-check-missing" in codes or not 0 < stated <= end:

@@ -1,7 +1,7 @@
-"""What a repair leaves, by the verdict of a check: both say the same of a store.
+"""Completes a repair's plan by the verdict of a check, so that both report the same on a store.
 
-A plan looks at log, queues, index, tables and timer. What no repair changes only a check sees: kinds, owners
-and rights of files, bytes that cannot be read, seals that must be asked for.
+A plan covers log, queues, index, tables and timer. Only a check sees faults that no repair changes: kinds,
+owners and rights of files, bytes that cannot be read, seals that the user must request.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _NEVER_MENDED: Final = frozenset(
 
 
 def wrong_now(root: Path, follow: Collection[str] = ()) -> list[Finding]:
-    """Returns what a check finds wrong with a store: all but notes."""
+    """Returns the findings of a check on a store, without notes."""
     return _wrong(check_store(root, follow=tuple(follow)))
 
 
 def judge(plan: Plan, report: CheckReport) -> list[Finding]:
-    """Adds to a plan what a check says of the store as it is; returns what that found wrong.
+    """Adds the results of a check of the unrepaired store to a plan; returns its findings without notes.
 
-    That is how many messages the repair saves, and what no repair changes.
+    The plan gets the number of messages that the repair saves, and the findings that no repair changes.
 
     Args:
         plan: A plan for the store.
-        report: The check of it.
+        report: The check of the store.
     """
     wrong = _wrong(report)
     plan.rescued = verdict_on(report).saved

@@ -1,9 +1,8 @@
-"""Undo packs: all that is needed to take one repair back, bit for bit.
+"""Undo packs: all data that is needed to undo one repair, bit for bit.
 
-Holds their journal, written before a repair and read whole before a step back is taken.
-
+Holds their journal, which is written before a repair, and read and checked as a whole before an undo step.
 Called by ``plans`` and ``seglog undo``.
-Truth: a pack whose checksums hold; any other is named and set aside.
+Truth: a pack whose checksums are right; any other pack is reported and set aside.
 """
 
 from seglog.doctor.undo.undo import undo_repair as undo_repair

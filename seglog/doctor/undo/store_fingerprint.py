@@ -1,4 +1,4 @@
-"""Every file of a store with length and checksum, to hold two moments of a store against each other."""
+"""Length and checksum of every file of a store, to compare two states of the store."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _CHUNK_BYTES: Final = 4 << 20
 
 
 class Patch(Protocol):
-    """Other bytes for stretches of a file, in the order of their places."""
+    """Other bytes for stretches of a file, in the order of their positions."""
 
     def next_at(self, position_bytes: int) -> int | None:
-        """Returns where the next byte is, at or behind a position, that it says something of."""
+        """Returns the position of the next byte, at or after a position, that the patch covers."""
 
     def lay(self, chunk: memoryview, position_bytes: int) -> None:
-        """Lays what it has over a piece of the file that starts at a position."""
+        """Writes the patch's bytes over a piece of the file that starts at a position."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One file at a moment."""
+    """The state of one file."""
 
     size_bytes: int
     content_crc32c: int
 
 
 def walk_store(files: Files, root: Path) -> Iterator[tuple[str, Entry]]:
-    """Yields every file and folder of a store, folders before what is in them.
+    """Yields every file and folder of a store, each folder before its contents.
 
-    Those of undo packs are left out, and branches, which are stores of their own.
+    Undo packs are left out, and so are branches, which are stores of their own.
 
     The names are relative to the store, with ``/`` between parts.
     """
@@ -49,13 +49,13 @@ def walk_store(files: Files, root: Path) -> Iterator[tuple[str, Entry]]:
 def state_of(
     files: Files, path: Path, size_bytes: int | None = None, patch: Patch | None = None
 ) -> FileState:
-    """Returns length and checksum of a file; its holes are not read.
+    """Returns length and checksum of a file; holes of the file are not read.
 
     Args:
-        files: Where it is.
+        files: Access to the store.
         path: The file.
-        size_bytes: A length to take it for: cut, or with zeros behind it.
-        patch: Changes what is summed.
+        size_bytes: The length to assume: a longer file is cut, a shorter one extended by zeros.
+        patch: Changes the bytes that are summed.
     """
     with closing(files.open(path, writable=False)) as handle:
         size = handle.size_bytes if size_bytes is None else size_bytes
@@ -63,8 +63,8 @@ def state_of(
 
 
 def differences(wanted: dict[str, FileState], files: Files, root: Path) -> Iterator[str]:
-    """Yields a sentence for each file of a store that is not as it should be, is missing or is new."""
-    # Packs of earlier versions have the files of branches.
+    """Yields a sentence for each file of a store that differs from the wanted state, is missing or is new."""
+    # Packs of earlier versions list the files of branches.
     left = {name: state for name, state in wanted.items() if not name.startswith(f"{BRANCHES}/")}
     for name, entry in walk_store(files, root):
         if entry.is_dir:
@@ -95,7 +95,8 @@ def _checksum(handle: OpenFile, size_bytes: int, patch: Patch | None) -> int:
         data_at = _next_data(handle, patch, at, held)
         if data_at is None or data_at >= size_bytes:
             return crc_of_zeros(size_bytes - at, crc)
-        # At most one block of zeros is summed as bytes: sizes are claims, and holes cost nothing to claim.
+        # At most one block of zeros is summed as bytes: a pack may claim any length, and a hole makes that
+        # free.
         if data_at - at >= _CHUNK_BYTES:
             crc = crc_of_zeros(data_at - at, crc)
             at = data_at
@@ -111,7 +112,7 @@ def _checksum(handle: OpenFile, size_bytes: int, patch: Patch | None) -> int:
 
 
 def _next_data(handle: OpenFile, patch: Patch | None, at: int, held: int) -> int | None:
-    """Returns where the file, up to ``held``, or the patch has something at or behind a place."""
+    """Returns the next position at or after ``at`` where the file, up to ``held``, or the patch has data."""
     in_file = handle.next_data(at) if at < held else None
     if in_file is not None and in_file >= held:
         in_file = None

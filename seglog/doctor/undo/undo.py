@@ -1,7 +1,7 @@
-"""Takes a repair back: every file of the store becomes what it was before, bit for bit, or nothing is done.
+"""Undoes a repair: every file of the store becomes what it was before, bit for bit, or nothing is changed.
 
-Before anything is changed it is worked out what each file would be, and held against the checksum that it
-had. It can be stopped at any moment and begun again.
+Before any change, the result for each file is computed and compared with the checksum that the file had
+before the repair. An undo can be stopped at any moment and started again.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _ZEROS_BYTES: Final = 64 << 10
 
 
 def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) -> UndoPack:
-    """Takes a repair back and removes its pack, which is returned.
+    """Undoes a repair, removes its pack, and returns the pack.
 
     Args:
-        files: Where the store is, of which this process holds the lock.
+        files: Access to the store; this process holds its lock.
         root: The store directory.
-        number: Which repair; the newest if None.
+        number: Number of the repair; None for the newest.
 
     Raises:
         NotFoundError: There is no such repair.
-        UndoError: The store was changed since; it says where, and nothing was done.
-        CorruptError: The pack is damaged, or says what no repair writes; nothing was done.
-        UnsafePathError: It names what is no file of the store's; nothing was done.
+        UndoError: The store was changed since; the error names the place, and nothing was changed.
+        CorruptError: The pack is damaged, or has contents that no repair writes; nothing was changed.
+        UnsafePathError: The pack names something that is no file of the store; nothing was changed.
     """
     if number is None:
         packs = list_packs(files, root)
@@ -55,10 +55,10 @@ def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) ->
 
 
 def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
-    """Does nothing if undoing a pack gives exactly the files that were there before its repair.
+    """Checks that undoing a pack results in exactly the files that existed before its repair.
 
     Raises:
-        UndoError: It would not; it says why.
+        UndoError: It would not; the error states why.
     """
     told: list[str] = []
     if pack.after is not None and not pack.is_undoing:
@@ -75,8 +75,9 @@ def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
 
 
 def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[str]:
-    """Yields what keeps a store that is repaired, half repaired or half undone from becoming what it was."""
-    # What a finished repair left alone was held against `after`, where it is as before.
+    """Yields the differences that prevent an undo of a repaired, half repaired or half undone store."""
+    # Files that a finished repair did not change were compared with `after`, which has the same state of
+    # them.
     is_finished = pack.after is not None and not pack.is_undoing
     changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
     with closing(files.open(pack.folder / JOURNAL, writable=False)) as journal:
@@ -108,7 +109,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
 def _undone_state(
     files: Files, path: Path, pack: UndoPack, name: str, journal: OpenFile, wanted: FileState
 ) -> FileState | None:
-    """Returns what undoing makes of a file; None where it would have to become longer than anything says."""
+    """Returns the state of a file after the undo; None if it needed a length that no record supports."""
     old = pack.old.get(name)
     if old is None:
         return state_of(files, path)
@@ -120,7 +121,7 @@ def _undone_state(
 
 
 class _OldPatch:
-    """The old bytes of one file, in the order of their places."""
+    """The old bytes of one file, in the order of their positions."""
 
     def __init__(self, old: list[OldBytes], journal: OpenFile) -> None:
         self._old = old
@@ -129,14 +130,14 @@ class _OldPatch:
         self._journal = journal
 
     def next_at(self, position_bytes: int) -> int | None:
-        """Returns where the next old byte is that the journal has; zeros count as none."""
+        """Returns the position of the next old byte that the journal holds; zeros after them are skipped."""
         index = bisect_right(self._data_ends, position_bytes)
         while index < len(self._old) and not self._old[index].data_bytes:
             index += 1
         return None if index == len(self._old) else max(position_bytes, self._old[index].position_bytes)
 
     def lay(self, chunk: memoryview, position_bytes: int) -> None:
-        """Lays old bytes over a piece of the file."""
+        """Writes old bytes over a piece of the file."""
         end = position_bytes + len(chunk)
         for index in range(bisect_right(self._ends, position_bytes), len(self._old)):
             one = self._old[index]
@@ -151,12 +152,12 @@ class _OldPatch:
 
 
 def _may_be_there(pack: UndoPack, name: str) -> bool:
-    """Returns whether another file may have the name of one that is elsewhere now."""
+    """Returns whether another file may now have the name of a file that was moved."""
     return name == ABORT_FILE or name in {one.target for one in pack.renamed.values()}
 
 
 def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
-    """Returns where a file is now that was there before the repair."""
+    """Returns the present path of a file that existed before the repair."""
     if name in pack.renamed:
         return _place_of_renamed(files, root, pack, name)
     if name in pack.kept and files.exists(pack.kept[name]):
@@ -167,7 +168,7 @@ def _place(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
 
 
 def _place_of_renamed(files: Files, root: Path, pack: UndoPack, name: str) -> Path:
-    """Returns where a file is whose names, old and new, may be those of others: its content decides."""
+    """Returns the present path of a renamed file; other files may have its names, so its contents decide."""
     one = pack.renamed[name]
     if files.exists(one.through):
         return one.through
@@ -178,16 +179,16 @@ def _place_of_renamed(files: Files, root: Path, pack: UndoPack, name: str) -> Pa
 
 
 def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
-    """Takes the steps that make a store what it was before a repair; :func:`check_undo` said that they do.
+    """Undoes a repair step by step; :func:`check_undo` must have accepted the result.
 
     Args:
-        files: Where the store is, or a draft of it.
+        files: Access to the store, or to a draft of it.
         root: The store directory.
-        pack: As it was read whole.
+        pack: The pack, read and checked as a whole.
     """
     abort = root / ABORT_FILE
     if not files.exists(abort):
-        # As while repairing: a store that is half undone must not look as if it had been closed.
+        # As during a repair: a half undone store must not look as if it had been closed.
         files.write_file(abort, b"")
         files.sync_dir(root)
     with closing(files.open(pack.folder / JOURNAL, writable=False)) as journal:
@@ -223,7 +224,7 @@ def _restore_names(files: Files, root: Path, pack: UndoPack) -> None:
 
 
 def _restore_renamed(files: Files, root: Path, pack: UndoPack) -> None:
-    """Gives files their old names back, each by way of the pack, so that none takes another's place."""
+    """Gives files their old names, each by way of the pack's folder, so that none overwrites another."""
     names = [*pack.renamed, *(one.target for one in pack.renamed.values())]
     folders = {(root / name).parent for name in names}
     for name, one in pack.renamed.items():
@@ -265,10 +266,10 @@ def _put_back(files: Files, path: Path, pack: UndoPack, old: list[OldBytes], jou
 
 
 def _put_zeros(handle: OpenFile, start: int, end: int) -> None:
-    """Writes zeros where a file has anything, so that a stretch of any length costs what it holds."""
+    """Writes zeros over the data of a file only, so that the cost of a stretch depends on its data."""
     at = handle.next_data(start)
     while at is not None and at < end:
-        # Up to a round place: the rest of a block that a write begins counts as written.
+        # Up to a block boundary: a write makes the whole block count as data.
         size = min(_ZEROS_BYTES - at % _ZEROS_BYTES, end - at)
         handle.write_at(bytes(size), at)
         at = handle.next_data(at + size)

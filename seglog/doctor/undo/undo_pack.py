@@ -1,9 +1,9 @@
-"""Undo packs: ``<store>/seglog/undo/NUMBER/``, all that is needed to take one repair back.
+"""Undo packs: ``<store>/seglog/undo/NUMBER/``, all data that is needed to undo one repair.
 
-``journal`` says what the store was like and holds every byte that the repair writes over; ``kept/`` holds
-the files that it takes away; ``after`` says what it left, and is there once it came to its end; ``undoing``
-is there while the pack is undone. Each appears whole, by its name, and only when it is on the disk. Without
-``journal`` nothing was changed yet, or everything is undone.
+``journal`` describes the former state of the store and holds every byte that the repair overwrites. ``kept/``
+holds the files that the repair removes. ``after`` describes the repaired store and exists once the repair is
+complete. ``undoing`` exists while the pack is undone. Each file gets its name only when it is complete and on
+the disk. A pack without ``journal`` belongs to a repair that has changed nothing yet, or that is undone.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MAX_NUMBER: Final = 10**9 - 1
 
 @dataclass(frozen=True, slots=True)
 class OldBytes:
-    """A stretch of a file as it was: bytes that the journal has, and zeros behind them.
+    """A stretch of a file before the repair: bytes that the journal holds, followed by zeros.
 
     Attributes:
-        position_bytes: Where in the file.
-        size_bytes: How long; a claim that only the file's own length bounds.
-        data_bytes: How much of it the journal has.
-        entry_at: Where its entry is in the journal.
+        position_bytes: Position in the file.
+        size_bytes: Length; only the length of the file limits this claim of the journal.
+        data_bytes: Number of its bytes that the journal holds.
+        entry_at: Position of its entry in the journal.
     """
 
     position_bytes: int
@@ -38,18 +38,18 @@ class OldBytes:
 
     @property
     def data_end(self) -> int:
-        """Where in the file its bytes end and its zeros begin."""
+        """Position in the file at which its bytes end and its zeros begin."""
         return self.position_bytes + self.data_bytes
 
     @property
     def end(self) -> int:
-        """Where in the file it ends."""
+        """Position in the file at which it ends."""
         return self.position_bytes + self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Another name of a file, and where in the pack it is on its way."""
+    """The other name of a file, and its temporary place in the pack."""
 
     target: str
     through: Path
@@ -57,23 +57,23 @@ class Renamed:
 
 @dataclass(slots=True)
 class UndoPack:
-    """What a pack says.
+    """The contents of a pack.
 
     Attributes:
         root: The store directory.
-        number: Its name.
-        begun_ms: When the repair began.
-        before: Every file as it was.
-        stamps: Rights and time of each.
-        folders: The folders that there were.
-        kept: Files that went, and their names in ``kept/``.
-        moved: Files that got another name, and which.
-        renamed: Files that got names which may be those of others among them.
-        created: Files that came.
-        made: Folders that came.
-        old: What was written over, by file.
-        after: Every file as the repair left it; None if it did not come to its end.
-        is_undoing: Whether undoing it was begun.
+        number: Name of its folder.
+        begun_ms: Time at which the repair began, ms since 1970 UTC.
+        before: The state of every file before the repair.
+        stamps: Rights and time of each file.
+        folders: The folders before the repair.
+        kept: Files that the repair removed, and their names in ``kept/``.
+        moved: Files that the repair moved, and their new names.
+        renamed: Files that the repair renamed, with names that may be old names of other files among them.
+        created: Files that the repair created.
+        made: Folders that the repair created.
+        old: The overwritten bytes of each file.
+        after: The state of every file after the repair; None if the repair is not complete.
+        is_undoing: Whether an undo was begun.
     """
 
     root: Path
@@ -93,7 +93,7 @@ class UndoPack:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The folder of the pack."""
         return pack_folder(self.root, self.number)
 
 
@@ -105,7 +105,7 @@ def list_packs(files: Files, root: Path) -> list[int]:
 
 
 def pack_folder(root: Path, number: int) -> Path:
-    """Returns where a pack is."""
+    """Returns the folder of a pack."""
     return root / UNDO / str(number)
 
 
@@ -116,7 +116,7 @@ def next_number(files: Files, root: Path) -> int:
 
 
 def other_names(files: Files, root: Path) -> list[str]:
-    """Returns what is among the packs of a store and is none, by its name in the store."""
+    """Returns the names in the store's pack folder that are no packs."""
     return [
         f"{UNDO}/{entry.name}"
         for entry in files.list_dir(root / UNDO)

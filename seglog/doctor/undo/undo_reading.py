@@ -1,9 +1,9 @@
-"""Reads an undo pack whole, and checks all of it, before a step is taken by it.
+"""Reads an undo pack and checks all of it before any undo step.
 
-A pack is in the store, and so is untrusted. What :func:`read_whole` returns names nothing outside
-of the store, no lock and no pack, each file and folder once and in one role; folders are there for what is
-in them; stretches lie inside their files, in order; rights are those of files. Whether the pack fits the
-store that it is in is asked by :func:`~seglog.doctor.undo.undo.check_undo`.
+A pack is in the store, and so is untrusted. :func:`read_whole` guarantees: the pack names nothing outside of
+the store, no lock and no pack; each file and folder occurs once and in one role; folders occur only for the
+files in them; stretches are inside their files, in order; rights are valid for files. Whether the pack fits
+the present store is checked by :func:`~seglog.doctor.undo.undo.check_undo`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from seglog.text import shell_text
 
 _MAX_FILE_BYTES: Final = (1 << 63) - 1
 _RIGHTS: Final = 0o777
-"""No set-id bits come out of a journal."""
+"""Set-id bits in a journal are ignored."""
 
 
 def read_whole(files: Files, root: Path, number: int) -> UndoPack:
-    """Returns what a pack says, once all of it was read and checked.
+    """Returns the contents of a pack, after all of it was read and checked.
 
     Raises:
         NotFoundError: There is no such pack.
-        CorruptError: It is damaged, or says what no repair writes.
-        UnsafePathError: It names what is no file of the store's.
+        CorruptError: The pack is damaged, or has contents that no repair writes.
+        UnsafePathError: The pack names something that is no file of the store.
         FileKindError: Its journal is a folder.
     """
     pack = UndoPack(root, number)
@@ -69,17 +69,17 @@ def read_whole(files: Files, root: Path, number: int) -> UndoPack:
 
 
 def read_old(journal: OpenFile, old: OldBytes) -> bytes:
-    """Returns the bytes of a stretch of a file as it was, without the zeros behind them.
+    """Returns the journal's bytes of a stretch of a file, without the zeros that follow them.
 
     Args:
-        journal: The journal of a pack that was read whole.
+        journal: The journal of a pack that :func:`read_whole` accepted.
         old: The stretch.
     """
     return _read_sized(journal, old.entry_at)[0].data[: old.data_bytes]
 
 
 def _take_up(pack: UndoPack, at: int, entry: UndoEntry) -> None:
-    """Adds an entry to a pack; what it says is checked as far as it can be by itself."""
+    """Adds an entry to a pack, after the checks that need no other entry."""
     match entry.kind:
         case UndoKind.BEGIN:
             if entry.position_bytes != UNDO_VERSION:
@@ -99,10 +99,10 @@ def _take_up(pack: UndoPack, at: int, entry: UndoEntry) -> None:
 
 
 def _take_up_change(pack: UndoPack, at: int, entry: UndoEntry) -> None:
-    """Adds what the repair does to one file or folder."""
+    """Adds an entry about one change of a file or folder."""
     name = entry.path
     if not (entry.kind is UndoKind.CREATED and name == LOCK_FILE):
-        untrusted(pack.root, name)  # the lock comes with the first writer, and goes with its repair
+        untrusted(pack.root, name)  # the first writer creates the lock; undoing its repair removes the lock
     match entry.kind:
         case UndoKind.BYTES:
             pack.old.setdefault(name, []).append(_stretch(pack, at, entry))
@@ -134,7 +134,7 @@ def _target(pack: UndoPack, entry: UndoEntry) -> str:
 
 
 def _check_together(pack: UndoPack) -> None:
-    """Holds the entries of a pack against each other.
+    """Compares the entries of a pack with each other.
 
     Raises:
         CorruptError: They contradict each other.
@@ -162,10 +162,10 @@ def _check_together(pack: UndoPack) -> None:
 
 
 def _read_after(files: Files, pack: UndoPack) -> dict[str, FileState]:
-    """Returns what a repair left.
+    """Returns the state of the files after a repair.
 
     Raises:
-        CorruptError: It is damaged, or not what the repair of the journal can have left.
+        CorruptError: The file is damaged, or describes a state that the repair of the journal cannot produce.
     """
     path = pack.folder / AFTER
     name = path.relative_to(pack.root).as_posix()
@@ -208,7 +208,7 @@ def _state(root: Path, entry: UndoEntry) -> FileState:
 
 
 def _stretch(pack: UndoPack, at: int, entry: UndoEntry) -> OldBytes:
-    """Returns a stretch that is in its file, behind those before it, and is no shorter than its bytes."""
+    """Returns a stretch that is inside its file, after the previous ones, and not shorter than its bytes."""
     state = pack.before.get(entry.path)
     before = pack.old.get(entry.path)
     begin = before[-1].end if before else 0
@@ -220,7 +220,7 @@ def _stretch(pack: UndoPack, at: int, entry: UndoEntry) -> OldBytes:
 
 
 def _check_plain(root: Path, name: str) -> None:
-    """Checks a name that no step changes anything under: any file that a store may have is right."""
+    """Checks a name under which no step changes anything: every file name that a store may have is valid."""
     if root / name == root or not parts_of(root, root / name) or PurePosixPath(name).as_posix() != name:
         raise CorruptError("undo-name", expected="a plain path below the store", found=repr(name))
     if name.startswith(f"{UNDO}/"):
@@ -258,10 +258,10 @@ def _help(pack: UndoPack) -> str:
 
 
 def read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:
-    """Yields the entries of a file, but for the last, and where each begins.
+    """Yields the entries of a file, without the end entry, each with its position.
 
     Raises:
-        CorruptError: It is not whole, or goes on behind its end.
+        CorruptError: The file is incomplete, or has bytes after its end entry.
     """
     at = count = 0
     with closing(files.open(path, writable=False)) as handle:
@@ -279,7 +279,7 @@ def read_entries(files: Files, path: Path) -> Iterator[tuple[int, UndoEntry]]:
 
 
 def _read_sized(handle: OpenFile, at: int) -> tuple[UndoEntry, int]:
-    """Returns an entry and how long it is; no claim of its head is longer than the format allows."""
+    """Returns an entry and its length in bytes; a head's length is accepted only up to the format's limit."""
     head = memoryview(bytearray(UNDO_ENTRY.size_bytes))
     if handle.read_into(head, at) < len(head):
         raise TruncatedError("undo-entry", expected="an entry", found="the end of the file")

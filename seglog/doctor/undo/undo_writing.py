@@ -1,4 +1,4 @@
-"""Writes undo packs, says how far a repair or an undo came, and takes packs away again."""
+"""Writes undo packs, records the progress of a repair or an undo, and removes packs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seglog.storage.small_files import AFTER, JOURNAL, UNDO, UNDOING, pack_numbe
 from seglog.text import shell_text
 
 DISCARDED: Final = f"{OURS}/stray/undo"
-"""Folder of packs that were moved aside."""
+"""Folder for packs that were moved aside."""
 _UNFINISHED: Final = ".tmp"
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -33,14 +33,14 @@ _BUFFER_BYTES: Final = 1 << 20
 def write_pack(
     files: RestoringFiles, root: Path, changes: Iterable[Change], now_ms: int, *, had_lock: bool
 ) -> UndoPack:
-    """Writes the pack of a repair that is about to be made, durably, and returns it.
+    """Writes the pack of a repair before the repair, durably, and returns it.
 
     Args:
-        files: Where the store is, which no other process may change meanwhile.
+        files: Access to the store; no other process may change it meanwhile.
         root: The store directory.
-        changes: All that will be done.
-        now_ms: When.
-        had_lock: Whether there was a ``lock`` file before this process took the lock.
+        changes: All changes of the repair.
+        now_ms: Time of the repair, ms since 1970 UTC.
+        had_lock: Whether the ``lock`` file existed before this process took the lock.
     """
     number = next_number(files, root)
     if number > MAX_NUMBER:
@@ -48,7 +48,7 @@ def write_pack(
             f"there is no number left for an undo pack behind {number - 1}",
             help=f"`seglog undo --discard {shell_text(root)} {number - 1}` moves that pack aside",
         )
-    # Looked at before the pack's own folders come.
+    # The state is read before the pack's own folders are created.
     before = list(_state_entries(files, root, had_lock=had_lock))
     folder = pack_folder(root, number)
     files.make_dirs(folder / KEPT)
@@ -59,7 +59,7 @@ def write_pack(
 
 
 def finish_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
-    """Writes down what the repair left, durably; it has come to its end then."""
+    """Records the state of the store after the repair, durably; this completes the repair."""
     targets = {one.target for one in pack.renamed.values()}
     touched = {*pack.created, *pack.moved.values(), *pack.old, *targets}
     entries: list[UndoEntry] = []
@@ -73,14 +73,14 @@ def finish_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
 
 
 def mark_undoing(files: Files, pack: UndoPack) -> None:
-    """Writes down that undoing a pack was begun."""
+    """Records that undoing a pack was begun."""
     files.write_file(pack.folder / UNDOING, b"")
     files.sync_dir(pack.folder)
 
 
 def remove_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
-    """Removes a pack that was undone, and the folders that came with it."""
-    # In this order a pack that is half removed can be undone again, or counts as none.
+    """Removes a pack that was undone, and the folders that were created for it."""
+    # In this order a half removed pack can be undone again, or counts as no pack.
     for name in (AFTER, UNDOING, JOURNAL):
         if files.exists(pack.folder / name):
             files.remove(pack.folder / name)
@@ -89,12 +89,12 @@ def remove_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
 
 
 def has_leftovers(files: Files, root: Path) -> bool:
-    """Returns whether there are packs without journal, which no store needs."""
+    """Returns whether there are packs without a journal, which can be removed."""
     return any(not files.exists(pack_folder(root, number) / JOURNAL) for number in pack_numbers(files, root))
 
 
 def remove_leftovers(files: Files, root: Path, folders: Iterable[str]) -> None:
-    """Removes packs without journal, which no store needs, and the folders above them that were not there."""
+    """Removes packs without a journal, and the folders above them that did not exist before."""
     packs = root / UNDO
     for number in pack_numbers(files, root):
         folder = pack_folder(root, number)
@@ -114,10 +114,10 @@ def remove_leftovers(files: Files, root: Path, folders: Iterable[str]) -> None:
 
 
 def discard_pack(files: Files, root: Path, number: int) -> Path:
-    """Moves a pack aside durably, without reading it, and returns its new place.
+    """Moves a pack aside durably, without reading it, and returns its new path.
 
-    Nothing else of the store is changed: what a repair did stays done, and a repair that was stopped half-way
-    stays half done.
+    Nothing else in the store changes: the changes of a repair are kept, and a repair that was stopped
+    half-way stays unfinished.
 
     Raises:
         NotFoundError: There is no such pack.
@@ -160,7 +160,7 @@ def _file_entry(name: str, state: FileState, stamp: Stamp) -> UndoEntry:
 def _guard_entries(
     files: Files, root: Path, changes: Iterable[Change], *, had_lock: bool
 ) -> Iterator[UndoEntry]:
-    """Yields entries for files that come although no change says so: the lock, and abort while changing."""
+    """Yields entries for files that are created without an entry in the changes: the lock, and ``abort``."""
     created = {change.path for change in changes if change.kind == CREATED}
     if not had_lock:
         yield UndoEntry(UndoKind.CREATED, LOCK_FILE)
@@ -197,7 +197,7 @@ def _bytes_entries(files: Files, change: Change, name: str) -> Iterator[UndoEntr
     if change.new_bytes < old_bytes:
         stretches.append((change.new_bytes, old_bytes - change.new_bytes))
     if not stretches:
-        stretches = [(0, 0)]  # the length alone changes
+        stretches = [(0, 0)]  # only the length changes
     with closing(files.open(change.path, writable=False)) as handle:
         for start, size in stretches:
             yield from (
@@ -207,7 +207,7 @@ def _bytes_entries(files: Files, change: Change, name: str) -> Iterator[UndoEntr
 
 
 def _pieces(handle: OpenFile, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yields places, lengths and bytes of a stretch, without the zeros at their ends; a hole is one piece."""
+    """Yields position, length and bytes of parts of a stretch, without zeros at their ends; a hole is one."""
     at, first = start, True
     while first or at < end:
         data_at = handle.next_data(at)
@@ -221,7 +221,7 @@ def _pieces(handle: OpenFile, start: int, end: int) -> Iterator[tuple[int, int, 
 
 
 def write_entries(files: Files, path: Path, first: Iterable[UndoEntry], more: Iterable[UndoEntry]) -> None:
-    """Writes a file of entries, whole and on the disk before it has its name."""
+    """Writes a file of entries; it gets its name when it is complete and on the disk."""
     unfinished = path.with_name(path.name + _UNFINISHED)
     if files.exists(unfinished):
         files.remove(unfinished)
