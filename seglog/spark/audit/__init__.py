@@ -1,9 +1,9 @@
-"""What ``seglog check`` finds, in splits on Spark: the same findings, of many stores in one job.
+"""Audits: the findings of ``seglog check``, computed in splits on Spark, for many stores in one job.
 
-A check walks the log of one store in threads. An audit cuts the logs of all stores into splits, which tasks
-walk wherever they run (:mod:`seglog.spark.audit.job`), with the walk of the check itself. What each split
-saw is one interval for each queue in it, and the driver concludes from them with the check's own code
-(:class:`seglog.doctor.check.check.StoreCheck`). So both find the same; only the time differs.
+A check walks the log of one store in threads. An audit divides the logs of all stores into splits. Tasks walk
+the splits on any machine (:mod:`seglog.spark.audit.job`), with the same code as the check. The result of a
+split is one interval for each queue in it. The driver draws its conclusions from them with the check's own
+code (:class:`seglog.doctor.check.check.StoreCheck`), so audit and check have the same findings.
 """
 
 from __future__ import annotations

@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 _TASKS_A_CORE: Final = 4
 _TASK_BYTES: Final = 512 << 20
-"""What is read again if a task is killed."""
+"""The amount that must be read again if a task is killed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreWalk:
-    """What tasks must know of one store; its seals and the entries of its index they read where they are.
+    """The data that tasks need of one store; they read its seals and index entries from the store itself.
 
     Attributes:
-        plan: Its plan, without what only a conclusion needs.
-        sealed: First offsets of the segments that are held against seals.
-        index: What is where in its index.
-        is_closed: Whether its last writer closed it.
+        plan: The plan of the store, without the data that only a conclusion needs.
+        sealed: First offsets of the segments that are compared with seals.
+        index: The layout of its index.
+        is_closed: Whether the last writer closed the store.
         store: Path or address of the store.
-        known: Records of its log that were walked as they were written.
+        known: Records of its log that were checked when they were written.
     """
 
     plan: AuditPlan
@@ -52,26 +52,26 @@ class StoreWalk:
 
     @classmethod
     def of(cls, check: StoreCheck, store: str) -> StoreWalk:
-        """Returns what tasks must know of a store that is to be checked."""
+        """Returns the data that tasks need of a store that will be checked."""
         plan = replace(check.plan, queue_files={}, batch_files={}, log_files=[], findings=[])
         index = replace(check.index, findings=())
         return cls(plan, frozenset(check.seals.present), index, check.is_closed, store, check.known)
 
     @property
     def steps(self) -> int:
-        """How much there is to do: each split, then each index file."""
+        """Number of steps: one for each split, then one for each index file."""
         return len(self.plan.splits) + len(self.index.outlines)
 
     def do(self, step: int, files: CheckedFiles) -> tuple[SplitOutcome | None, list[Finding]]:
         """Walks a split, or follows the chains of an index file.
 
         Args:
-            step: Which of :attr:`steps`.
-            files: Where the store is.
+            step: Number of the step, below :attr:`steps`.
+            files: Access to the store.
 
         Returns:
-            What the split saw, None for an index file; what is wrong with that, and files that could not
-            be read so far.
+            The outcome of the split, None for an index file; the findings on an index file, and files that
+            could not be read so far.
         """
         splits = self.plan.splits
         if step < len(splits):
@@ -87,19 +87,19 @@ class StoreWalk:
             return None
         try:
             return read_seal(files, self.plan.root, first)
-        except CorruptError:  # it was whole a moment ago
+        except CorruptError:  # the seal was changed after the driver read it
             return None
 
 
 @dataclass(slots=True)
 class Walked:
-    """What the tasks saw of one store.
+    """The results of the tasks for one store.
 
     Attributes:
-        outcomes: Of all its splits, in order.
-        of_chains: What is wrong with the chains of its index.
-        unreadable: Files that they could not read.
-        error: Why the store could not be walked; nothing else counts then.
+        outcomes: The outcomes of all its splits, in order.
+        of_chains: The findings on the chains of its index.
+        unreadable: Files that the tasks could not read.
+        error: Why the store could not be walked; all other attributes have no meaning then.
     """
 
     outcomes: list[SplitOutcome] = field(default_factory=list)
@@ -109,12 +109,12 @@ class Walked:
 
 
 def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession, *, goes_on: bool = False) -> list[Walked]:
-    """Walks all splits of stores in one job, and returns what was seen of each.
+    """Walks all splits of stores in one job, and returns the results for each store.
 
     Args:
-        walks: What tasks must know of them.
+        walks: The data that tasks need of the stores.
         spark: The session.
-        goes_on: Whether a store that fails in the middle is told of, and does not end the job.
+        goes_on: Whether a store that fails during the job is reported, instead of ending the job.
     """
     firsts = [0, *itertools.accumulate(walk.steps for walk in walks)]
 
@@ -131,9 +131,9 @@ def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession, *, goes_on: b
 
     found = [Walked() for _walk in walks]
     tasks = _task_count(walks, spark.sparkContext.defaultParallelism)
-    # One at a time: as objects of Python, what was seen takes many times the room.
+    # One at a time: as Python objects the outcomes take many times the memory of their pickles.
     for made in run_numbered(spark, firsts[-1], tasks, do_step):
-        store, outcome, findings = pickle.loads(made)  # noqa: S301 - by our tasks
+        store, outcome, findings = pickle.loads(made)  # noqa: S301 - written by our own tasks
         if isinstance(outcome, ToldError):
             found[store].error = found[store].error or outcome.error()
         elif outcome is not None:
@@ -147,6 +147,6 @@ def walk_on_spark(walks: Sequence[StoreWalk], spark: SparkSession, *, goes_on: b
 
 
 def _task_count(walks: Sequence[StoreWalk], parallelism: int) -> int:
-    """Returns a few tasks for each core, and more where a task would have to read more than 512 MiB."""
+    """Returns the number of tasks: a few for each core, and more if a task would read more than 512 MiB."""
     log_bytes = sum(split.end - split.start for walk in walks for split in walk.plan.splits)
     return max(_TASKS_A_CORE * parallelism, -(-log_bytes // _TASK_BYTES))

@@ -1,4 +1,4 @@
-"""Audits of stores: what a check says of each, from one job over all of them."""
+"""Audits of stores: a check report for each, from one job over all of them."""
 
 from __future__ import annotations
 
@@ -37,27 +37,28 @@ def audit_stores(
     """Audits stores; reads only.
 
     Args:
-        paths: The store directories, or their addresses. Every machine of the cluster must see them there.
+        paths: The store directories, or their addresses. Every machine of the cluster must be able to read
+            them.
         spark: A session; None takes the active one, or starts one on this machine and stops it at the end.
-            The workers of a session that was not made by :func:`seglog.spark.session.local_session` must
-            have seglog installed.
+            The workers of a session that :func:`seglog.spark.session.local_session` did not create must have
+            seglog installed.
         split_bytes: Bytes of the log that a task reads at a time, a multiple of 64 KiB.
         verify: Whether to compute checksums; everything else is always checked.
-        clock: Measures how long it took.
-        unread: Takes the stores that are not there or cannot be read, and the others are audited.
-        known: Records that were walked as they were written, of the only store.
+        clock: Measures the duration.
+        unread: Collects the stores that do not exist or cannot be read, while the others are audited.
+        known: Records that were checked when they were written; only for a single store.
 
     Returns:
-        What :func:`seglog.doctor.check.check.check_store` would return for each that can be read.
+        The report of :func:`seglog.doctor.check.check.check_store` for each store that can be read.
 
     Raises:
-        NotFoundError: There is nothing at a path, or nothing knows an address. This and the next two are
-            not raised where ``unread`` is given.
-        NotAStoreError: The path leads to something else.
-        UnsupportedStoreError: A store is of another kind.
+        NotFoundError: There is nothing at a path, or the host of an address is unknown. With ``unread`` this
+            and the next two errors are collected instead.
+        NotAStoreError: The path is not a store.
+        UnsupportedStoreError: A store of another kind.
         InvalidArgumentError: ``split_bytes`` is too small, or a store is named twice.
-        MissingDependencyError: PySpark or Java is missing, and a session had to be made.
-        SparkJobError: Spark could not do it.
+        MissingDependencyError: PySpark or Java is missing, and a session had to be started.
+        SparkJobError: The Spark job failed.
     """
     named = [os.fspath(path) for path in paths]
     check_distinct(named)
@@ -85,7 +86,7 @@ def audit_stores(
 def audit_store(
     path: str | PathLike[str], *, spark: SparkSession | None = None, known: KnownRecords | None = None
 ) -> CheckReport:
-    """Audits one store, as :func:`audit_stores` does."""
+    """Audits one store; arguments and errors are those of :func:`audit_stores`."""
     (report,) = audit_stores([path], spark=spark, known=known)
     return report
 

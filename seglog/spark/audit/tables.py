@@ -1,4 +1,4 @@
-"""Audits as tables: findings and queues of reports, and what splits saw of queues, for SQL and notebooks."""
+"""Audits as tables, for SQL and notebooks: stores, findings and queues of reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STORE_COLUMNS: Final = (
 def stores_frame(
     reports: Iterable[CheckReport], unread: Iterable[UnreadStore], spark: SparkSession
 ) -> DataFrame:
-    """Returns a row for each store, :data:`STORE_COLUMNS`; one that could not be read has only its error."""
+    """Returns a row for each store, :data:`STORE_COLUMNS`; an unread store has only its error."""
     rows: list[tuple[object, ...]] = [
         (
             report.store,
@@ -50,7 +50,7 @@ def stores_frame(
 
 
 def findings_frame(reports: Iterable[CheckReport], spark: SparkSession) -> DataFrame:
-    """Returns the findings of reports as a table, named as in JSON: :data:`FINDING_COLUMNS`."""
+    """Returns the findings of reports as a table with the field names of JSON: :data:`FINDING_COLUMNS`."""
     rows = [tuple(row.values()) for report in reports for row in finding_rows(report)]
     return spark.createDataFrame(rows, FINDING_COLUMNS)
 
@@ -67,7 +67,7 @@ def queue_kind(queue: AuditQueue) -> str:
 
 
 def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
-    """Yields the queues of a report, named as in JSON."""
+    """Yields the queues of a report with the field names of JSON."""
     for queue in report.queues:
         yield {
             "store": report.store,
@@ -86,6 +86,6 @@ def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
 
 
 def finding_rows(report: CheckReport) -> Iterator[dict[str, object]]:
-    """Yields the findings of a report, named as in JSON."""
+    """Yields the findings of a report with the field names of JSON."""
     for finding in report.findings:
         yield {"store": report.store, **finding_fields(finding)}

@@ -1,4 +1,4 @@
-"""Stores of a job that could not be read, while the others could: what a row of results says of them."""
+"""Stores that a job could not read, while it read others: their columns in a table of results."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from seglog.errors import SeglogError
 from seglog.storage.files import explain_os_error
 
 ERROR_COLUMNS: Final = "error string, help string, exitCode int"
-"""Columns of a store that could not be read, beside its name; null where it was read."""
+"""Columns of the error of a store that could not be read; null for stores that were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadStore:
-    """A store of which nothing is known.
+    """A store that could not be read.
 
     Attributes:
-        named: The store as it was asked for.
+        named: The store as the caller named it.
         store: Its directory or address, as results name it.
-        error: Why.
+        error: The error.
     """
 
     named: str
@@ -29,7 +29,7 @@ class UnreadStore:
     error: SeglogError
 
     def fields(self) -> dict[str, object]:
-        """Returns it as JSON has it."""
+        """Returns the fields of the store for JSON."""
         return {
             "store": self.store,
             "error": str(self.error),
@@ -39,16 +39,16 @@ class UnreadStore:
 
 
 Unread: TypeAlias = list[UnreadStore]
-"""Takes the stores that cannot be read; without one, the first of them ends the job."""
+"""Collects the stores that cannot be read; None means that the first such store ends the job."""
 
 
 @contextmanager
 def unread_into(unread: Unread | None, named: str, store: str) -> Iterator[None]:
-    """Notes a store that cannot be read, and goes on behind the block; raises where nothing takes the note.
+    """Collects the error of a store that cannot be read, and continues after the block.
 
     Args:
-        unread: Where it is noted.
-        named: The store as it was asked for.
+        unread: The list for errors; None raises the error.
+        named: The store as the caller named it.
         store: Its directory or address.
     """
     try:

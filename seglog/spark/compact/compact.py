@@ -1,4 +1,4 @@
-"""Plans a compaction of a store, and puts the new store in its place."""
+"""Plans a compaction of a store, and replaces the store by the new one."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PARTS_OF_A_SEGMENT = 16
-"""So that a new segment ends at most a sixteenth short."""
+"""A segment has this many parts at least, so a new segment ends at most a sixteenth short."""
 _SALT_BITS = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What was done.
+    """The result of a compaction.
 
     Attributes:
-        plan: What was asked, and what came of it.
-        is_done: Whether there is a new store; False where nothing was to be dropped.
-        was_finished: Whether an earlier run had been interrupted, and all that was done is finishing it.
-        old: Where the old store is until it is discarded; None if nothing was done.
+        plan: The plan that was carried out.
+        is_done: Whether there is a new store; False if there was nothing to drop.
+        was_finished: Whether this run only finished an earlier run that was interrupted.
+        old: Path of the old store until it is discarded; None if nothing was done.
     """
 
     plan: CompactionPlan | None
@@ -89,14 +89,14 @@ class Compaction:
     """A compaction of one store.
 
     Attributes:
-        root: The store directory; every machine of the cluster must see it there.
-        policies: What is asked, by topic; None for what topics say themselves.
-        allow_undelivered: Whether messages may go that a group has still to read.
-        split_bytes: Bytes of the log that a task reads at a time; None for what suits its segments.
-        runner: Who runs the phases; Spark if None.
-        files: Where the store is, and the folder beside it; None for the real ones.
+        root: The store directory; every machine of the cluster must be able to read it.
+        policies: The policies, by topic; None takes them from the attributes of the topics.
+        allow_undelivered: Whether messages may be dropped that a group has not read.
+        split_bytes: Bytes of the log that a task reads at a time; None derives it from the segment size.
+        runner: Runs the phases; None for Spark.
+        files: Access to the store and the folder beside it; None for the real files.
         clock: The time.
-        draw: Returns a random number of so many bits.
+        draw: Returns a random number of the given number of bits.
     """
 
     root: Path
@@ -110,17 +110,17 @@ class Compaction:
 
     @explained()
     def check(self, *, apply: bool = False) -> None:
-        """Does nothing where there is a store, or one that waits to take its place; needs no Spark.
+        """Checks that there is a store, or a new store that waits to replace it; needs no Spark.
 
         Args:
             apply: Whether :meth:`apply` follows, and not :meth:`plan`.
 
         Raises:
             NotFoundError: There is no store.
-            NotAStoreError: Something else is there.
-            UnsupportedStoreError: A store of another kind is, or its folder cannot be exchanged for another.
+            NotAStoreError: The path is not a store.
+            UnsupportedStoreError: A store of another kind, or its folder cannot be exchanged for another.
             ReadOnlyError: Its file system is mounted read-only.
-            StoreError: The folder that it is in may not be written.
+            StoreError: The parent folder may not be written.
         """
         root, files = self.root.resolve(), self._files
         if apply:
@@ -133,10 +133,10 @@ class Compaction:
 
     @job_errors()
     def plan(self, spark: SparkSession | None = None) -> CompactionPlan:
-        """Returns what would be done; writes nothing.
+        """Returns the plan; writes nothing.
 
         Raises:
-            NotFoundError: There is no store, or no topic of which anything is asked.
+            NotFoundError: There is no store, or no topic with a policy.
             StoreError: The store is damaged or was not closed.
             UnsupportedStoreError: Its records cannot be moved.
         """
@@ -144,13 +144,13 @@ class Compaction:
 
     @job_errors()
     def apply(self, spark: SparkSession | None = None) -> Compacted:
-        """Makes a new store and puts it in place; first finishes what an interrupted run left to do.
+        """Writes a new store and puts it in place; finishes an interrupted run first.
 
         Raises:
             As :meth:`plan`, and:
             StoreLockedError: A broker or another process has the store open.
-            InvalidArgumentError: What was the store before the last compaction is still there.
-            FullError: No space; the store is as it was.
+            InvalidArgumentError: The old store of the last compaction was not discarded yet.
+            FullError: No space; the store is unchanged.
             ReadOnlyError: The file system is mounted read-only.
         """
         root, files = self.root.resolve(), self._files
@@ -247,7 +247,7 @@ class Compaction:
     def _write_derived(
         self, runner: Runner, plan: CompactionPlan, staged: Path, written: Sequence[WrittenSegment]
     ) -> int:
-        """Writes what follows from the segments; returns the end time of the last full index file."""
+        """Writes the files derived from the segments; returns the end time of the last full index file."""
         files, task = self._files, plan.task
         slices = by_queue(one for segment in written for one in segment.derived.slices)
         file_bytes = task.geometry.queue_file_size_bytes

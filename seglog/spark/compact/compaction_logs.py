@@ -1,7 +1,8 @@
-"""Writes the compaction logs of the new store, without what is dropped; one task for each queue.
+"""Writes the compaction logs of the new store, without dropped messages; one task for each queue.
 
-They are the truth of their topics, so they are made of the old ones. What the commit log has too was decided
-there; what RocketMQ dropped is not taken back from it.
+Compaction logs are the truth of their topics, so the new ones are made from the old ones. For messages that
+are in the commit log too, the verdict on their record in it applies. Messages that RocketMQ dropped are not
+restored from the commit log.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from seglog.storage.segments import MapPool
 
 
 def compaction_queues(files: Files, root: Path) -> list[Key]:
-    """Returns the queues of a store that have logs of their own."""
+    """Returns the queues of a store that have compaction logs."""
     topics = sorted(configured_kinds(files, root).compaction)
     return [(topic, queue_id) for topic in topics for queue_id in sorted(queue_ids(files, root, topic))]
 
@@ -44,21 +45,22 @@ def compaction_queues(files: Files, root: Path) -> list[Key]:
 def write_compaction_log(
     files: RestoringFiles, task: Task, staged: Path, key: Key, slices: Sequence[QueueSlice]
 ) -> int:
-    """Writes the log of one compaction queue, durably; returns up to where RocketMQ may take it as compacted.
+    """Writes the log of one compaction queue, durably; returns the offset below which it counts as compacted.
 
     Args:
-        files: Where both stores are.
+        files: Access to both stores.
         task: The compaction.
-        staged: The store that is being made.
-        key: Topic and number of the queue.
-        slices: Its units in the new commit log.
+        staged: The new store.
+        key: Topic and queue id.
+        slices: The units of the queue in the new commit log.
     """
     topic, queue_id = key
     units = compaction_units(files, task.root, topic, queue_id)
     new = load_units(files, staged, slices)
     kept = _kept_units(files, task, staged, key, units, new)
     every = [list_compaction_files(files, task.root, topic, at) for at in queue_ids(files, task.root, topic)]
-    # An attempt has a folder of its own: another may run beside it, and writes the same.
+    # Each attempt writes to a folder of its own: another attempt may run at the same time, with the same
+    # result.
     attempt = staged / f"{ATTEMPT}-{uuid.uuid4().hex}"
     made = list_compaction_files(files, attempt, topic, queue_id)
     state = CompactionState(made, CompactionUnits(infer_compaction_sizes(every)))
@@ -75,7 +77,8 @@ def write_compaction_log(
             files.rename(source / entry.name, target / entry.name)
         files.sync_dir(target)
     remove_tree(files, attempt)
-    # RocketMQ maps all records after this one when it compacts next: the rest, so nothing is missed.
+    # RocketMQ maps all records after this offset at its next compaction. These are all others, so none is
+    # missed.
     return max(0, int(kept["base_queue_offset"][0]) - 1) if len(kept) else 0
 
 
@@ -87,7 +90,7 @@ def _kept_units(
     units: BatchUnits,
     new: Spilled,
 ) -> BatchUnits:
-    """Returns the units of a compaction queue whose messages stay."""
+    """Returns the units of a compaction queue whose messages are kept."""
     stays = np.ones(len(units), np.bool_)
     offsets = units["base_queue_offset"].astype(np.int64)
     if len(new) and key in task.policies:
@@ -105,7 +108,7 @@ def _kept_units(
 def _copy(
     files: Files, task: Task, staged: Path, queue: CompactionQueue, kept: BatchUnits, new: Spilled, key: Key
 ) -> None:
-    """Appends messages: as the new commit log has them, or the old compaction log where that has none."""
+    """Appends messages: from the new commit log, or from the old compaction log if the new log lacks them."""
     found = list_compaction_files(files, task.root, *key)
     handles = {
         first: files.open(found.log_directory / segment_file_name(first), writable=False)
@@ -116,7 +119,7 @@ def _copy(
         with closing(LogReader(files, staged, task.geometry.segment_size_bytes)) as reader:
             for unit in kept.tolist():
                 phy_offset, size, code, stored_ms, base, *_rest = unit
-                # The record CRC is that of the place in the commit log.
+                # The record CRC depends on the place in the commit log, so the moved record is read.
                 if base in places:
                     record = reader.read(places[base], size)
                 else:

@@ -1,4 +1,4 @@
-"""Which record stays and which goes: plain arrays in, verdicts out."""
+"""Decides which records are kept and which are dropped: takes and returns plain arrays."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from seglog.storage.kernels.record_facts import Bit, Facts
 Verdicts = npt.NDArray[np.int8]
 Policies = Mapping[Key, QueuePolicy]
 _NEVER = 1 << 62
-"""No queue offset and no time comes so far."""
+"""Above every queue offset and every time."""
 
 
 def is_mapped(facts: Facts, names: Sequence[Key], policies: Policies) -> Mask:
-    """Returns which records take part in the choice of the last of each key."""
+    """Returns which records are candidates for the last record of their key."""
     until = _of_queues(facts, names, policies, lambda one: one.cleanable_until_ms if one.compact else -1, -1)
     mapped: Mask = are(facts, Bit.HAS_KEY) & ~are(facts, Bit.IS_PLACEHOLDER)
     return mapped & (facts["store_timestamp_ms"] <= until)
 
 
 def goes_empty(facts: Facts, names: Sequence[Key], policies: Policies) -> Mask:
-    """Returns which records are without body and old enough to go although they are the last of their key."""
+    """Returns which records have no body and are old enough to drop, though the last of their key."""
     until = _of_queues(facts, names, policies, lambda one: one.tombstones_until_ms, -1)
     empty: Mask = are(facts, Bit.IS_EMPTY) & (facts["store_timestamp_ms"] <= until)
     return empty
@@ -36,17 +36,17 @@ def goes_empty(facts: Facts, names: Sequence[Key], policies: Policies) -> Mask:
 def decide(
     facts: Facts, names: Sequence[Key], policies: Policies, loser_rows: Ints, loser_verdicts: Verdicts
 ) -> tuple[Verdicts, Mask]:
-    """Returns what becomes of each record of a part.
+    """Returns the verdicts on the records of a part.
 
     Args:
         facts: ``(n,) FACT``.
-        names: Topic and number by ``queue``.
-        policies: What is asked, by queue.
-        loser_rows: ``(m,)``, which of the facts are superseded, or are tombstones that may go.
-        loser_verdicts: ``(m,)``, which of both.
+        names: Topic and queue id by ``queue``.
+        policies: The policies, by queue.
+        loser_rows: ``(m,)``, indices of facts that are superseded, or are tombstones that may be dropped.
+        loser_verdicts: ``(m,)``, the verdict of each of these.
 
     Returns:
-        ``(n,)``: the verdicts, and which records hold the beginning of their queue: those that stay, and
+        ``(n,)``: the verdicts, and which records anchor the beginning of their queue: the kept records, and
         the last of each queue.
     """
     verdicts = np.full(len(facts), Verdict.KEPT, np.int8)
@@ -74,7 +74,7 @@ def decide(
 def _of_queues(
     facts: Facts, names: Sequence[Key], policies: Policies, value: Callable[[QueuePolicy], int], without: int
 ) -> Ints:
-    """Returns a value of the policy of each record's queue."""
+    """Returns a field of the policy of each record's queue."""
     each = [value(policies[key]) if key in policies else without for key in names]
     found: Ints = np.array(each, np.int64)[facts["queue"]]
     return found

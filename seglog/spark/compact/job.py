@@ -1,9 +1,9 @@
-"""The phases of a compaction on Spark: a job each, and no record ever on the driver or in Java.
+"""The phases of a compaction on Spark: one job each. No record is ever on the driver or in Java.
 
-What one task leaves for others goes by files beside the new store, which every machine must see; what is run
-twice writes the same bytes under the same name. A plan writes no files: it shuffles the same rows, of every
-record with a key 37 bytes (queue, hash, place), then 9 of every record that goes; packed, many records in one
-value, so that neither Java nor Python takes a step for each.
+Tasks pass data to other tasks in files beside the new store, which every machine must see. A task that runs
+twice writes the same bytes under the same name. A plan writes no files: it shuffles the same rows instead, 37
+bytes for every record with a key (queue, hash, place), then 9 for every record that is dropped. Many rows are
+packed into one value, so that neither Java nor Python handles each row separately.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TOGETHER: Final = 1 << 21
-"""Records that one task compares, or decides on: with keys 37 bytes each, and 16 more for their table."""
+"""Number of records that one task compares, or decides on: 37 bytes each with keys, 16 for their table."""
 Packed = tuple[int, bytes]
-"""Rows of one dtype, packed, behind the number of the task that takes them."""
+"""The number of the receiving task, and rows of one dtype as bytes."""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -55,8 +55,8 @@ class SparkRunner:
 
     Args:
         spark: The session.
-        together: Records that one task compares, or decides on. A log of no more is decided on by a single
-            task: two jobs less, and no rows that go by files, are worth more than a second core.
+        together: Number of records that one task compares, or decides on. A single task decides on a log with
+            no more records: to save two jobs and the rows in files is worth more than a second core.
     """
 
     def __init__(self, spark: SparkSession, together: int = _TOGETHER) -> None:
@@ -82,10 +82,10 @@ class SparkRunner:
         return audit_store(root, spark=self._spark, known=known)
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
-        """Runs phases 2 to 4: as one task, as jobs that leave rows beside the new store, or by a shuffle."""
+        """Runs phases 2 to 4: as one task, as jobs that pass rows in files, or as jobs with a shuffle."""
         cores = self._spark.sparkContext.defaultParallelism
         shares = max(cores, -(-task.records // self._together))
-        groups = Groups(task.parts, shares)  # more tasks would take longer to begin than what they do
+        groups = Groups(task.parts, shares)  # more tasks would take longer to start than to run
         if staged is None:
             found = self._shuffled(task, shares, groups).collect()
         elif _compares(task) and not task.compaction and task.records <= self._together:
@@ -98,11 +98,11 @@ class SparkRunner:
     def write_segments(
         self, task: Task, staged: Path, plans: Sequence[SegmentPlan], begins: Mapping[Key, int]
     ) -> Sequence[WrittenSegment]:
-        """Runs phase 5 as one job, a task for each segment."""
+        """Runs phase 5 as one job, one task for each segment."""
         return self.each(staged, lambda files, plan: write_segment(files, task, staged, plan, begins), plans)
 
     def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
-        """Runs a function as one job, a task for some pieces of work."""
+        """Calls a function for each piece of work, as one job whose tasks take several pieces each."""
         return run_each(self._spark, staged.parent.parent, do, work)
 
     def _alone(self, task: Task, staged: Path) -> list[list[QueuePart]]:
@@ -111,7 +111,7 @@ class SparkRunner:
         return self._run(1, lambda _number: decide_alone(files_around(root), task, staged))
 
     def _left(self, task: Task, staged: Path, shares: int, groups: Groups) -> list[list[QueuePart]]:
-        """Decides by files beside the new store."""
+        """Decides in jobs that pass rows in files beside the new store."""
         root = task.root
         makers, shared = staged / KEYED_ROWS, staged / LOSERS
 
@@ -139,7 +139,7 @@ class SparkRunner:
         return self._run(groups.count, decide)
 
     def _shuffled(self, task: Task, shares: int, groups: Groups) -> RDD[list[QueuePart]]:
-        """Decides by Spark's shuffle."""
+        """Decides in jobs that pass rows by Spark's shuffle."""
         root = task.root
 
         def scan(numbers: Iterable[int]) -> Iterator[Packed]:

@@ -1,7 +1,7 @@
-"""Which of the newest messages of a queue take no more bytes than they may, read from the end of its files.
+"""Finds the newest messages of a queue that fit into a number of bytes, from the end of its files.
 
-A queue may have any number of messages, and the driver looks: it reads so many units at a time, and none
-before the first message that goes.
+A queue may have any number of messages, and this runs on the driver: it reads a bounded number of units at a
+time, and stops at the newest message that must be dropped.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _UNITS_AT_ONCE: Final = 1 << 16
 def oversize_below(
     files: Files, root: Path, queue: AuditQueue, queue_file_bytes: int, room_bytes: int
 ) -> int:
-    """Returns from which queue offset on the newest messages of a queue take no more than they may.
+    """Returns the queue offset from which on the messages of a queue fit into a number of bytes.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         queue: A plain queue.
         queue_file_bytes: Length of its files.
-        room_bytes: How many bytes of records it may have.
+        room_bytes: Number of bytes of records that the queue may have.
     """
     units = UnitFiles(files, root, queue_file_bytes)
     end, left_bytes = queue.max_offset, room_bytes

@@ -1,6 +1,7 @@
-"""What a store keeps in ``seglog/`` of its own, and what of it stays true of a log that is written anew.
+"""The files in ``seglog/`` of a store that stay valid when its log is rewritten.
 
-It stays true of queue offsets, which a compaction keeps, and of the past; not of bytes of the old log.
+Files about queue offsets, which a compaction keeps, and about the past stay valid; files about bytes of the
+old log do not.
 """
 
 from __future__ import annotations
@@ -14,29 +15,33 @@ from seglog.storage.files import Files, RestoringFiles, copy_tree
 from seglog.storage.format.names import OURS
 
 _STAY_TRUE: Final = (
-    "erased",  # certificates, and places of the old log, which no record will have again
-    "evidence",  # tables of the broker as they were once
-    "kvConfig.json",  # what clients keep with the name server
+    "erased",  # certificates, and places of the old log, which no new record has
+    "evidence",  # former tables of the broker
+    "kvConfig.json",  # key-value config that clients store in the name server
     "kvConfig.json.bak",
-    "locks.json",  # queues, and who holds them
-    "offsets",  # where groups stood, by queue offset
-    "parked",  # messages that a group has still to read, and that retention took: they are nowhere else
-    "receipts",  # what was sent again, so that it is not sent twice
-    WRITES,  # jobs that are done, so that a job that is run again adds nothing
+    "locks.json",  # queues, and the holders of their locks
+    "offsets",  # former positions of groups, as queue offsets
+    "parked",  # messages for a group that retention may have removed from the log: there is no other copy
+    "receipts",  # records of messages that were sent again, so that none is sent twice
+    WRITES,  # jobs that are complete, so that a job that runs again appends nothing
 )
-"""Not ``attic``, ``holes``, ``seals``, ``stray`` and ``undo``: they are about bytes of the old log, and stay
-with it until it is discarded. Nor ``recovery-point``, which sums up the old log's files: the first who opens
-the new store for writing walks it and leaves one. ``lengths.conf``, ``log-origin.json`` and ``compacted`` are
-written anew. A store that has ``branches``, or is one, is not compacted."""
+"""Files that are copied to the new store.
+
+``attic``, ``holes``, ``seals``, ``stray`` and ``undo`` are not copied: they are about bytes of the old log,
+and are kept with it until it is discarded. Nor is ``recovery-point``, which describes the old log's files:
+the first opening of the new store for writing walks the log and writes one. ``lengths.conf``,
+``log-origin.json`` and ``compacted`` are written anew. A store that has ``branches``, or is one, is not
+compacted.
+"""
 
 
 def copy_own_files(files: RestoringFiles, root: Path, staged: Path) -> None:
-    """Copies what stays true.
+    """Copies the files that stay valid.
 
     Args:
-        files: Where both stores are.
+        files: Access to both stores.
         root: The old store.
-        staged: The new one.
+        staged: The new store.
     """
     if not files.exists(root / OURS):
         return
@@ -47,11 +52,11 @@ def copy_own_files(files: RestoringFiles, root: Path, staged: Path) -> None:
 
 
 def check_writes_done(files: Files, root: Path) -> None:
-    """Does nothing if no job was interrupted that writes to a store.
+    """Checks that no job that writes to the store was interrupted.
 
     Raises:
-        UnsupportedStoreError: One was; it says from which place of the log on its messages are.
-        ConfigError: A note of a job cannot be read.
+        UnsupportedStoreError: A job was; the error names the place of the log from which on its messages are.
+        ConfigError: The note of a job cannot be read.
     """
     folder = root / OURS / WRITES
     for entry in files.list_dir(folder) if files.exists(folder) else ():

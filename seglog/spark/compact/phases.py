@@ -1,13 +1,13 @@
-"""The phases of a compaction as functions of one part each, and who runs them.
+"""The phases of a compaction as functions of one part each, and the protocol that runs them.
 
-1. :func:`~seglog.spark.compact.task.scan_split` of each split: is the log sound, and what are its records.
-2. :func:`keyed_rows` of each part: what may be superseded, 37 bytes a record, records without key left out.
-3. :func:`losers_of` any share of those in which all rows of a key are together.
-4. :func:`decide_part` with the losers of a part; its verdicts go beside the store that is being made.
-5. :func:`~seglog.spark.compact.writing.write_segment`, one for each segment of the new log.
-6. :func:`~seglog.spark.making.queues.write_queue`, one for each queue,
-   :func:`~seglog.spark.compact.compaction_logs.write_compaction_log`, one for each compaction queue, and
-   :func:`~seglog.spark.making.index_files.write_index_file`, one for each file of the index.
+1. :func:`~seglog.spark.compact.task.scan_split` for each split: verifies the log, and takes facts of its
+records. 2. :func:`keyed_rows` for each part: rows of records that may be superseded, 37 bytes each; only
+records with a key. 3. :func:`losers_of` for each share of these rows; all rows of a key are in one share. 4.
+:func:`decide_part` with the losers of a part; its verdicts are written beside the new store. 5.
+:func:`~seglog.spark.compact.writing.write_segment`, for each segment of the new log. 6.
+:func:`~seglog.spark.making.queues.write_queue`, for each queue,
+   :func:`~seglog.spark.compact.compaction_logs.write_compaction_log`, for each compaction queue, and
+   :func:`~seglog.spark.making.index_files.write_index_file`, for each file of the index.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from seglog.storage.kernels.record_facts import Facts
 from seglog.storage.splits import KnownRecords, Stretch
 
 LOSER: Final = np.dtype([("part", "i4"), ("row", "i4"), ("verdict", "i1")])
-"""A record that is superseded, or a tombstone that may go; ``row`` counts the records of its part."""
+"""A record that is superseded, or a tombstone that may be dropped; ``row`` is its index in its part."""
 Losers = npt.NDArray[np.void]
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Runner(Protocol):
-    """Runs the phases somewhere."""
+    """Runs the phases, in a session of Spark or elsewhere."""
 
     def scan(self, plan: AuditPlan, asked: Asked, staged: Path | None) -> Iterable[Stretch]:
         """Runs phase 1."""
 
     def check(self, root: Path, known: KnownRecords | None) -> CheckReport:
-        """Looks at everything in a store, as `seglog check` does.
+        """Checks everything in a store, as `seglog check` does.
 
         Args:
             root: The store.
-            known: Records of its log that were verified as they were written.
+            known: Records of its log that were verified when they were written.
         """
 
     def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
-        """Runs phases 2 to 4; keeps the verdicts if a store is to be made."""
+        """Runs phases 2 to 4; writes the verdicts to ``staged`` unless it is None."""
 
     def write_segments(
         self, task: Task, staged: Path, plans: Sequence[SegmentPlan], begins: Mapping[Key, int]
@@ -64,15 +64,15 @@ class Runner(Protocol):
         """Runs phase 5."""
 
     def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
-        """Calls a function for each of several pieces of work, on the files around a store that is made.
+        """Calls a function for each piece of work, with the files around the new store.
 
-        It writes files there; each may be done twice, and then writes the same. Results are in the order of
-        the work, and small.
+        The function writes files there. It may be called twice for a piece, and then must write the same
+        bytes. Results are in the order of the work, and must be small.
         """
 
 
 def keyed_rows(files: RestoringFiles, task: Task, part: int, staged: Path | None) -> Keyed:
-    """Returns what of a part takes part in the choice of the last of each key."""
+    """Returns the rows of the records of a part that take part in the choice of the last of each key."""
     return _keyed(task, part, *read_facts(files, task, part, staged))
 
 
@@ -91,12 +91,12 @@ def _keyed(task: Task, part: int, facts: Facts, names: Sequence[Key]) -> Keyed:
 
 
 def keyed_rows_of(files: RestoringFiles, task: Task, parts: Iterable[int], staged: Path | None) -> Keyed:
-    """Returns the same of several parts."""
+    """Returns the rows of :func:`keyed_rows` for several parts."""
     return np.concatenate([np.zeros(0, KEYED), *(keyed_rows(files, task, part, staged) for part in parts)])
 
 
 def losers_of(keyed: Keyed) -> Losers:
-    """Returns who of some records is superseded; all records of a key must be among them."""
+    """Returns the superseded records among some rows; the rows must include all records of each key."""
     is_last = last_of_keys(keyed)
     lost = ~is_last | keyed["goes_empty"]
     found = np.zeros(int(lost.sum()), LOSER)
@@ -107,7 +107,7 @@ def losers_of(keyed: Keyed) -> Losers:
 
 
 def share_of(keyed: Keyed, shares: int) -> Ints:
-    """Returns for each record the number of the share in which all records of its key are."""
+    """Returns for each row the number of its share; all rows of a key are in one share."""
     share: Ints = (keyed["key_high"].view(np.uint64) % np.uint64(shares)).astype(np.int64)
     return share
 
@@ -115,7 +115,7 @@ def share_of(keyed: Keyed, shares: int) -> Ints:
 def decide_part(
     files: RestoringFiles, task: Task, part: int, losers: Losers, staged: Path | None
 ) -> list[QueuePart]:
-    """Decides on all records of a part, given its losers; returns the numbers."""
+    """Decides on all records of a part, given its losers; returns the numbers for each queue."""
     return _decided(files, task, part, losers, staged, *read_facts(files, task, part, staged))
 
 
@@ -139,14 +139,14 @@ def _decided(
 def decide_parts(
     files: RestoringFiles, task: Task, parts: Iterable[int], losers: Losers, staged: Path | None
 ) -> list[QueuePart]:
-    """Decides on some parts, given the losers of all of them; returns the numbers."""
+    """Decides on some parts, given the losers of all of them; returns the numbers for each queue."""
     every = list(parts)
     of_parts = zip(every, _by_part(losers, every), strict=True)
     return [one for part, mine in of_parts for one in decide_part(files, task, part, mine, staged)]
 
 
 def decide_alone(files: RestoringFiles, task: Task, staged: Path | None) -> list[QueuePart]:
-    """Runs phases 2 to 4 of a log whose facts find room in memory, so that they are read once."""
+    """Runs phases 2 to 4 for a log whose facts fit into memory, so that they are read once."""
     facts = [read_facts(files, task, part, staged) for part in range(task.parts)]
     rows = [_keyed(task, part, *known) for part, known in enumerate(facts)]
     losers = losers_of(np.concatenate([np.zeros(0, KEYED), *rows]))

@@ -1,11 +1,11 @@
-"""Placeholders: what keeps the queue offset of a message that was dropped.
+"""Placeholders: records that keep the queue offset of a message that was dropped.
 
-The record that RocketMQ takes for a message of the same queue and offset: head of the dropped one (times,
-hosts, flags of the addresses), no body, and of the properties only ``SEGLOG_COMPACTED=1``. Readers know it
-by its ``flag`` and that property. It is never longer than the record that it stands for; where the mark would
-make it so, the mark is left out.
+RocketMQ reads a placeholder as a message of the same queue and offset. It has the head of the dropped record
+(times, hosts, flags of the addresses), no body, and ``SEGLOG_COMPACTED=1`` as its only property. Readers
+recognize it by its ``flag`` and that property. It is never longer than the dropped record; if the property
+would make it longer, the property is left out.
 
-:mod:`seglog.storage.kernels.record_moves` writes them.
+:mod:`seglog.storage.kernels.record_moves` writes placeholders.
 """
 
 from __future__ import annotations

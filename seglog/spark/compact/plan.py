@@ -1,4 +1,4 @@
-"""The plan of a compaction: what would go and why, topic by topic, and whom that would concern."""
+"""The plan of a compaction: which messages would be dropped and why, by topic, and the groups concerned."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _BROKERS_OWN: Final = (*SYSTEM_PREFIXES, SCHEDULE_TOPIC, LMQ_PREFIX, "SEGLOG_")
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What becomes of a topic.
+    """The effect of a compaction on a topic.
 
     Attributes:
-        records: Records by verdict.
+        records: Number of records by verdict.
         size_bytes: Their bytes by verdict.
-        bytes_after: What is left of the topic, placeholders included.
+        bytes_after: Bytes of the topic afterwards, with placeholders.
     """
 
     topic: str
@@ -51,23 +51,23 @@ class TopicPlan:
 
     @property
     def kept(self) -> int:
-        """Messages that stay."""
+        """Number of messages that are kept."""
         return self.records[Verdict.KEPT] + self.records[Verdict.HELD]
 
     @property
     def dropped(self) -> int:
-        """Messages that go; placeholders and fillers are none."""
+        """Number of messages that are dropped; placeholders and fillers are no messages."""
         return sum(self.records[Verdict.SUPERSEDED : Verdict.PLACEHOLDER])
 
     @property
     def bytes_before(self) -> int:
-        """What the topic takes now."""
+        """Bytes of the topic now."""
         return sum(self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """Messages that would go although a group has still to read them."""
+    """Messages that would be dropped although a group has not read them."""
 
     group: str
     topic: str
@@ -78,17 +78,17 @@ class Undelivered:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What would be done.
+    """The plan of a compaction.
 
     Attributes:
         root: The store.
-        task: As tasks know it.
-        audit: The store as it is.
-        topics: Topic by topic.
-        undelivered: What groups have still to read of what is asked to go.
-        allows_undelivered: Whether it goes nevertheless; else it is held.
-        segments: The new log.
-        begins: Queue offset at which each queue that anything is asked of will begin.
+        task: The compaction, as tasks receive it.
+        audit: An audit of the store.
+        topics: The effect on each topic.
+        undelivered: Messages that the policies drop and that groups have not read.
+        allows_undelivered: Whether these are dropped nevertheless; otherwise they are kept.
+        segments: The segments of the new log.
+        begins: Queue offset at which each queue with a policy will begin.
     """
 
     root: Path
@@ -102,36 +102,36 @@ class CompactionPlan:
 
     @property
     def dropped(self) -> int:
-        """Messages that go."""
+        """Number of messages that are dropped."""
         return sum(topic.dropped for topic in self.topics)
 
     @property
     def dropped_in_front(self) -> dict[Key, range]:
-        """Queue offsets that no queue will have any more, by queue: its minimum rises behind them."""
+        """Queue offsets that no queue will have any more, by queue: its minimum rises past them."""
         mins = {(queue.topic, queue.queue_id): queue.min_offset for queue in self.audit.queues}
         return {key: range(mins[key], begin) for key, begin in self.begins.items()}
 
     @property
     def bytes_before(self) -> int:
-        """Bytes of all records now."""
+        """Bytes of all records before the compaction."""
         return sum(topic.bytes_before for topic in self.topics)
 
     @property
     def bytes_after(self) -> int:
-        """Bytes of all records then."""
+        """Bytes of all records after the compaction."""
         return sum(segment.used_bytes for segment in self.segments)
 
 
 def compaction_topics(files: Files, root: Path) -> frozenset[str]:
-    """Returns the topics whose attributes say ``cleanup.policy=COMPACTION``."""
+    """Returns the topics that have the attribute ``cleanup.policy=COMPACTION``."""
     return configured_kinds(files, root).compaction
 
 
 def check_audit(audit: AuditReport) -> None:
-    """Does nothing if a store is fit to be compacted.
+    """Checks that a store is fit to be compacted.
 
     Raises:
-        StoreError: It is damaged, or was not closed.
+        StoreError: The store is damaged, or was not closed.
     """
     wrong = [finding for finding in audit.findings if finding.severity is not Severity.NOTE]
     if wrong or audit.holes:
@@ -146,12 +146,12 @@ def check_audit(audit: AuditReport) -> None:
 
 
 def ask(plan: AuditPlan, policies: Mapping[str, Policy], salt: int) -> Asked:
-    """Returns what the facts of a store's records depend on.
+    """Returns the settings that the facts of a store's records depend on.
 
     Args:
         plan: The store's files.
-        policies: What is asked, by topic.
-        salt: Of the key hashes, drawn at random.
+        policies: The policies, by topic.
+        salt: Salt of the key hashes, a random number.
     """
     erased = {
         topic: frozenset(text.encode() for text in policy.erased)
@@ -176,17 +176,17 @@ def make_task(
     """Resolves policies to queues.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         plan: The store's files.
-        log: The log, put together.
-        audit: What the files hold.
-        policies: What is asked, by topic.
-        asked: What :func:`ask` returned for them.
-        now_ms: The time.
-        allow_undelivered: Whether messages may go that a group has still to read.
+        log: The log, joined from its stretches.
+        audit: The result of the audit of the files.
+        policies: The policies, by topic.
+        asked: The result of :func:`ask` for them.
+        now_ms: The time, in ms since 1970 UTC.
+        allow_undelivered: Whether messages may be dropped that a group has not read.
 
     Raises:
-        InvalidArgumentError: Of a topic nothing can be asked.
+        InvalidArgumentError: A topic cannot have a policy.
         NotFoundError: There is no such topic.
     """
     _check_topics(plan, audit, policies)
@@ -201,7 +201,8 @@ def make_task(
         if policy is not None and queue.kind == "plain" and queue.records:
             key = queue.topic, queue.queue_id
             known = offsets.get(key, {})
-            # A group of the topic without an offset here has all of the queue to read, as reconcile counts.
+            # A group of the topic without an offset in this queue has all of it to read; reconcile counts it
+            # so too.
             groups = {group: known.get(group, queue.min_offset) for group in groups_of.get(queue.topic, ())}
             queues[key] = _resolve(files, plan, queue, policy, groups, now_ms, allow=allow_undelivered)
     return Task(
@@ -222,13 +223,13 @@ def make_plan(
 
     Args:
         task: The compaction.
-        audit: The store as it is.
+        audit: An audit of the store.
         runner: Runs the phases.
-        staged: Where a new store is being made; None for a plan only.
-        allow: Whether messages may go that a group has still to read.
+        staged: The new store; None for a plan only.
+        allow: Whether messages may be dropped that a group has not read.
 
     Raises:
-        StoreError: The log is not what the audit saw.
+        StoreError: The log differs from the audit.
     """
     parts = runner.decide(task, staged)
     in_log = [part for part in parts if part.part < len(task.splits)]
@@ -255,7 +256,7 @@ def make_plan(
 def place_parts(
     task: Task, end_phy_offset: int, parts: Sequence[QueuePart], begins: Mapping[Key, int]
 ) -> tuple[SegmentPlan, ...]:
-    """Returns which parts go into which segment of the new log, which begins after the old one's last.
+    """Returns the parts of each segment of the new log, which begins after the old one's last segment.
 
     A part is never divided, so a segment may end up to a part short.
     """
@@ -292,10 +293,10 @@ def _check_topics(plan: AuditPlan, audit: AuditReport, policies: Mapping[str, Po
 
 
 def check_movable(files: Files, root: Path, audit: AuditReport) -> None:
-    """Does nothing if the records of a store may be moved.
+    """Checks that the records of a store may be moved.
 
     Raises:
-        UnsupportedStoreError: Something names their places that cannot be written anew.
+        UnsupportedStoreError: A file that cannot be rewritten holds places of records.
         ConfigError: The note of a job that writes cannot be read.
     """
     check_writes_done(files, root)

@@ -1,4 +1,4 @@
-"""What may be dropped, queue by queue, and why a message is."""
+"""The policy of each queue on dropping messages, and the verdicts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Final
 
 
 class Verdict(enum.IntEnum):
-    """What becomes of a record."""
+    """The verdict on a record."""
 
     KEPT = 0
-    """It stays."""
+    """It is kept."""
     HELD = 1
-    """It would be dropped, but a group has still to read it."""
+    """The policy drops it, but a group has not read it, so it is kept."""
     SUPERSEDED = 2
     """A later message has its key."""
     TOMBSTONE = 3
-    """It has no body, so it deletes its key, and was kept long enough for that."""
+    """It has no body, so it deletes its key, and it was kept long enough for that."""
     EXPIRED = 4
-    """Older than its topic's messages are to get."""
+    """It is older than the retention time of its topic."""
     OVERSIZE = 5
-    """Its queue holds enough without it."""
+    """Newer messages take all the bytes that its queue may have."""
     ERASED = 6
-    """It has a key that is to be erased."""
+    """It has a key that must be erased."""
     PLACEHOLDER = 7
-    """What stands for a message that was dropped before."""
+    """It replaces a message that an earlier compaction dropped."""
     FILLER = 8
-    """What a repair put where nothing could be saved."""
+    """A repair wrote it where no record could be saved."""
 
 
 WORDS: Final = {
@@ -48,15 +48,15 @@ DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is asked for a topic. Names as Kafka has them.
+    """The policy of a topic. The names are those of Kafka.
 
     Attributes:
-        compact: Whether only the last message of each key stays.
-        delete_retention_ms: How long a message without body stays that is the last of its key.
+        compact: Whether only the last message of each key is kept.
+        delete_retention_ms: How long a message without body is kept that is the last of its key.
         min_compaction_lag_ms: Messages younger than this are not compacted, and supersede none.
-        retention_ms: How old messages may get; None for any age.
-        retention_bytes: How many bytes of records each queue of the topic may have; None for any number.
-        erased: Keys whose messages go in any case.
+        retention_ms: Greatest age of messages; None for any age.
+        retention_bytes: Most bytes of records that each queue of the topic may have; None for any number.
+        erased: Keys whose messages are dropped in any case.
     """
 
     compact: bool = False
@@ -69,20 +69,20 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
-    """A policy as it is for one queue, with all times and places resolved.
+    """The policy of one queue, with all times and places resolved.
 
     Attributes:
         topic: Its topic.
-        queue_id: Its number.
-        compact: As :class:`Policy`.
+        queue_id: Its queue id.
+        compact: As in :class:`Policy`.
         cleanable_until_ms: Newest store time of messages that are compacted.
-        tombstones_until_ms: Newest store time of messages without body that may go.
-        expired_below_ms: Messages that were stored before go.
-        oversize_below: Messages with smaller queue offsets go.
-        erased: Keys whose messages go.
-        last_offset: That of the queue's last message.
-        group_offsets: Where each group continues that reads the queue, by its name.
-        held_from: Messages from here on stay in any case; None for none.
+        tombstones_until_ms: Newest store time of messages without body that may be dropped.
+        expired_below_ms: Messages with an earlier store time are dropped.
+        oversize_below: Messages with smaller queue offsets are dropped.
+        erased: Keys whose messages are dropped.
+        last_offset: Queue offset of the queue's last message.
+        group_offsets: Offset of each group that reads the queue, by its name.
+        held_from: Messages from this queue offset on are always kept; None for no limit.
     """
 
     topic: str

@@ -1,8 +1,9 @@
-"""What compaction needs to know of the records of a part of the log: facts, read once and spilled.
+"""Facts that a compaction needs of the records of a part of the log: read once and written to files.
 
-The task that verifies a split writes the facts of its records beside the store that is being made, 52 bytes
-for each, under the place where the records begin. Who decides and who writes reads them there. Where there
-is no such file (a plan writes nothing; a guess of where a record begins was wrong), they are read anew.
+The task that verifies a split writes the facts of its records beside the new store, 52 bytes for each record,
+in a file named by the place where the records begin. The tasks that decide and write read the facts there. If
+there is no such file (a plan writes none; or the split's first record was guessed wrong), they read the
+records.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from seglog.storage.kernels.record_facts import (
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows, Stop, walk
 
 FACTS: Final = ".facts"
-"""A folder in a store that is being made; it is gone before it is one."""
+"""A folder in the new store, which is removed before the store is complete."""
 _WINDOW_BYTES: Final = 16 << 20
 _ROOM: Final = 1 << 15
-"""Records that are walked at a time: their heads are still in the processor's caches when they are read."""
+"""Number of records that are walked at a time: their heads are still in the processor's caches when read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the facts of a store depend on; known before anything of it is read.
+    """The settings that the facts of a store depend on; known before anything of the store is read.
 
     Attributes:
         root: The store directory.
         geometry: Lengths of its files.
         compacted: Topics whose keys are compared.
-        erased: Keys that are to be erased, by topic.
-        salt: Of the hashes of keys.
+        erased: Keys that must be erased, by topic.
+        salt: Salt of the hashes of keys.
     """
 
     root: Path
@@ -62,13 +63,13 @@ class Asked:
     salt: int
 
     def facts(self, window: memoryview, phy_offset: int, rows: Rows, queues: Sequence[Key]) -> Facts:
-        """Returns the facts of records that a stretch of a segment holds.
+        """Returns the facts of records in a stretch of a segment.
 
         Args:
             window: The bytes.
-            phy_offset: Where they begin.
+            phy_offset: Physical offset of the first byte.
             rows: ``(n,) ROW``.
-            queues: Topic and number by the rows' ``queue``.
+            queues: Topic and queue id by the rows' ``queue``.
         """
         asks = bytes(
             ASKS_KEYS * (topic in self.compacted) | ASKS_FILLER * (topic == FILLER_TOPIC)
@@ -80,7 +81,7 @@ class Asked:
         return facts
 
     def _mark_erased(self, facts: Facts, window: memoryview, phy_offset: int, queues: Sequence[Key]) -> None:
-        """Marks what has a key to be erased; a step of Python for those records only that hold its text."""
+        """Marks records with a key to be erased; Python reads only records that contain the key's text."""
         if not len(facts):
             return
         begin = int(facts["phy_offset"][0])
@@ -107,7 +108,7 @@ class FactTaker:
     """Takes the facts of records while a scan verifies them; a taker of :class:`SplitScan`.
 
     Attributes:
-        asked: What is asked of the store.
+        asked: The settings of the facts.
     """
 
     asked: Asked
@@ -121,28 +122,28 @@ class FactTaker:
             self._names = queues
 
     def facts(self) -> tuple[Facts, Sequence[Key]]:
-        """Returns the facts of the records since the last call, and the queues that they name."""
+        """Returns the facts of the records since the last call, and the queues of these records."""
         found = np.concatenate([np.zeros(0, FACT), *self._parts])
         self._parts.clear()
         return found, self._names
 
 
 def are(facts: Facts, bit: Bit) -> Mask:
-    """Returns of which records something is so."""
+    """Returns which records have a bit set."""
     found: Mask = facts["bits"] & bit != 0
     return found
 
 
 def facts_between(files: Files, asked: Asked, start: int, end: int) -> tuple[Facts, list[Key]]:
-    """Returns the facts of the records that begin in a stretch of one segment, and the queues that they name.
+    """Returns the facts of the records that begin in a stretch of one segment, and their queues.
 
-    Neither checksums nor queues are looked at; that is what makes it quick.
+    Neither checksums nor queues are read, which makes it fast.
 
     Args:
-        files: Where the store is.
-        asked: What is asked of it.
-        start: Where the first record begins, as an audit found it.
-        end: Where they end.
+        files: Access to the store.
+        asked: The settings of the facts.
+        start: Where the first record begins, from an audit.
+        end: Where the records end.
     """
     queues = QueueTable()
     with closing(LogReader(files, asked.root, asked.geometry.segment_size_bytes)) as reader:
@@ -154,7 +155,7 @@ def facts_between(files: Files, asked: Asked, start: int, end: int) -> tuple[Fac
 
 
 def save_facts(files: RestoringFiles, staged: Path, start: int, facts: Facts, names: Sequence[Key]) -> None:
-    """Writes the facts of the records from a place on; one of several attempts wins, all write the same."""
+    """Writes the facts of the records from a place on; if several tasks write them, any one may win."""
     head = json.dumps(names).encode()
     path = _path(staged, start)
     attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
@@ -165,7 +166,7 @@ def save_facts(files: RestoringFiles, staged: Path, start: int, facts: Facts, na
 
 
 def load_facts(files: Files, staged: Path, start: int) -> tuple[Facts, list[Key]] | None:
-    """Returns what :func:`save_facts` wrote; None if nothing was."""
+    """Returns the facts that :func:`save_facts` wrote; None if it wrote none."""
     path = _path(staged, start)
     if not files.exists(path):
         return None
@@ -181,8 +182,8 @@ def load_facts(files: Files, staged: Path, start: int) -> tuple[Facts, list[Key]
 def _walk(
     reader: LogReader, asked: Asked, start: int, end: int, queues: QueueTable
 ) -> Iterator[tuple[memoryview, int, Rows]]:
-    """Yields records, each time with a stretch of the segment that holds them, and where that begins."""
-    # Keys to be erased are looked for in Python, which a map would end if another process cut its file.
+    """Yields records, each time with the stretch of the segment that holds them, and its start."""
+    # Keys to be erased are searched in Python; a map would kill the process if another one cut the file.
     memory = None if walk_into.native_into is None or asked.erased else reader.map(start)
     segment = start - start % asked.geometry.segment_size_bytes
     position = start
@@ -219,7 +220,7 @@ def _walk(
 
 
 def _keys_of(record: bytes, phy_offset: int) -> set[bytes]:
-    """Returns the keys of a record: all of KEYS, and what is between its spaces."""
+    """Returns the keys of a record: the whole of KEYS, and its words between spaces."""
     row = examine(memoryview(record), 0, phy_offset, verify=False)
     if isinstance(row, Damage):
         return set()

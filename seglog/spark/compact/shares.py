@@ -1,8 +1,8 @@
-"""Rows on their way from the tasks that make them to those that take them: a file for each maker.
+"""Rows that one task makes for others: one file for each making task.
 
-As a shuffle writes them: the rows of each taker together, and in front where those of each begin. For a log
-of 1 GB Java took 1.0 CPU seconds to shuffle them, and takes 0.3 where they are files beside the store that is
-being made. Only a plan, which writes nothing, goes through the shuffle.
+A file is like that of a shuffle: the rows are grouped by the receiving task, after a table of where each
+group begins. For a log of 1 GB Java took 1.0 CPU seconds to shuffle the rows; with files beside the new store
+it takes 0.3. Only a plan, which writes nothing, uses the shuffle.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from seglog.storage.kernels.gather import Ints
 
 KEYED_ROWS: Final = ".keyed"
 LOSERS: Final = ".losers"
-"""Folders in a store that is being made; they are gone before it is one."""
+"""Folders in the new store, which are removed before the store is complete."""
 _PLACE: Final = np.dtype("i8")
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Parts of a store in groups of neighbours, as even as can be; a group is what one task does.
+    """Parts of a store in groups of adjacent ones, as even as possible; a task works on one group.
 
     Attributes:
-        part_count: How many parts there are.
-        most: How many groups there are at most.
+        part_count: Number of parts.
+        most: Greatest number of groups.
     """
 
     part_count: int
@@ -41,7 +41,7 @@ class Groups:
 
     @property
     def count(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return max(1, min(self.part_count, self.most))
 
     def parts(self, group: int) -> range:
@@ -49,13 +49,13 @@ class Groups:
         return range(group * self.part_count // self.count, (group + 1) * self.part_count // self.count)
 
     def of(self, parts: Ints) -> Ints:
-        """Returns the group that each of some parts is in."""
+        """Returns the group of each of some parts."""
         found: Ints = ((parts.astype(np.int64) + 1) * self.count - 1) // max(1, self.part_count)
         return found
 
 
 def packed(rows: Table, taker: Ints, takers: int) -> Iterator[tuple[int, bytes]]:
-    """Yields the number of each taker that gets rows, and these as bytes; arguments as in :func:`divided`."""
+    """Yields the number of each taker that gets rows, and its rows as bytes; arguments of :func:`divided`."""
     ordered, starts = divided(rows, taker, takers)
     for number, (start, end) in enumerate(itertools.pairwise(starts)):
         if start < end:
@@ -68,14 +68,14 @@ def unpacked(found: Iterable[tuple[int, bytes]], dtype: np.dtype[np.void]) -> Ta
 
 
 def save_rows(files: RestoringFiles, path: Path, rows: Table, taker: Ints, takers: int) -> None:
-    """Writes rows for their takers; one of several attempts wins, all write the same.
+    """Writes rows for their takers; if several attempts write them, any one may win: all write the same.
 
     Args:
-        files: Where the file goes.
-        path: Its name.
-        rows: Of any dtype.
-        taker: ``(n,)``, the number of each row's.
-        takers: How many there are.
+        files: Access to the folder of the file.
+        path: The file.
+        rows: Rows of any dtype.
+        taker: ``(n,)``, the number of the taker of each row.
+        takers: Number of takers.
     """
     ordered, starts = divided(rows, taker, takers)
     places = np.array(starts, _PLACE) * rows.dtype.itemsize + _PLACE.itemsize * len(starts)
@@ -88,13 +88,13 @@ def save_rows(files: RestoringFiles, path: Path, rows: Table, taker: Ints, taker
 
 
 def load_rows(files: Files, paths: Iterable[Path], dtype: np.dtype[np.void], taker: int) -> Table:
-    """Returns the rows of one taker in the files of all makers, in the order of these.
+    """Returns the rows of one taker in the files of all makers, in the order of the files.
 
     Args:
-        files: Where they are.
-        paths: Their names, as :func:`save_rows` was given.
-        dtype: That of the rows.
-        taker: The number.
+        files: Access to the files.
+        paths: The files that :func:`save_rows` wrote.
+        dtype: The dtype of the rows.
+        taker: Number of the taker.
     """
     found = [np.zeros(0, dtype)]
     for path in paths:

@@ -1,8 +1,9 @@
-"""The store that takes the old one's place, until it is whole: its folders, and what is not made in tasks.
+"""The new store until it is complete: its folders, and the files that no task makes.
 
-What RocketMQ keeps beside the log is copied; what is made from the log is made in tasks, and the checkpoint
-and the lengths of the files here, so that who opens the store finds nothing to do. Only stores with
-queues of other kinds (batches, ``%LMQ%``) are opened once, for the engine's recovery to make these.
+Files that RocketMQ keeps beside the log are copied. Tasks make the files that derive from the log. The
+checkpoint and the lengths of the files are written here, so that an opening of the store has nothing to do.
+Only stores with queues of other kinds (batches, ``%LMQ%``) are opened once, so that the engine's recovery
+makes these.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ _SPILLS: Final = (FACTS, KEYED_ROWS, LOSERS, VERDICTS, UNITS, KEYS)
 
 
 def begin_staging(files: RestoringFiles, staged: Path) -> None:
-    """Makes the folders of a new store."""
+    """Creates the folders of a new store."""
     for folder in (names.COMMIT_LOG, names.CONSUME_QUEUE, *_SPILLS):
         files.make_dirs(staged / folder)
     files.make_dirs(noted_in(staged))
 
 
 def copy_tables(files: RestoringFiles, root: Path, staged: Path) -> None:
-    """Copies what does not depend on the log."""
+    """Copies the files that do not depend on the log."""
     for entry in files.list_dir(root):
         if entry.name in _MADE_ANEW:
             continue
@@ -69,7 +70,7 @@ def copy_tables(files: RestoringFiles, root: Path, staged: Path) -> None:
 
 
 def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path) -> None:
-    """Copies the last file of queues that have no message left, so that they go on where they were."""
+    """Copies the last file of queues that have no message left, so that their offsets continue."""
     segment_bytes = plan.task.geometry.segment_size_bytes
     for queue in plan.audit.queues:
         if queue.records or queue.kind != "plain" or not queue.max_offset:
@@ -83,7 +84,7 @@ def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path)
 
 
 def index_geometry(files: Files, root: Path) -> IndexGeometry | None:
-    """Returns how the files of a store's index are divided, None without any."""
+    """Returns the sizes of a store's index files, None without any."""
     known, _damaged = list_index_files(files, root)
     return known[-1].geometry if known else None
 
@@ -96,18 +97,18 @@ def finish_staging(
     index_full_ms: int,
     clock: Clock,
 ) -> None:
-    """Makes what is left to make, once segments, queues and index are there.
+    """Writes the remaining files, after segments, queues and index.
 
     Args:
-        files: Where both stores are.
-        plan: What is asked.
-        staged: The store that is being made.
+        files: Access to both stores.
+        plan: The plan.
+        staged: The new store.
         written: Its segments.
         index_full_ms: End time of its last index file that is full, 0 without one.
         clock: The time.
 
     Raises:
-        StoreError: A segment is not as it was planned.
+        StoreError: A segment differs from the plan.
     """
     files.rename(staged / KEYS, noted_in(staged) / KNOWN_KEYS)
     for folder in _SPILLS:
@@ -137,10 +138,10 @@ def check_staged(
     written: Sequence[WrittenSegment],
     runner: Runner,
 ) -> None:
-    """Does nothing if the new store is one that can take the old one's place; removes what helped to say so.
+    """Checks that the new store can replace the old one; removes the files that only the check needs.
 
     Raises:
-        StoreError: Something is not as it should be; the store is as it was.
+        StoreError: The new store has a fault; the old store is unchanged.
     """
     report = runner.check(staged, KnownRecords(noted_in(staged)))
     wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
@@ -170,7 +171,7 @@ def _recover(
     index: IndexGeometry | None,
     clock: Clock,
 ) -> None:
-    """Opens the store once: its recovery makes the queues of other kinds."""
+    """Opens the store once, so that its recovery makes the queues of other kinds."""
     stamps = {one.first: files.stamp(segment_path(staged, one.first)) for one in written}
     geometry = plan.task.geometry
     with MessageStore.open(

@@ -1,4 +1,4 @@
-"""What a part holds of each queue once it is decided, in numbers: all that the driver learns of records."""
+"""Numbers for each queue in a part after the decision: all that the driver receives about records."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class QueuePart:
 
     Attributes:
         part: Number of the part.
-        records: Records by verdict.
+        records: Number of records by verdict.
         size_bytes: Their bytes by verdict.
-        first_offset: Queue offset of the first record that holds the beginning of its queue; -1 for none.
+        first_offset: Queue offset of the first record that anchors the beginning of its queue; -1 for none.
         last_gone_offset: Queue offset of the last record that is dropped; -1 for none.
-        all_placeholder_bytes: What placeholders for all that is dropped would take.
-        later_placeholder_bytes: What those from ``first_offset`` on would.
-        undelivered: Messages that would be dropped and that a group has still to read, by group.
+        all_placeholder_bytes: Bytes of placeholders for all dropped messages.
+        later_placeholder_bytes: Bytes of placeholders for the dropped messages from ``first_offset`` on.
+        undelivered: Number of messages that the policy drops and that a group has not read, by group.
     """
 
     part: int
@@ -46,7 +46,7 @@ class QueuePart:
     undelivered: tuple[int, ...]
 
     def written_bytes(self, begin_offset: int) -> int:
-        """Returns how many bytes of it are written anew.
+        """Returns how many bytes of this queue and part are written to the new log.
 
         Args:
             begin_offset: Queue offset at which its queue will begin.
@@ -58,7 +58,7 @@ class QueuePart:
 
 
 def are_replaced(facts: Facts, verdicts: Verdicts) -> Mask:
-    """Returns which records go but leave a queue offset."""
+    """Returns which records are dropped but keep their queue offset, by a placeholder."""
     replaced: Mask = (verdicts > Verdict.HELD) & (verdicts != Verdict.FILLER) & are(facts, Bit.TAKES_SLOT)
     return replaced
 
@@ -66,15 +66,15 @@ def are_replaced(facts: Facts, verdicts: Verdicts) -> Mask:
 def summarize(
     part: int, facts: Facts, names: Sequence[Key], verdicts: Verdicts, anchors: Mask, policies: Policies
 ) -> list[QueuePart]:
-    """Returns what a part holds of each queue.
+    """Returns the numbers of a part for each queue.
 
     Args:
-        part: Its number.
+        part: Number of the part.
         facts: ``(n,) FACT``.
-        names: Topic and number by ``queue``.
-        verdicts: ``(n,)``, what becomes of each.
-        anchors: ``(n,)``, which hold the beginning of their queue.
-        policies: What is asked, by queue.
+        names: Topic and queue id by ``queue``.
+        verdicts: ``(n,)``, the verdict on each record.
+        anchors: ``(n,)``, which records anchor the beginning of their queue.
+        policies: The policies, by queue.
     """
     queues, kinds = len(names), len(Verdict)
     queue = facts["queue"].astype(np.int64)

@@ -1,12 +1,13 @@
-"""Puts a new store in the place of an old one, so that a reader finds either, never parts of both.
+"""Replaces an old store by a new one, so that a reader finds one or the other, never parts of both.
 
-Beside the store, in ``STORE.compact/``, ``new/`` is made; ``manifest.json`` appears when it is whole and
-verified. Then the folders are exchanged, in one system call where the system has it (Linux); elsewhere the
-old one is renamed and then the new one, and for a moment there is no store. What was the store is
-``STORE.compact/old/`` in the end, until it is discarded, or put back.
+The new store is made beside the store, in ``STORE.compact/new/``; ``STORE.compact/manifest.json`` appears
+when it is complete and verified. Then the folders are exchanged, in one system call if the system has it
+(Linux); elsewhere the old one is renamed and then the new one, and for a moment there is no store. Afterwards
+the old store is ``STORE.compact/old/``, until it is discarded or put back.
 
-Interrupted anywhere: without a manifest what is there is rubbish. With one, the name of the first segment
-says which of the folders is which; a new store whose old one was written to meanwhile is rubbish too.
+After an interruption: without a manifest the new store is incomplete and is removed. With a manifest, the
+name of the first segment shows which folder is which store; if the old store was written to meanwhile, the
+new store is removed too.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _NEW: Final = "new"
 _OLD: Final = "old"
 _WRITTEN: Final = ".written"
 NOTED: Final = ".noted"
-"""A folder beside the new store until that was audited: its records, as they were written."""
+"""A folder beside the new store until the store was audited: its records, as they were written."""
 _OURS: Final = frozenset({_NEW, _OLD, NOTED, _MANIFEST, _MANIFEST + _WRITTEN, f"{_NEW}.unfinished"})
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a new store is.
+    """A description of a new store.
 
     Attributes:
-        first_phy_offset: Where its log begins: after the old one's end.
-        old_state: The old store's files, as :func:`state_of_store` has them.
-        new_state: Its own.
-        made_ms: When.
+        first_phy_offset: Start of its log: after the old one's end.
+        old_state: Digest of the old store's files, from :func:`state_of_store`.
+        new_state: Digest of its own files.
+        made_ms: Time at which it was made, ms since 1970 UTC.
         segments: Name, used bytes, records and CRC-32 of each segment.
     """
 
@@ -54,27 +55,27 @@ class Manifest:
 
 
 def work_folder(root: Path) -> Path:
-    """Returns where a store is made that is to take another's place."""
+    """Returns the folder in which the new store is made."""
     return root.with_name(root.name + _SUFFIX)
 
 
 def new_store(root: Path) -> Path:
-    """Returns where it is."""
+    """Returns the path of the new store."""
     return work_folder(root) / _NEW
 
 
 def old_store(root: Path) -> Path:
-    """Returns where the old one is afterwards."""
+    """Returns the path of the old store after the swap."""
     return work_folder(root) / _OLD
 
 
 def files_around(root: Path) -> StoreRoot:
-    """Returns the files of a store and of the folder beside it, in which a new one is made."""
+    """Returns the files of a store and of the folder beside it, in which a new store is made."""
     return StoreRoot(root.parent)
 
 
 def state_of_store(files: SwappingFiles, root: Path) -> str:
-    """Returns a digest of names, lengths and times of all files of a store; the lock does not count."""
+    """Returns a digest of names, lengths and times of all files of a store, without the lock."""
     digest = hashlib.sha256()
     for name, size in sorted(_walk(files, root, root)):
         if name != LOCK_FILE:
@@ -83,7 +84,7 @@ def state_of_store(files: SwappingFiles, root: Path) -> str:
 
 
 def check_swappable(files: SwappingFiles, root: Path) -> None:
-    """Does nothing if a store's folder can be exchanged for another.
+    """Checks that a store's folder can be exchanged for another.
 
     Raises:
         UnsupportedStoreError: It cannot, or something in it would be lost.
@@ -101,7 +102,7 @@ def check_swappable(files: SwappingFiles, root: Path) -> None:
 
 
 def turn_back_text(root: Path) -> str:
-    """Returns what to run where the old store is still there."""
+    """Returns the command to run while the old store still exists."""
     command = f"seglog spark compact {shell_text(root)}"
     return (
         f"`{command} --discard-old --apply` removes it, `{command} --undo` puts it back; then run this again"
@@ -109,7 +110,7 @@ def turn_back_text(root: Path) -> str:
 
 
 def write_manifest(files: SwappingFiles, root: Path, manifest: Manifest) -> None:
-    """Says durably that the new store is whole."""
+    """Records durably that the new store is complete."""
     folder = work_folder(root)
     fields = {name: getattr(manifest, name) for name in Manifest.__slots__}
     text = json.dumps(fields, indent=1)
@@ -119,7 +120,7 @@ def write_manifest(files: SwappingFiles, root: Path, manifest: Manifest) -> None
 
 
 def read_manifest(files: SwappingFiles, root: Path) -> Manifest | None:
-    """Returns what was said of the new store; None if nothing was.
+    """Returns the manifest of the new store; None if there is none.
 
     Raises:
         ConfigError: It cannot be read.
@@ -136,10 +137,10 @@ def read_manifest(files: SwappingFiles, root: Path) -> Manifest | None:
 
 
 def clear_rubbish(files: SwappingFiles, root: Path) -> None:
-    """Removes what an attempt left that did not come to a manifest.
+    """Removes the files of an attempt that wrote no manifest.
 
     Raises:
-        UnsupportedStoreError: Something else is in the folder, which is not ours to remove.
+        UnsupportedStoreError: The folder has other files, which are not seglog's to remove.
     """
     folder = work_folder(root)
     if read_manifest(files, root) is not None or not files.exists(folder):
@@ -154,10 +155,10 @@ def clear_rubbish(files: SwappingFiles, root: Path) -> None:
 
 
 def finish_swap(files: SwappingFiles, root: Path) -> bool:
-    """Does what is left to do of a swap; returns whether the new store is in place.
+    """Completes a swap that was begun; returns whether the new store is in place.
 
-    The caller holds the store's lock, if there is a store. False without anything to do, and where the old
-    store was written to since the new one was made, or was put back: what was made is removed then.
+    The caller holds the store's lock, if there is a store. False if there is nothing to do, or if the old
+    store was written to since the new one was made, or was put back: the new store is removed then.
 
     Raises:
         ConfigError: The manifest cannot be read.
@@ -167,7 +168,7 @@ def finish_swap(files: SwappingFiles, root: Path) -> bool:
     if manifest is None:
         return False
     folder = work_folder(root)
-    if not files.exists(root):  # between two renames
+    if not files.exists(root):  # interrupted between the two renames
         if not files.exists(folder / _NEW):
             raise NotFoundError(
                 f"{root} is gone; {folder / _OLD} is what it was before its last compaction or restore",
@@ -202,8 +203,8 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
     """Puts the old store back in place; the caller holds the store's lock.
 
     Raises:
-        NotFoundError: There is none.
-        UndoError: The new one was written to since.
+        NotFoundError: There is no old store.
+        UndoError: The new store was written to since.
     """
     manifest = read_manifest(files, root)
     if manifest is None or not files.exists(work_folder(root) / _OLD):
@@ -225,13 +226,13 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
 
 
 def has_old(files: SwappingFiles, root: Path) -> bool:
-    """Returns whether the store has an old one beside it, which a compaction or restore left."""
+    """Returns whether an old store, left by a compaction or restore, is beside the store."""
     return files.exists(root) and files.exists(old_store(root)) and not files.exists(new_store(root))
 
 
 @explained()
 def discard_old(files: SwappingFiles, root: Path) -> None:
-    """Removes the old store, and so gives its space back."""
+    """Removes the old store, which frees its space."""
     if read_manifest(files, root) is not None and not files.exists(work_folder(root) / _NEW):
         files.remove(work_folder(root) / _MANIFEST)
         remove_tree(files, work_folder(root))

@@ -1,7 +1,7 @@
-"""What a task knows of the store, and how it reads one part of it.
+"""The data that tasks have about the store, and the reading of one part of it.
 
-Parts are the splits of the commit log and, after them, the compaction logs: those hold messages that the
-commit log lost to retention long ago.
+Parts are the splits of the commit log and, after them, the compaction logs: those hold messages that
+retention removed from the commit log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from seglog.storage.walk import Split
 
 @dataclass(frozen=True, slots=True)
 class CompactionPart:
-    """A compaction queue; of its log, the part before the commit log's first message of it."""
+    """A part of a compaction queue's log: the messages before the queue's first message in the commit log."""
 
     topic: str
     queue_id: int
@@ -48,16 +48,16 @@ class CompactionPart:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A compaction, as tasks know it.
+    """A compaction, as tasks receive it.
 
     Attributes:
-        asked: The store, and what the facts of its records depend on.
+        asked: The store, and the settings of the facts of its records.
         batch_topics: Topics with batch queues.
         splits: Parts of the commit log.
-        starts: Where the first record of each split is that has one: only the audit of the whole log knows.
-        compaction: Parts of compaction logs, numbered after those.
-        records: How many the commit log has.
-        policies: What is asked, by queue.
+        starts: Start of the first record of each split that has one, from the audit of the whole log.
+        compaction: Parts of compaction logs, numbered after the splits.
+        records: Number of records of the commit log.
+        policies: The policies, by queue.
     """
 
     asked: Asked
@@ -80,7 +80,7 @@ class Task:
 
     @property
     def parts(self) -> int:
-        """How many parts there are."""
+        """Number of parts."""
         return len(self.splits) + len(self.compaction)
 
 
@@ -92,17 +92,17 @@ def scan_split(
     staged: Path | None,
     units: UnitFiles | None = None,
 ) -> Iterator[Stretch]:
-    """Walks a split, checksums and all, and spills the facts of its records if a store is to be made.
+    """Walks a split with its checksums, and writes the facts of its records if there is a new store.
 
     Args:
-        files: Where both stores are.
+        files: Access to both stores.
         plan: The store's files.
-        asked: What is asked.
-        number: The split's.
-        staged: The store that is being made, None for none.
-        units: Its queue files, where they were listed before.
+        asked: The settings of the facts.
+        number: Number of the split.
+        staged: The new store, None for a plan only.
+        units: The store's queue files, if they were listed before.
     """
-    # Keys to be erased are looked for in Python, which a map would end if another process cut its file.
+    # Keys to be erased are searched in Python; a map would kill the process if another one cut the file.
     taker = FactTaker(asked) if staged is not None and not asked.erased else None
     scan = SplitScan(
         files, plan.root, plan.geometry, plan.batch_topics, verify=plan.verify, taker=taker, units=units
@@ -118,7 +118,7 @@ def scan_split(
 
 
 def read_facts(files: Files, task: Task, number: int, staged: Path | None) -> tuple[Facts, Sequence[Key]]:
-    """Returns the facts of one part, and the queues that they name."""
+    """Returns the facts of one part, and the queues of its records."""
     if number >= len(task.splits):
         part = task.compaction[number - len(task.splits)]
         return _compaction_facts(files, task, part), [(part.topic, part.queue_id)]
@@ -130,7 +130,7 @@ def read_facts(files: Files, task: Task, number: int, staged: Path | None) -> tu
 
 
 def compaction_units(files: Files, root: Path, topic: str, queue_id: int) -> BatchUnits:
-    """Returns the units of a compaction queue that count."""
+    """Returns the valid units of a compaction queue."""
     found = list_compaction_files(files, root, topic, queue_id)
     every = [list_compaction_files(files, root, topic, number) for number in queue_ids(files, root, topic)]
     compacted = (topic, queue_id) in compacted_queues(files, root)

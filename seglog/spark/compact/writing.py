@@ -1,10 +1,11 @@
-"""Writes one segment of the new log, from the parts of the old one that go into it.
+"""Writes one segment of the new log, from the parts of the old log that belong to it.
 
-A segment appears under its name when it is whole; a task that is run twice writes it twice, the same bytes.
-Beside it go its units and keys, read from the memory that is written: so what does not prove itself there is
-found before the task ends. Then the segment is read back from the disk, and each byte of it is held against
-that memory (:mod:`seglog.spark.compact.written_bytes`). Rows and keys stay until the new store was audited,
-which takes them for a walk (:mod:`seglog.storage.splits.known_records`) and does not read the log again.
+A segment gets its name when it is complete; a task that runs twice writes the same bytes twice. Units and
+keys are written beside it, from a walk over the memory that is written, so a damaged record is found before
+the task ends. Then the segment is read back from the disk, and each byte is compared with that memory
+(:mod:`seglog.spark.compact.written_bytes`). Rows and keys are kept until the audit of the new store, which
+uses them as the result of a walk (:mod:`seglog.storage.splits.known_records`) and does not read the log
+again.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from seglog.storage.splits import RecordNotes
 VERDICTS: Final = ".verdicts"
 _FILE_MODE: Final = 0o644
 _STEP_BYTES: Final = 1 << 20
-"""Of the old log at a time: what is copied is still in the processor's caches when it is followed."""
+"""Bytes of the old log copied at a time: the copy is still in the processor's caches when it is walked."""
 
 
 class SegmentPlan(NamedTuple):
@@ -48,8 +49,8 @@ class SegmentPlan(NamedTuple):
 
     Attributes:
         first: Physical offset of its first byte.
-        parts: Numbers of the parts that go into it, in order.
-        used_bytes: How much of it they take.
+        parts: Numbers of the parts in it, in order.
+        used_bytes: Bytes of these parts.
         is_last: Whether the log continues after them in this segment.
     """
 
@@ -61,14 +62,14 @@ class SegmentPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WrittenSegment:
-    """What came of a segment.
+    """The result of writing a segment.
 
     Attributes:
         first: Physical offset of its first byte.
-        used_bytes: How much of it holds records.
+        used_bytes: Number of bytes that hold records.
         crc: CRC-32 of those bytes.
-        derived: What follows from its records.
-        keys: How many keys of the index.
+        derived: Data derived from its records.
+        keys: Number of keys for the index.
     """
 
     first: int
@@ -79,17 +80,17 @@ class WrittenSegment:
 
 
 def segment_path(staged: Path, first: int) -> Path:
-    """Returns where a segment is."""
+    """Returns the path of a segment."""
     return staged / COMMIT_LOG / segment_file_name(first)
 
 
 def noted_in(staged: Path) -> Path:
-    """Returns the folder where the records of the new log are noted: beside the store, which is audited."""
+    """Returns the folder for notes on the new log's records: beside the store, which is audited."""
     return staged.with_name(NOTED)
 
 
 def verdicts_path(staged: Path, part: int) -> Path:
-    """Returns where the verdicts on a part are, a byte for each record."""
+    """Returns the path of the verdicts on a part, a byte for each record."""
     return staged / VERDICTS / str(part)
 
 
@@ -99,9 +100,9 @@ def write_segment(
     """Writes a segment, its units and its keys, durably.
 
     Args:
-        files: Where both stores are.
+        files: Access to both stores.
         task: The compaction.
-        staged: The store that is being made.
+        staged: The new store.
         plan: The segment.
         begins: Queue offset at which each queue of ``task.policies`` will begin.
 
@@ -129,7 +130,7 @@ def write_segment(
         checked = beside.submit(written.check, file, f"{COMMIT_LOG}/{path.name}", ending)
         derived = follower.save(files, staged)
         checked.result()
-    if derived.last_store_ms:  # RocketMQ's retention goes by the age of the file
+    if derived.last_store_ms:  # RocketMQ's retention uses the modification time of the file
         files.set_stamp(attempt, Stamp(_FILE_MODE, derived.last_store_ms * 1_000_000))
     files.rename(attempt, path)
     keys = spill_keys(files, staged, plan.first, follower, size)
@@ -146,7 +147,7 @@ def _write_part(
     writer: DirectWriter,
     written: WrittenBytes,
 ) -> None:
-    """Puts what stays of a part, as it is in its new place, into the memory of the writer."""
+    """Copies the kept records of a part, adapted to their new places, into the writer's memory."""
     facts, names = read_facts(files, task, part, staged)
     verdicts = np.frombuffer(read_all(files, verdicts_path(staged, part)), np.int8)
     begin_of = np.array([begins.get(key, 0) for key in names], np.int64)
@@ -169,7 +170,7 @@ def _write_part(
 
 
 def _steps(places: Ints) -> Iterator[slice]:
-    """Yields which records are copied at a time."""
+    """Yields the records that are copied at a time."""
     begin = 0
     while begin < len(places):
         end = int(np.searchsorted(places, int(places[begin]) + _STEP_BYTES))
@@ -178,7 +179,7 @@ def _steps(places: Ints) -> Iterator[slice]:
 
 
 def _source(reader: LogReader, task: Task, places: Ints, facts: Facts) -> tuple[memoryview, int]:
-    """Returns bytes of the old log that hold some records, and where they begin."""
+    """Returns bytes of the old log that hold some records, and their start."""
     first = int(places[0])
     memory = reader.map(first) if native_moves is not None else None
     if memory is not None:

@@ -1,8 +1,8 @@
-"""Compares a segment on the disk with what was verified before it was handed over to be written.
+"""Compares a segment on the disk with the bytes that were verified before they were written.
 
-The audit of a new store does not read its log again. So every byte of it is held here against the CRC-32 of
-the memory that was verified: a buffer that was written too early or twice, a write that went elsewhere, and a
-disk that gives back something else are found before the new store can take the old one's place.
+The audit of a new store does not read its log again. So every byte is compared here with the CRC-32 of the
+memory that was verified. This finds a buffer that was written too early or twice, a write to a wrong place,
+and a disk that returns other bytes, before the new store can replace the old one.
 """
 
 from __future__ import annotations
@@ -22,36 +22,37 @@ _HELP: Final = (
 
 
 class WrittenBytes:
-    """Sums of what goes into a file from its start on. One thread at a time.
+    """Checksums of the bytes that are written to a file, from its start on. One thread at a time.
 
     Attributes:
-        crc: CRC-32 of all of it.
-        size_bytes: How much that is.
+        crc: CRC-32 of all bytes.
+        size_bytes: Number of bytes.
     """
 
     def __init__(self) -> None:
-        self._pieces: list[tuple[int, int]] = []  # where each ends, and the CRC of all up to there
+        self._pieces: list[tuple[int, int]] = []  # the end of each piece, and the CRC of all bytes up to it
         self.crc = 0
         self.size_bytes = 0
 
     def note(self, data: memoryview) -> None:
-        """Takes the next bytes, some; before they are verified, so that a change in between is seen too."""
+        """Adds the next bytes; called before they are verified, so that a change in between is found."""
         self.crc = crc32(data, self.crc)
         self.size_bytes += len(data)
         self._pieces.append((self.size_bytes, self.crc))
 
     def check(self, file: OpenFile, name: str, ending: bytes) -> None:
-        """Returns if a file is these bytes, an ending, and zeros up to its length, on the disk.
+        """Returns if a file holds these bytes, an ending, and zeros up to its length, on the disk.
 
         Args:
             file: The file, synced.
-            name: What an error calls it.
-            ending: What stands behind the bytes.
+            name: Name of the file in errors.
+            ending: The bytes after the sums' bytes.
 
         Raises:
-            CorruptError: It is not; where, of a piece of some MiB at most what sum it should have.
-            TruncatedError: It ends before.
-            OSError: It cannot be read.
+            CorruptError: It does not; the error names the piece, of some MiB at most, and its expected
+                checksum.
+            TruncatedError: The file ends before.
+            OSError: The file cannot be read.
         """
         with DirectReader(file) as reader:
             self._check_pieces(reader, name)

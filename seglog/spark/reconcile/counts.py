@@ -1,4 +1,4 @@
-"""How many messages have which verdict, and whether every message has one for each of its groups."""
+"""Counts messages by verdict, and checks that every message has a verdict for each of its groups."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """The verdicts about messages, counted.
+    """The numbers of verdicts about messages.
 
     Attributes:
-        verdicts: How many messages, by group, topic and verdict.
-        messages: How many messages each topic has: slots of its queues, those that wait to get there, and
-            receipts that nothing answers.
-        groups: How many groups have verdicts about each topic.
+        verdicts: Number of messages, by group, topic and verdict.
+        messages: Number of messages of each topic: slots of its queues, messages that wait for delivery to
+            it, and receipts without a record.
+        groups: Number of groups that have verdicts about each topic.
     """
 
     verdicts: dict[tuple[str, str | None, str], int]
@@ -31,17 +31,17 @@ class MessageCounts:
 
     @property
     def total(self) -> int:
-        """How many verdicts there are."""
+        """Number of verdicts."""
         return sum(self.verdicts.values())
 
     @property
     def expected(self) -> int:
-        """How many there must be: messages times groups."""
+        """Number of verdicts that there must be: messages times groups."""
         return sum(count * self.groups[topic] for topic, count in self.messages.items())
 
     @property
     def adds_up(self) -> bool:
-        """Whether each group has as many verdicts about a topic as that has messages."""
+        """Whether each group has as many verdicts about a topic as the topic has messages."""
         by_topic: Counter[tuple[str, str | None]] = Counter()
         for (group, topic, _verdict), count in self.verdicts.items():
             by_topic[group, topic] += count
@@ -49,15 +49,15 @@ class MessageCounts:
 
 
 def count_verdicts(frame: DataFrame, stores: Sequence[StoreFacts]) -> MessageCounts:
-    """Counts verdicts, and messages by other means: slots from the ends of queues.
+    """Counts the verdicts; counts the messages independently, from the ends of the queues.
 
     Args:
-        frame: As :func:`~seglog.spark.reconcile.messages.message_verdicts` has them.
-        stores: What is known of the stores.
+        frame: The result of :func:`~seglog.spark.reconcile.messages.message_verdicts`.
+        stores: The facts about the stores.
     """
     from pyspark.sql import functions as sql
 
-    # A receipt is of no store, and what waits has no queue offset in its topic yet.
+    # A receipt belongs to no store, and a waiting message has no queue offset in its topic yet.
     is_slot = sql.col("store").isNotNull() & sql.col("queueOffset").isNotNull()
     counted = frame.groupBy("group", "topic", "verdict").agg(
         sql.sum("messages").alias("count"),

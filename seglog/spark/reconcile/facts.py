@@ -1,4 +1,4 @@
-"""What decides about messages and is small: read on the driver, for each store."""
+"""The small facts that verdicts about messages depend on: read on the driver, for each store."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from seglog.storage.format.system_names import is_business_topic, needs_no_regis
 from seglog.storage.format.timer import decode_timer_checkpoint
 
 BROADCAST_SUFFIX: Final = "@broadcast"
-"""After a group's name in the offset table: progress of a broadcast group through a proxy."""
+"""Suffix of a group's name in the offset table, for the progress of a broadcast group through a proxy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreFacts:
-    """What is known of one store.
+    """The facts about one store.
 
     Attributes:
         store: Its directory or address.
-        queues: By topic and number.
-        topics: Those of the queues.
+        queues: Its queues, by topic and queue id.
+        topics: The topics of the queues.
         tables: Its config files.
         halves: Queues of half messages.
-        timer_read_ms: Timer messages that were due before this have been delivered; 0 without a timer wheel.
-        has_tombstones: Whether records stand in for messages that are lost.
+        timer_read_ms: Timer messages that were due before this time are delivered; 0 without a timer wheel.
+        has_tombstones: Whether tombstones replace lost messages in the log.
     """
 
     store: str
@@ -43,7 +43,7 @@ class StoreFacts:
 
 
 def load_facts(report: CheckReport) -> StoreFacts:
-    """Returns what is known of a store that was audited."""
+    """Returns the facts about a store that was audited."""
     files, root = checked_files(report.store)
     tables = load_tables(files, root)
     queues = {(queue.topic, queue.queue_id): queue for queue in report.queues}
@@ -60,7 +60,7 @@ def load_facts(report: CheckReport) -> StoreFacts:
 
 
 def subscribers(stores: Iterable[StoreFacts]) -> dict[str, list[str]]:
-    """Returns the groups that consume each topic: those with an offset in one of its queues, on any store."""
+    """Returns the groups of each topic: the groups that have an offset in one of its queues, in any store."""
     found: dict[str, set[str]] = {}
     for facts in stores:
         for at in facts.tables.offsets:

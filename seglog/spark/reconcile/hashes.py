@@ -1,4 +1,4 @@
-"""Ids as hashes: joins of ids move 16 bytes of each, not the text."""
+"""Hashes of ids: a join by id moves 16 bytes for each id instead of its text."""
 
 from __future__ import annotations
 

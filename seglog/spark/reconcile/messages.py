@@ -1,22 +1,22 @@
-"""One verdict for each group and message: what became of it. A run of slots that share it is one row.
+"""One verdict for each group and message. Adjacent slots that share a verdict are one row.
 
 A **message** is
 
 * a slot of a queue of a topic that producers send to (not ``%RETRY%``, ``%DLQ%``, ``%LMQ%`` or another topic
-  of the broker's own), from the queue's first message, or from the least offset that a group has before that,
-  to its end; each message of a batch has a slot;
-* a half message that waits for its end, and a message that waits in the delay topic or the timer wheel, for
-  the topic in ``REAL_TOPIC``;
-* what a receipt names and no record has, unless its slot is one of the above or retention took it.
+  of the broker's own). The slots begin at the queue's first message, or at the least offset that a group has
+  before it, and end at the queue's end. Each message of a batch has a slot of its own;
+* a half message that waits for commit or rollback, and a message that waits in the delay topic or the timer
+  wheel; its topic is the one in ``REAL_TOPIC``;
+* the message of a receipt that has no record, unless its slot is one of the above or retention removed it.
 
-The **groups** of a message are those that have an offset in a queue of its topic on any of the stores; a
-topic that no group consumes has one, without a name. Each message has for each of its groups the first
-verdict of :data:`~seglog.spark.reconcile.verdicts.MESSAGE_VERDICTS` that fits.
+The **groups** of a message are those that have an offset in a queue of its topic in any of the stores; a
+topic that no group consumes has one group, with an empty name. For each of its groups a message has the first
+verdict of :data:`~seglog.spark.reconcile.verdicts.MESSAGE_VERDICTS` that is true.
 
 A row is a message with a record of its own, or a **range** of slots, ``queueOffset`` to before ``endOffset``:
-neighbours that have no record, or those of one batch. A range is cut at the offset of a group where that
-changes its verdict. ``messages`` is how many a row stands for; the sum of it is the sum over topics of
-messages times groups, and :mod:`seglog.spark.reconcile.counts` holds it to that.
+adjacent slots that have no record, or the slots of one batch. A range is divided at the offset of a group if
+the verdict changes there. ``messages`` is the number of messages of a row. The sum of ``messages`` must be
+equal to the sum over topics of messages times groups, which :mod:`seglog.spark.reconcile.counts` checks.
 
 Copies are matched with their message by UNIQ_KEY, ORIGIN_MESSAGE_ID and DLQ_ORIGIN_MESSAGE_ID.
 """
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NO_GROUP: Final = ""
-"""The group of a topic that none consumes."""
+"""The group of a topic that no group consumes."""
 COLUMNS: Final = ("group", *MESSAGE, "endOffset", "messages", "verdict")
-"""``endOffset`` is null where ``queueOffset`` is."""
+"""``endOffset`` is null if ``queueOffset`` is null."""
 
 
 def message_verdicts(
@@ -50,14 +50,14 @@ def message_verdicts(
     *,
     verify: bool = True,
 ) -> DataFrame:
-    """Returns :data:`COLUMNS`.
+    """Returns the verdicts with the columns :data:`COLUMNS`.
 
-    Copies and duplicates are looked for now, which reads the log once; the verdicts are not computed yet.
+    This call searches for copies and duplicates, which reads the log once; the verdicts are computed later.
 
     Args:
         spark: A session.
-        stores: What is known of the stores.
-        receipts: The answers to producers, as :func:`~seglog.spark.reconcile.receipts.load_receipts` has it.
+        stores: The facts about the stores.
+        receipts: The receipts of producers, from :func:`~seglog.spark.reconcile.receipts.load_receipts`.
         verify: Whether to compute checksums.
     """
     from pyspark.sql import functions as sql
@@ -92,7 +92,7 @@ def message_verdicts(
 
 
 def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
-    """Adds ``base``: that an earlier message of the topic has the same UNIQ_KEY; and hashes of that."""
+    """Adds ``base`` for messages whose UNIQ_KEY an earlier message of the topic has; and hashes of it."""
     from pyspark.sql import functions as sql
 
     unique = sql.when(sql.col("msgId") != sql.col("offsetMsgId"), sql.col("msgId"))
@@ -101,7 +101,7 @@ def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
     names["second"] = hash_of(sql.when(unique.isNotNull(), of_topic), 1)
     place = sql.struct("storeTimestamp", "store", "physicalOffset")
     named = found.withColumns(names)
-    # Two numbers are counted in no time; places are looked at where there is something to find.
+    # Counting two numbers is fast; places are compared only for keys that occur more than once.
     counted = named.where(sql.col("first").isNotNull()).groupBy(*names).count().where("count > 1")
     often = sent_if_small(spark, counted.drop("count"))
     original = named.join(often, list(names)).groupBy(*names).agg(sql.min(place).alias("original"))
@@ -113,7 +113,7 @@ def _with_duplicates(spark: SparkSession, found: DataFrame) -> DataFrame:
 
 
 def _with_dropped(found: DataFrame) -> DataFrame:
-    """Says of placeholders what they are, to any group: their messages are gone."""
+    """Sets the verdict of placeholders, for all groups: a compaction dropped their messages."""
     from pyspark.sql import functions as sql
 
     base = sql.when(sql.col("placeholder"), sql.lit(verdicts.COMPACTED)).otherwise(sql.col("base"))
@@ -126,7 +126,7 @@ def _offsets(
     ranges: Sequence[SlotRange],
     groups: dict[str, list[str]],
 ) -> DataFrame:
-    """Returns ``offset`` for every queue and group, null where a group has none."""
+    """Returns ``offset`` for every queue and group, null for a group without an offset there."""
     known = {
         (facts.store, at.topic, at.queue_id, at.group): at.offset
         for facts in stores
@@ -141,7 +141,7 @@ def _offsets(
 
 
 def _with_copies(rows: DataFrame, copies: DataFrame) -> DataFrame:
-    """Adds ``state``: 2 where the group has a dead copy of the message, 1 where one waits."""
+    """Adds ``state``: 2 if the group has a dead-letter copy of the message, 1 if a copy waits."""
     from pyspark.sql import functions as sql
 
     name, place = sql.col("id"), sql.col("offsetMsgId")
@@ -159,7 +159,7 @@ def _with_copies(rows: DataFrame, copies: DataFrame) -> DataFrame:
 
 
 def _cut(runs: DataFrame) -> DataFrame:
-    """Cuts ranges at the offsets of their groups, where the verdict about what is behind it is another."""
+    """Divides ranges at the offsets of their groups, if the verdict changes there."""
     from pyspark.sql import functions as sql
 
     first, end, cut = (sql.col(name) for name in (*RANGE, "offset"))
@@ -178,7 +178,7 @@ def _cut(runs: DataFrame) -> DataFrame:
 
 
 def _verdict(is_past: Column) -> Column:
-    """Returns the verdict about slots that are all before the offset of their group, or are not."""
+    """Returns the verdict about slots that are all before, or all at or after, the offset of their group."""
     from pyspark.sql import functions as sql
 
     base, state = sql.col("base"), sql.col("state")

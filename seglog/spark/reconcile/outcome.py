@@ -1,4 +1,4 @@
-"""A whole reconciliation in one call: verdicts about queues and messages, counted, and written somewhere."""
+"""A whole reconciliation in one call: computes, counts and writes verdicts about queues and messages."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ QUEUE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a reconciliation found.
+    """The result of a reconciliation.
 
     Attributes:
-        stores: Their directories.
+        stores: The directories of the stores.
         queues: The verdict for each group and queue.
-        counts: Verdicts about messages; None if they were not asked for.
-        rows: Messages that are neither delivered, passed nor pending, where they were asked for: read once,
-            and while the session is there.
+        counts: The numbers of verdicts about messages; None if the caller did not request them.
+        rows: Messages that are neither delivered, passed nor pending, if the caller requested them. They can
+            be read once, while the session is open.
         unread: Stores that could not be read, while others could.
     """
 
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def is_clean(self) -> bool:
-        """Whether all was read, no verdict is a finding, and every message has its verdicts."""
+        """Whether all stores were read, no verdict is a finding, and every message has its verdicts."""
         if self.unread or any(queue.verdict in QUEUE_FINDINGS for queue in self.queues):
             return False
         if self.counts is None:
@@ -79,18 +79,18 @@ def reconcile_all(
         spark: A session.
         paths: The store directories.
         earlier: An earlier result.
-        messages: Whether to judge messages too.
-        receipts: Where receipts are.
+        messages: Whether to compute verdicts about messages.
+        receipts: File or folder of receipts.
         verify: Whether to compute checksums.
-        folder: Where to write the tables ``stores``, ``queues`` and ``messages``; None for nowhere.
+        folder: Folder for the tables ``stores``, ``queues`` and ``messages``; None writes no tables.
         form: ``parquet`` or ``json``.
         wants_rows: Whether to return messages that are neither delivered, passed nor pending.
-        unread: Takes the stores that are not there or cannot be read, and the others are reconciled.
+        unread: Collects the stores that do not exist or cannot be read, while the others are reconciled.
 
     Raises:
         As :func:`~seglog.spark.reconcile.stores.reconcile_stores`.
-        InvalidArgumentError: The folder exists already, or receipts have not the columns that they need.
-        SparkJobError: Receipts cannot be read, or there is no such ``form``.
+        InvalidArgumentError: The folder exists already, or receipts lack columns that they need.
+        SparkJobError: Receipts cannot be read, or ``form`` is unknown.
     """
     told = None if receipts is None else load_receipts(spark, receipts)
     found = reconcile_stores(paths, spark=spark, earlier=earlier, verify=verify, unread=unread)
@@ -101,7 +101,7 @@ def reconcile_all(
     if not messages or not stores:
         return Outcome(stores, found.queues, None, iter(()), tuple(unread or ()))
     frame = message_verdicts(spark, found.stores, told, verify=verify)
-    if folder is not None:  # verdicts are made once, and counted where they were written
+    if folder is not None:  # verdicts are computed once, and counted in the files that they were written to
         made = f"{folder}/messages"
         save_table(frame, made, form)
         frame = spark.read.schema(frame.schema).format(form).load(made)
@@ -124,10 +124,10 @@ def queue_frame(spark: SparkSession, queues: Iterable[QueueVerdict]) -> DataFram
 
 
 def _rows(frame: DataFrame, counts: MessageCounts) -> Iterator[dict[str, object]]:
-    """Yields what is neither delivered, passed nor pending.
+    """Yields the messages that are neither delivered, passed nor pending.
 
-    A second job makes these alone: to keep all verdicts of the first for it, 20 groups of 10 million
-    messages have 200 million, takes longer than to make them.
+    A second job computes only these. Caching all verdicts of the first job for it would take longer: 20
+    groups of 10 million messages have 200 million verdicts.
     """
     if all(verdict in _USUAL for _group, _topic, verdict in counts.verdicts):
         return

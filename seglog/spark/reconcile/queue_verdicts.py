@@ -1,11 +1,11 @@
-"""One verdict for each group and queue, from offsets and the ends of queues alone. No Spark in here.
+"""One verdict for each group and queue, from offsets and the ends of queues alone. Uses no Spark.
 
-A group has a row for every queue of a topic in which it has an offset, also for queues that it never came
-to, and for the queues of its own retry and dead-letter topics. The delay service has one for every level, as
-the group that RocketMQ calls it.
+A group has a row for every queue of a topic in which it has an offset, also for queues without an offset of
+the group, and for the queues of its own retry and dead-letter topics. The delay service has a row for every
+level, under the name that RocketMQ gives its group.
 
-Words of Burrow go with the verdicts: OK; WARN for all else; STALL where a group that lags did not move
-in this queue since an earlier result but did in others; STOP where it moved in none.
+Each verdict has a status with Burrow's words: OK; STALL if a group that lags did not move in this queue since
+an earlier result but moved in others; STOP if it moved in none; WARN for everything else.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from seglog.storage.format.names import (
 from seglog.storage.format.system_names import DELAY_GROUP, TRANSACTION_GROUP, needs_no_registration
 
 _NOTHING_WAITS: Final = (SCHEDULE_TOPIC, OP_TOPIC)
-"""What is after the offset there waits for its time, or for the half messages that it settles."""
+"""Topics in which messages after the offset wait for their time, or for half messages that they settle."""
 
 
 class QueueKey(NamedTuple):
-    """Whose offset, and where."""
+    """Store, group and queue of an offset."""
 
     store: str
     group: str
@@ -42,13 +42,13 @@ class QueueKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueVerdict:
-    """What is to be said of a group in a queue.
+    """The verdict about a group in a queue.
 
     Attributes:
-        key: Whose, and where.
-        offset: Where the group continues; None if it never committed.
-        lag: Messages that it has not got yet and that are still there.
-        missed: Messages that retention took before it got them.
+        key: Store, group and queue.
+        offset: The queue offset at which the group continues; None if it never committed.
+        lag: Number of messages that the group has not received and that still exist.
+        missed: Number of messages that retention removed before the group received them.
         verdict: A key of :data:`~seglog.spark.reconcile.verdicts.QUEUE_VERDICTS`.
         status: ``OK``, ``WARN``, ``STALL`` or ``STOP``.
     """
@@ -63,7 +63,7 @@ class QueueVerdict:
     status: str
 
     def fields(self) -> dict[str, object]:
-        """Returns it as JSON has it."""
+        """Returns the fields of the verdict for JSON."""
         return {
             "store": self.key.store,
             "group": self.key.group,
@@ -80,7 +80,7 @@ class QueueVerdict:
 
 
 class Earlier(NamedTuple):
-    """What an earlier result said."""
+    """The facts of an earlier result about a group in a queue."""
 
     offset: int | None
     lag: int
@@ -89,11 +89,11 @@ class Earlier(NamedTuple):
 def queue_verdicts(
     stores: Iterable[StoreFacts], earlier: Mapping[QueueKey, Earlier] | None = None
 ) -> list[QueueVerdict]:
-    """Returns the verdict for each group and queue, by store, group, topic and number.
+    """Returns the verdict for each group and queue, sorted by store, group, topic and queue id.
 
     Args:
         stores: The stores.
-        earlier: What an earlier result said; without one nothing is stalled.
+        earlier: An earlier result; without one no group is stalled.
     """
     found = [verdict for facts in stores for verdict in _of_store(facts)]
     return sorted(_with_stalled(found, earlier or {}), key=lambda verdict: verdict.key)
@@ -104,12 +104,12 @@ def _of_store(facts: StoreFacts) -> Iterator[QueueVerdict]:
     for at in facts.tables.offsets:
         offsets[at.group, at.topic][at.queue_id] = at.offset
     for level, offset in (facts.tables.delays or {}).items():
-        if (SCHEDULE_TOPIC, level - 1) in facts.queues:  # levels are written down before they have a message
+        if (SCHEDULE_TOPIC, level - 1) in facts.queues:  # the table lists levels before their first message
             offsets[DELAY_GROUP, SCHEDULE_TOPIC][level - 1] = offset
     numbers: dict[str, set[int]] = defaultdict(set)
     for topic, queue_id in facts.queues:
         numbers[topic].add(queue_id)
-    # Retry topics of pop consumers are called after group and topic, and have an offset of the group.
+    # Retry topics of pop consumers are named after group and topic, and have an offset of the group.
     consumed = {topic for _group, topic in offsets}
     for topic in facts.topics:
         if topic.startswith(DLQ_PREFIX):
@@ -155,7 +155,7 @@ def _is_group(facts: StoreFacts, key: QueueKey) -> bool:
     group = key.group.removesuffix(BROADCAST_SUFFIX)
     if known is None or group in known or needs_no_registration(group):
         return True
-    # Retry topics of pop consumers are called after group and topic.
+    # Retry topics of pop consumers are named after group and topic.
     return key.topic.startswith(RETRY_PREFIX) and any(
         group.startswith((f"{one}_", f"{one}+")) for one in known
     )

@@ -1,11 +1,12 @@
-"""What producers were answered when they sent: a table that is compared with the stores.
+"""Receipts: the broker's answers to producers, as a table that is compared with the stores.
 
-Columns, in letters of any case: ``msgId`` (a UNIQ_KEY, or the id that names host and place), ``topic``,
-``queueId``, ``queueOffset``. Either the id or the other three must be given; others are passed over.
+Columns, in letters of any case: ``msgId`` (a UNIQ_KEY, or the id that holds host and place), ``topic``,
+``queueId``, ``queueOffset``. Either the id or the other three must be given; other columns are ignored.
 
-A receipt that no record answers is a lost message, unless retention took its slot, or the slot is known to
-be lost anyway. A receipt with nothing but an id may name a message whose slot is known to be lost: then it
-counts beside it. Queues of several stores have the same names: a place counts as there if one has it.
+A receipt without a record is a lost message, unless retention removed its slot, or its slot is already
+counted as lost. A receipt with nothing but an id may belong to a message whose slot is counted as lost: the
+message is counted twice then. Queues of several stores have the same names: a place exists if one of the
+stores has it.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ def load_receipts(spark: SparkSession, path: str) -> DataFrame:
 
     Args:
         spark: The session.
-        path: A file or folder of Parquet, CSV with a first line of names, or JSON lines, as its name ends.
+        path: A file or folder of Parquet, CSV with a header line, or JSON lines; the suffix selects the
+            format.
 
     Raises:
-        InvalidArgumentError: It has neither ids nor places.
+        InvalidArgumentError: The table has neither ids nor places.
     """
     reader, ending = spark.read, PurePath(path).suffix
     if ending == ".csv":
@@ -49,7 +51,7 @@ def as_receipts(frame: DataFrame) -> DataFrame:
     """Returns the columns :data:`COLUMNS` of a table, each receipt once.
 
     Raises:
-        InvalidArgumentError: It has neither ids nor places.
+        InvalidArgumentError: The table has neither ids nor places.
     """
     from pyspark.sql import functions as sql
 
@@ -69,14 +71,14 @@ def as_receipts(frame: DataFrame) -> DataFrame:
 def lost_receipts(
     spark: SparkSession, receipts: DataFrame, records: Records, ranges: Sequence[SlotRange], gone: DataFrame
 ) -> DataFrame:
-    """Returns the receipts that nothing answers, as messages that are lost.
+    """Returns the receipts without a record, as messages that are lost.
 
     Args:
         spark: The session.
-        receipts: As :func:`load_receipts` has them.
-        records: What the stores have.
-        ranges: The slots of their queues.
-        gone: Ranges of slots without a message; ``base`` says why.
+        receipts: The receipts, from :func:`load_receipts`.
+        records: The messages in the stores.
+        ranges: The slots of the queues.
+        gone: Ranges of slots without a message; ``base`` is the reason.
     """
     from pyspark.sql import functions as sql
 
@@ -115,17 +117,17 @@ def lost_receipts(
 def _with_told(receipts: DataFrame, gaps: DataFrame) -> DataFrame:
     """Adds ``told``: whether the slot of a receipt is in one of the ranges.
 
-    A join by range would hold each receipt of a queue against each of its ranges; here both are sorted, and
-    a slot is in a range where one that begins before it ends behind it.
+    A join by range would compare each receipt of a queue with each range of it. Here both are sorted, and a
+    slot is in a range if a range that begins at or before it ends after it.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
     marks = gaps.select(*_PLACE, "endOffset", sql.lit(False).alias("asks"))
     asked = receipts.withColumn("asks", sql.lit(True)).unionByName(marks, allowMissingColumns=True)
-    # Receipts without a place are in no range: they are spread by their ids.
+    # Receipts without a place are in no range: they are distributed by their ids.
     spread = sql.when(sql.col("queueOffset").isNull(), hash_of(sql.col("msgId"), 0))
     up_to = Window.partitionBy("topic", "queueId", spread).orderBy("queueOffset")
-    furthest = sql.max("endOffset").over(up_to)  # a window by range: those that begin at this slot count too
+    furthest = sql.max("endOffset").over(up_to)  # a window by range: rows that begin at this slot count too
     told = sql.coalesce(furthest > sql.col("queueOffset"), sql.lit(False))
     return asked.withColumn("told", told).where("asks").drop("asks", "endOffset")

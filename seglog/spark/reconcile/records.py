@@ -1,7 +1,7 @@
-"""What the log has of messages, as frames: messages in their topics, their copies, and what waits.
+"""Messages of the log as frames: messages in their topics, their copies, and messages that wait.
 
-All are read as the data source reads; topics that only the broker writes are asked for by name, so that only
-those are read.
+All frames come from the data source. Topics that only the broker writes are selected by name, so that no
+other records are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLACE: Final = (
 _WITH_PROPERTIES: Final = (*_PLACE, *named_columns(["properties"]))
 _MARKS: Final = named_columns(["placeholder"])
 MESSAGE: Final = ("store", "topic", "queueId", "queueOffset", "physicalOffset", "storeTimestamp", "msgId")
-"""Columns of every message, wherever it was found."""
+"""Columns of every message."""
 
 
 class Records:
@@ -38,8 +38,8 @@ class Records:
 
     Args:
         spark: The session.
-        stores: What is known of the stores.
-        verify: Whether to compute checksums; records that are damaged otherwise count as there.
+        stores: The facts about the stores.
+        verify: Whether to compute checksums; records with any other damage count as present.
     """
 
     def __init__(self, spark: SparkSession, stores: Sequence[StoreFacts], *, verify: bool = True) -> None:
@@ -48,16 +48,16 @@ class Records:
         self._frames = MessageFrames(spark, [facts.store for facts in stores], verify=verify)
 
     def all(self) -> DataFrame:
-        """Returns every record that has a place in a queue: :data:`MESSAGE` and ``offsetMsgId``."""
+        """Returns every record that has a place in a queue, with :data:`MESSAGE` and ``offsetMsgId``."""
         return self._read(_PLACE)
 
     def single(self, topics: Collection[str] | None = None) -> DataFrame:
-        """Returns the messages of topics that producers send to, but for topics with batch queues.
+        """Returns the messages of topics that producers send to, without topics that have batch queues.
 
-        ``placeholder`` is so of placeholders, which a compaction left of messages.
+        ``placeholder`` is true for placeholders, which replace messages that a compaction dropped.
 
         Args:
-            topics: Only those; None for all.
+            topics: The topics to read; None for all.
         """
         from pyspark.sql import functions as sql
 
@@ -67,10 +67,10 @@ class Records:
         return self._inside(found.withColumn("endOffset", sql.try_add("queueOffset", sql.lit(1))))
 
     def in_batches(self, topics: Collection[str] | None = None) -> DataFrame:
-        """Returns the messages of the other topics: a record of a batch queue has as many slots as it says.
+        """Returns the messages of topics with batch queues; a record has one slot for each inner message.
 
         Args:
-            topics: Only those; None for all.
+            topics: The topics to read; None for all.
         """
         from pyspark.sql import functions as sql
 
@@ -83,10 +83,10 @@ class Records:
         return self._inside(found.drop("properties"))
 
     def copies(self) -> DataFrame:
-        """Returns copies that keep a message from being delivered: ``group``, ``id``, ``state``.
+        """Returns copies that show that a message is not delivered: ``group``, ``id``, ``state``.
 
         A message has one row for each id by which a copy names it; ``state`` is 2 for dead letters, 1 for
-        copies that wait in a retry topic or for their time to get there.
+        copies in a retry topic, or in the delay topic on the way to it.
         """
         from pyspark.sql import functions as sql
 
@@ -102,7 +102,8 @@ class Records:
         copy = where.startswith(RETRY_PREFIX) | where.startswith(DLQ_PREFIX)
         found = found.where(copy).withColumns({"group": group, "hops": is_hop, "where": where})
         done = self._done_copies()
-        # A hop is done with once the delay service has passed it, a retry once its group has.
+        # A copy in the delay topic is done once the delay service passed it, a copy in a retry topic once its
+        # group did.
         by = sql.when(sql.col("hops"), sql.lit("")).otherwise(sql.col("group"))
         found = found.withColumn("by", by).join(done, ["store", "topic", "queueId", "by"], "left")
         is_dead = topic.startswith(DLQ_PREFIX)
@@ -116,9 +117,9 @@ class Records:
         )
 
     def waiting(self) -> DataFrame:
-        """Returns messages that are not in their topics yet: :data:`MESSAGE`, ``base`` says why.
+        """Returns messages that are not in their topics yet, with :data:`MESSAGE`; ``base`` is the reason.
 
-        Topic and number are those that they are for; they have no queue offset there yet.
+        Topic and queue id are those of the final queue; there is no queue offset in it yet.
         """
         found = [self._halves(), self._delayed(), self._in_wheel()]
         return reduce(lambda one, other: one.unionByName(other), found)
@@ -157,7 +158,8 @@ class Records:
         read = self._small("store string, readMs bigint", lambda facts: [(facts.timer_read_ms,)])
         found = self._read(_WITH_PROPERTIES, {TIMER_TOPIC}).join(read, "store")
         cancelled = _property(copy_names.TIMER_DEL_UNIQKEY)
-        # A message that rolls on in the wheel is put again; a cancel names it, maybe after its topic.
+        # A message that is rolled over in the wheel is stored again; a cancel names the message, maybe after
+        # its topic.
         key = sql.coalesce(sql.regexp_extract(cancelled, r"([^+]*)$", 1), sql.col("msgId"))
         newest = Window.partitionBy("store", key).orderBy(sql.desc("physicalOffset"))
         found = found.withColumn("age", sql.row_number().over(newest))
@@ -190,7 +192,7 @@ class Records:
         return found.where("queueOffset < endOffset").drop("minOffset", "maxOffset")
 
     def _done_copies(self) -> DataFrame:
-        """Returns how far groups are in their retry topics, and the delay service, which has no name."""
+        """Returns the progress of groups in their retry topics, and of the delay service (an empty name)."""
 
         def of(facts: StoreFacts) -> list[tuple[object, ...]]:
             rows: list[tuple[object, ...]] = [
@@ -235,7 +237,7 @@ def _number(name: str) -> Column:
 
 
 def _for_topic(found: DataFrame, base: str) -> DataFrame:
-    """Returns records as messages of the topics that they are for; those for groups' retries are none."""
+    """Returns records as messages of their final topics; without messages for retry topics."""
     from pyspark.sql import functions as sql
 
     rows = found.select(

@@ -1,4 +1,4 @@
-"""Reads an earlier result, as ``seglog spark reconcile`` gave it with --json or --output."""
+"""Reads an earlier result that ``seglog spark reconcile`` wrote with --json or --output."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from seglog.spark.reconcile.queue_verdicts import Earlier, QueueKey
 from seglog.spark.session import require_packages
 
 _KIND: Final = "queue-verdict"
-"""The kind of the lines that say where a group is in a queue."""
+"""The kind of the JSON lines with the progress of a group in a queue."""
 
 
 def load_earlier(path: Path) -> dict[QueueKey, Earlier]:
-    """Returns what an earlier result said of each group and queue.
+    """Returns the facts of an earlier result about each group and queue.
 
     Args:
         path: A file of JSON lines, or the folder ``queues`` of an output, in Parquet or JSON.
 
     Raises:
-        NotFoundError: There is nothing.
+        NotFoundError: There is nothing at ``path``.
         InvalidArgumentError: It is no such result.
         MissingDependencyError: It is in Parquet, and pyarrow is missing.
     """
@@ -37,7 +37,7 @@ def load_earlier(path: Path) -> dict[QueueKey, Earlier]:
 
 def _earlier(rows: Iterable[Mapping[str, object]]) -> Iterator[tuple[QueueKey, Earlier]]:
     for row in rows:
-        if row.get("kind", _KIND) != _KIND:  # a table in Parquet or JSON has no kinds
+        if row.get("kind", _KIND) != _KIND:  # rows of a table in Parquet or JSON have no kind
             continue
         offset = row.get("offset")
         queue_id, lag = row["queueId"], row["lag"]

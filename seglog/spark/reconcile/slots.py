@@ -1,7 +1,7 @@
-"""The slots of queues: which there should be, which have no message, and which retention took.
+"""The slots of queues: the slots that should exist, those without a message, those that retention removed.
 
-Slots without a message are ranges, ``queueOffset`` to before ``endOffset``: a group that was abandoned has as
-many behind it as its topic had messages since.
+Slots without a message are ranges, ``queueOffset`` to before ``endOffset``: an abandoned group may have as
+many expired slots as its topic had messages since.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from seglog.spark.reconcile.records import Records
 
 SLOT: Final = ("store", "topic", "queueId")
-"""Columns that name a queue."""
+"""Columns that identify a queue."""
 RANGE: Final = ("queueOffset", "endOffset")
-"""The first slot of a row, and the one behind its last."""
+"""The first slot of a row, and the slot after its last."""
 _NOTHING: Final = {"physicalOffset": "bigint", "storeTimestamp": "bigint", "msgId": "string"}
 
 
@@ -32,8 +32,8 @@ class SlotRange:
     """The slots of one queue.
 
     Attributes:
-        start: The first, or the least offset of a group before it.
-        has_gaps: Whether some may have no record.
+        start: The first slot, or the least offset of a group before it.
+        has_gaps: Whether some slots may have no record.
     """
 
     store: str
@@ -64,12 +64,12 @@ def slot_ranges(stores: Sequence[StoreFacts]) -> Iterator[SlotRange]:
 
 
 def lost_slots(spark: SparkSession, records: Records, ranges: Sequence[SlotRange]) -> DataFrame:
-    """Returns ranges between a queue's ends that have no message; most queues are known to have none.
+    """Returns the ranges between a queue's ends that have no message; most queues are known to have none.
 
     Args:
         spark: The session.
-        records: What the stores have.
-        ranges: The slots of their queues.
+        records: The messages in the stores.
+        ranges: The slots of the queues.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
@@ -79,7 +79,7 @@ def lost_slots(spark: SparkSession, records: Records, ranges: Sequence[SlotRange
         return _slots(_range_frame(spark, []), verdicts.LOST)
     key = "store string, topic string, queueId int"
     wanted = small_frame(spark, key, [(one.store, one.topic, one.queue_id) for one in odd])
-    # An empty range at each end of a queue: gaps are between ranges.
+    # An empty range at each end of a queue, because gaps are computed between ranges.
     ends = _range_frame(
         spark,
         [
@@ -101,7 +101,7 @@ def lost_slots(spark: SparkSession, records: Records, ranges: Sequence[SlotRange
 
 
 def expired_slots(spark: SparkSession, ranges: Sequence[SlotRange]) -> DataFrame:
-    """Returns slots that retention took and that some group had not come to: one range a queue."""
+    """Returns slots that retention removed before some group reached them: one range for each queue."""
     taken = [
         (one.store, one.topic, one.queue_id, one.start, one.min_offset)
         for one in ranges

@@ -1,4 +1,4 @@
-"""What to type after a reconciliation: a command for each kind of finding, for the first that is one."""
+"""The next commands after a reconciliation: one for each kind of finding, for its first occurrence."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from seglog.spark.reconcile.outcome import Outcome
 
 COPY: Final = "COPY"
-"""Stands for a copy on a file system of a store that is at an address."""
+"""Stands for the path of a local copy of a store that is at an address."""
 _ORDER: Final = (LOST, AHEAD, BELOW_MIN, EXPIRED, DEAD, STALLED, DUPLICATED)
 """The worst first."""
 
 
 class NextStep(NamedTuple):
-    """A command, and what it is for.
+    """A command, and its purpose.
 
     Attributes:
         verdict: The finding.
-        command: What to type, with :data:`COPY` maybe.
-        why: What it does.
-        others: How many groups and queues have the same finding besides; 0 for findings about messages.
+        command: The command to type; may contain :data:`COPY`.
+        why: The effect of the command.
+        others: Number of other groups and queues with the same finding; 0 for findings about messages.
     """
 
     verdict: str
@@ -47,10 +47,10 @@ class NextStep(NamedTuple):
 
 
 def next_steps(outcome: Outcome) -> list[NextStep]:
-    """Returns what to do about findings, the worst first; nothing where there are none."""
+    """Returns the commands for findings, the worst finding first; empty without findings."""
     steps = [*_of_queues(outcome.queues), *_of_messages(outcome)]
     found: dict[str, NextStep] = {}
-    for step in steps:  # dead letters are both
+    for step in steps:  # dead letters occur as findings about queues and about messages
         found.setdefault(step.verdict, step)
     return [found[verdict] for verdict in _ORDER if verdict in found]
 
@@ -61,7 +61,7 @@ def _of_queues(queues: Iterable[QueueVerdict]) -> Iterator[NextStep]:
         if one.verdict in QUEUE_FINDINGS:
             same.setdefault(one.verdict, []).append(one)
     for verdict, all_of_it in same.items():
-        # Offsets of the broker's own groups are not moved by hand: a repair does it.
+        # A repair moves offsets of the broker's own groups, not a command of the user.
         first = min(all_of_it, key=lambda one: needs_no_registration(one.key.group))
         yield NextStep(verdict, *_of_queue(first), len(all_of_it) - 1)
 

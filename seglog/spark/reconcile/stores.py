@@ -1,4 +1,4 @@
-"""Reconciliations of stores: what is known of each, and the verdict for each group and queue."""
+"""Reconciliations of stores: the facts about each, and the verdict for each group and queue."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """Stores whose groups were held against their queues.
+    """Stores whose groups were compared with their queues.
 
     Attributes:
-        stores: What is known of them: what :func:`~seglog.spark.reconcile.messages.message_verdicts` takes.
+        stores: The facts about them, for :func:`~seglog.spark.reconcile.messages.message_verdicts`.
         queues: The verdict for each group and queue.
     """
 
@@ -37,17 +37,17 @@ def reconcile_stores(
     verify: bool = True,
     unread: Unread | None = None,
 ) -> Reconciled:
-    """Holds groups against queues; reads only.
+    """Compares groups with queues; reads only.
 
-    The ends of queues are what an audit finds, which walks the logs.
+    The ends of queues come from an audit, which walks the logs.
 
     Args:
         paths: The store directories.
-        spark: As :func:`~seglog.spark.audit.stores.audit_stores` has it.
-        earlier: An earlier result (:func:`~seglog.spark.reconcile.since.load_earlier`); without one nothing
+        spark: As for :func:`~seglog.spark.audit.stores.audit_stores`.
+        earlier: An earlier result (:func:`~seglog.spark.reconcile.since.load_earlier`); without one no group
             is stalled.
-        verify: Whether to compute checksums; records that are damaged otherwise count as there.
-        unread: Takes the stores that are not there or cannot be read, and the others are reconciled.
+        verify: Whether to compute checksums; records with any other damage count as present.
+        unread: Collects the stores that do not exist or cannot be read, while the others are reconciled.
 
     Raises:
         As :func:`~seglog.spark.audit.stores.audit_stores`.

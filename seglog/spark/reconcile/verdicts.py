@@ -1,4 +1,4 @@
-"""The words of a reconciliation: verdicts about a group in a queue, and about a message for a group."""
+"""The verdicts of a reconciliation: about a group in a queue, and about a message for a group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUEUE_VERDICTS: Final = {
     LAG: "messages wait for the group",
     OK: "the group has got everything",
 }
-"""Verdicts about a group in a queue; the first that fits is given."""
+"""Verdicts about a group in a queue; the first that is true is given."""
 
 MESSAGE_VERDICTS: Final = {
     LOST: "its place in the queue is there and its record is not, or a receipt names it and nothing has it",
@@ -48,9 +48,9 @@ MESSAGE_VERDICTS: Final = {
     DELIVERED: "the group's offset is behind it, and no copy of it waits or is dead",
     PENDING: "the group's offset is at or before it, or the group has none in the queue",
 }
-"""Verdicts about a message for a group; the first that fits is given."""
+"""Verdicts about a message for a group; the first that is true is given."""
 
 QUEUE_FINDINGS: Final = frozenset({AHEAD, BELOW_MIN, STALLED, DEAD})
-"""Verdicts about queues that make a command end with 1."""
+"""Verdicts about queues that set the exit code 1."""
 MESSAGE_FINDINGS: Final = frozenset({LOST, EXPIRED, DUPLICATED, DEAD})
-"""The same of messages."""
+"""Verdicts about messages that set the exit code 1."""
