@@ -1,22 +1,22 @@
-"""Archives of messages in Parquet, and stores made of them again.
+"""Archives of messages in Parquet, and stores restored from them.
 
-An archive is a folder that holds any number of stores, each under a name:
+An archive is a folder that holds any number of stores, each under a name. It has the files
 ``data/store=…/topicFolder=…/day=…/*.parquet`` for readers of Parquet (days are UTC, of the store time), and
 ``_manifest/N.json``, one for each run that added something: its store, its files, the intervals of queue
-offsets that they hold, the last record of each queue, and what is missing. What no manifest names does not
-count; a run that was interrupted left at most that. So a message is archived once, however often a run is
-begun again.
+offsets in them, the last record of each queue, and the missing messages. A file that no manifest lists does
+not count; a run that was interrupted leaves only such files. So a message is archived once, however often a
+run is repeated.
 
-No message is left out in silence. A run first holds the store against what is archived under its name
+No message is left out silently. A run first compares the store with the archived messages of its name
 (:mod:`seglog.spark.archive.continuity`). From the first archived offset of a queue to its end every offset is
-archived or named as missing (:mod:`seglog.spark.archive.losses`), also in ``missing.parquet``.
+archived or listed as missing (:mod:`seglog.spark.archive.losses`), also in ``missing.parquet``.
 
-Nothing of a record is lost: ``head``, ``body`` and ``tail`` one after the other are its bytes. A restored
-message has another place in the log, and so another offsetMsgId and ``__CRC32#``; all else is as it was.
-Placeholders of a compaction are archived as records, so that offsets stay whole, but are no messages:
-``placeholder`` is true, and they are counted apart.
+All bytes of a record are kept: ``head``, ``body`` and ``tail``, concatenated, are its bytes. A restored
+message has another place in the log, and so another offsetMsgId and ``__CRC32#``; everything else is
+unchanged. Placeholders of a compaction are archived as records, so that offsets have no gaps, but do not
+count as messages: ``placeholder`` is true, and they are counted separately.
 
-Archives are on a file system that knows rename: a local or mounted one.
+An archive needs a file system with rename: a local or mounted one.
 """
 
 from __future__ import annotations

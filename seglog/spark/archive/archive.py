@@ -1,7 +1,7 @@
-"""Adds to an archive what a store has and the archive has not.
+"""Adds to an archive the records of a store that it lacks.
 
-First the store is held against what is archived of it, then its rows are written, then what is missing is
-named; the manifest makes all of it count at once.
+A run first compares the store with the archived messages, then writes the rows, then lists missing messages.
+The manifest makes all of this valid at once.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ def archive_store(
     fill_missing: bool = False,
     clock: Clock | None = None,
 ) -> Run | None:
-    """Adds to an archive what it has not yet of a store; the store may be open.
+    """Adds to an archive the records of a store that it lacks; the store may be open.
 
     Args:
-        root: The store directory; every machine of the cluster must see it there.
-        folder: The archive, likewise; made where it is missing.
+        root: The store directory; every machine of the cluster must be able to read it.
+        folder: The archive, likewise; created if it does not exist.
         spark: The session.
-        name: What the archive calls the store; None for what it continues, see
+        name: Name of the store in the archive; None for the name of the store that it continues, see
             :func:`~seglog.spark.archive.names.place_in_archive`.
-        topics: Topics that are wanted; all but the broker's own if empty.
-        verify: Whether to compute checksums of what is archived.
-        allow_loss: Whether a damaged store is archived, and what is missing written down.
-        fill_missing: Whether to look again for messages that earlier runs named as lost.
+        topics: Topics to archive; all but the broker's own if empty.
+        verify: Whether to compute checksums of the archived records.
+        allow_loss: Whether to archive a damaged store, and list its missing messages.
+        fill_missing: Whether to search again for messages that earlier runs listed as lost.
         clock: The time.
 
     Returns:
-        What was added; None where the archive had everything.
+        The run that was added; None if the archive had everything.
 
     Raises:
         NotFoundError: There is no store.
-        StoreMismatchError: The store does not continue what the archive has under its name.
+        StoreMismatchError: The store does not continue the archived messages of its name.
         DataLossError: The store is damaged, and ``allow_loss`` is off; or a file of the archive is missing.
-        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it is in the store.
+        InvalidArgumentError: The name is not valid, the archive has the first layout, or it is in the store.
         StoreLockedError: Another run adds to the archive.
         ConfigError: A manifest of the archive cannot be read or is missing, or a file is in no manifest.
         SparkJobError: The store cannot be read.
@@ -119,10 +119,10 @@ class _Job:
         spark: The session.
         archive: The archive.
         root: The store directory.
-        rows: Its rows.
-        facts: What its files say.
+        rows: The rows of the store.
+        facts: The facts that its files show.
         runs: Earlier runs of this store.
-        places: Where the last archived record of each queue is in its log.
+        places: Place in the log of the last archived record of each queue.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class _Job:
         self._ranges, self._stretches = still_missing(runs)
 
     def add(self, number: int, name: str, now_ms: int, *, allow_loss: bool, fill_missing: bool) -> Run | None:
-        """Writes what the archive has not; returns the run that it is, None if that is nothing.
+        """Writes the rows that the archive lacks; returns the run, None if there are no such rows.
 
         Raises:
             DataLossError: The store is damaged, and ``allow_loss`` is off.
@@ -198,7 +198,7 @@ class _Job:
     def _write(
         self, staged: Path, number: int, name: str, missing: list[Missing], *, strict: bool, fills: bool
     ) -> Found:
-        """Writes the rows of the run, returns what they hold, and adds what is left out to ``missing``."""
+        """Writes the rows of the run and returns their numbers; adds omitted records to ``missing``."""
         self._archive.clear(staged)
         target = RunTarget(self._archive.path, staged, number, name, self._rows.is_own_wanted)
         rows = self._filling(strict=strict) if fills and self._ranges else None
@@ -224,7 +224,7 @@ class _Job:
         return found
 
     def _filling(self, *, strict: bool) -> DataFrame:
-        """Returns the rows behind what is archived, and messages, not placeholders, that were missing."""
+        """Returns the rows after the archived ones, and messages, without placeholders, that were missing."""
         firsts = dict(self._ends)
         for one in self._ranges:
             key = one.topic, one.queue_id

@@ -1,7 +1,6 @@
-"""What a run of an archive or a restore looks at before Spark is started, which takes seconds.
+"""Checks of an archive or restore that run before Spark is started, because that takes seconds.
 
-Nothing is written here, and nothing is locked: the job looks at all of it again, and then at the files of the
-archive too.
+They write nothing and lock nothing. The job checks everything again, and the files of the archive as well.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class ArchivedStore(NamedTuple):
     """A store of an archive.
 
     Attributes:
-        name: What the archive calls it, None in one of the first layout.
+        name: Name of the store in the archive, None in an archive of the first layout.
         runs: All runs that added something of it.
     """
 
@@ -37,16 +36,16 @@ class ArchivedStore(NamedTuple):
 
 
 def check_archive(root: Path, folder: Path, *, name: str | None = None) -> None:
-    """Does nothing where an archive can take a store, as far as their folders show it.
+    """Checks that an archive can take a store, as far as their folders show it.
 
     Args:
         root: The store directory.
         folder: The archive; it need not exist.
-        name: What the archive is to call the store, None for what it continues.
+        name: Name of the store in the archive, None for the name of the store that it continues.
 
     Raises:
         NotFoundError: There is no store.
-        InvalidArgumentError: The name cannot be, the archive is of the first layout, or it is in the store.
+        InvalidArgumentError: The name is not valid, the archive has the first layout, or it is in the store.
         ConfigError: A manifest of the archive cannot be read or is missing.
         ReadOnlyError: Its file system is mounted read-only.
         StoreError: Its folder may not be written.
@@ -71,25 +70,25 @@ def check_restore(
     apply: bool = False,
     sizes: Sizes | None = None,
 ) -> None:
-    """Does nothing where a store can be made or go on from an archive, as far as their folders show it.
+    """Checks that a store can be restored from an archive, as far as their folders show it.
 
     Args:
         folder: The archive.
         root: The store directory; it need not exist.
-        store: Which store of the archive.
-        topics: Topics that are wanted, all if empty.
-        apply: Whether it is to be done; else nothing is written.
-        sizes: For a new store.
+        store: Name of the store in the archive.
+        topics: Topics to restore, all if empty.
+        apply: Whether the restore will be applied; otherwise nothing will be written.
+        sizes: Lengths of the files of a new store.
 
     Raises:
-        NotFoundError: There is no archive, or nothing wanted in it.
+        NotFoundError: There is no archive, or nothing to restore in it.
         ConfigError: A manifest cannot be read or is missing.
-        InvalidArgumentError: The archive has several stores, and none was named; store and archive lie in
-            each other; or ``sizes`` are not those of the store's files.
+        InvalidArgumentError: The archive has several stores, and none was named; one of store and archive is
+            in the other; or ``sizes`` are not those of the store's files.
         StoreLockedError: Another process has the store open.
         UnsupportedStoreError: Its folder cannot be exchanged for another.
         ReadOnlyError: The file system of the store is mounted read-only.
-        StoreError: The folder that the store is in may not be written.
+        StoreError: The parent folder of the store may not be written.
     """
     check_apart(root, folder)
     find_archived(folder, store, topics)
@@ -105,15 +104,15 @@ def check_restore(
 
 
 def find_archived(folder: Path, store: str | None, topics: Collection[str]) -> ArchivedStore:
-    """Returns the store of an archive that is to be restored.
+    """Returns the store of an archive that will be restored.
 
     Args:
         folder: The archive.
-        store: Its name; may be left out where there is one.
-        topics: Topics that are wanted, all if empty.
+        store: Its name; optional if the archive has one store.
+        topics: Topics to restore, all if empty.
 
     Raises:
-        NotFoundError: There is no archive, no such store, or nothing wanted in it.
+        NotFoundError: There is no archive, no such store, or nothing to restore in it.
         ConfigError: A manifest cannot be read or is missing.
         InvalidArgumentError: There are several stores, and none was named.
     """
@@ -136,7 +135,7 @@ def find_archived(folder: Path, store: str | None, topics: Collection[str]) -> A
 
 
 def warn_of_unknown(folder: Path, topics: Collection[str], archived_store: ArchivedStore) -> None:
-    """Warns of topics that are wanted and of which the archive knows nothing."""
+    """Warns of requested topics that the archive does not have."""
     runs = archived_store.runs
     known = {topic for topic, _queue_id in archived(runs)} | {
         one.topic for run in runs for one in run.missing
@@ -149,10 +148,10 @@ def warn_of_unknown(folder: Path, topics: Collection[str], archived_store: Archi
 
 
 def check_is_free(root: Path) -> None:
-    """Does nothing if no process has a store open; unlike its lock, this writes no file into it.
+    """Checks that no process has a store open; unlike taking its lock, this writes no file into it.
 
     Raises:
-        StoreLockedError: One has.
+        StoreLockedError: A process has it open.
     """
     holder = ReadingRoot(root).lock_holder()
     if holder is not None:

@@ -1,10 +1,10 @@
-"""Records on their way into a restored log: packed into chunks by the tasks that read them, and placed.
+"""Records on their way into a restored log: tasks that read them pack chunks, which are then placed.
 
-A chunk holds records one after the other, never more than a share of a segment, so that whole chunks fill
-segments well. Its file holds the records; a second one how long each is.
+A chunk holds records one after the other, and is at most a fraction of a segment long, so that whole chunks
+fill segments well. One file holds the records, a second one their lengths.
 
-Checksums are not looked at here: what is archived was held against its ``recordCrc`` before, and the store
-that comes of it is audited, whole.
+Checksums are not verified here: archived records were compared with their ``recordCrc`` before, and the
+restored store is audited as a whole.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Chunk(NamedTuple):
     """A chunk.
 
     Attributes:
-        partition: Which share of the archive it is of; shares are in log order.
-        number: Its place in that.
-        name: Of its files.
-        size_bytes: How much it takes.
-        records: How many records it has.
+        partition: Number of its share of the archive; shares are in log order.
+        number: Its number in the share.
+        name: Name of its files.
+        size_bytes: Bytes of its records.
+        records: Number of its records.
     """
 
     partition: int
@@ -52,7 +52,7 @@ class Chunk(NamedTuple):
 
 
 class PlacedSegment(NamedTuple):
-    """A segment and what goes into it.
+    """A segment and the chunks in it.
 
     Attributes:
         first: Physical offset of its first byte.
@@ -66,12 +66,12 @@ class PlacedSegment(NamedTuple):
 
 
 class RestoredSegment(NamedTuple):
-    """What came of a segment.
+    """The result of writing a segment.
 
     Attributes:
         first: Physical offset of its first byte.
-        derived: What follows from its records.
-        keys: How many keys of the index they have.
+        derived: Data derived from its records.
+        keys: Number of keys for the index.
     """
 
     first: int
@@ -86,11 +86,11 @@ def write_chunks(
     batches: Iterator[pa.RecordBatch],
     segment_bytes: int,
 ) -> Iterator[Chunk]:
-    """Writes the records of a share of the archive; yields what became of them.
+    """Writes the records of a share of the archive; yields the chunks.
 
     Args:
-        files: Where the store will be.
-        staged: The store that is being made.
+        files: Access to the new store.
+        staged: The new store.
         partition: Number of the share.
         batches: Records in log order, in the only column.
         segment_bytes: Length of a segment.
@@ -116,7 +116,7 @@ def write_chunks(
 
 
 def place_chunks(chunks: Sequence[Chunk], first: int, segment_bytes: int) -> list[PlacedSegment]:
-    """Returns which chunks go into which segment, the first of which begins at ``first``."""
+    """Returns the chunks of each segment; the first segment begins at ``first``."""
     groups: list[tuple[list[Chunk], int]] = [([], 0)]
     for chunk in sorted(chunks):
         if groups[-1][1] + chunk.size_bytes > segment_bytes - FILLER_BYTES:
@@ -135,14 +135,14 @@ def write_placed(
     """Writes a segment of the restored log, durably, and beside it its queue units and keys.
 
     Args:
-        files: Where the store will be.
-        staged: The store that is being made.
+        files: Access to the new store.
+        staged: The new store.
         segment: The segment.
         segment_bytes: Its length.
         tags: Whether tags are keys.
 
     Raises:
-        StoreError: What is archived is no record.
+        StoreError: An archived row is no record.
     """
     path = staged / COMMIT_LOG / segment_file_name(segment.first)
     attempt = staged / CHUNKS / f"{path.name}-{uuid.uuid4().hex}"

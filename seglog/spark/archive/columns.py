@@ -1,8 +1,8 @@
-"""The columns of an archive, and how they are made of what the data source reads.
+"""The columns of an archive, and their derivation from the columns of the data source.
 
-Folders are ``store=…/topicFolder=…/day=…``. The topic itself is a column of the files: names of topics may be
-as long as a folder's name can be, and Hive's escapes would make them longer. ``topicFolder`` is there to find
-and to prune files by, and is no key: topics with odd or very long names may share one.
+Folders are ``store=…/topicFolder=…/day=…``. The topic is a column of the files, because names of topics may
+be as long as a folder's name can be, and Hive's escapes would make them longer. ``topicFolder`` is for
+finding and pruning files, and is no key: topics with unusual or very long names may share one.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OF_SOURCE: Final = {
     BOOL: ("placeholder",),
 }
 WANTED: Final = tuple(Wanted(name, kind) for kind, names in _OF_SOURCE.items() for name in names)
-"""What is asked of the data source; times in ms."""
+"""The columns to read from the data source; times in ms."""
 READ: Final = spark_columns(WANTED)
-"""The same, as Spark states it."""
+"""The same columns as a Spark schema."""
 _OF_RECORD: Final = (
     "queueId int, queueOffset bigint, physicalOffset bigint, size int,"
     " msgId string, keys string, tags string, flag int, sysFlag int, reconsumeTimes int,"
@@ -51,14 +51,14 @@ LAST_COLUMNS: Final = (
     *("topic", "queueId", "queueOffset", "physicalOffset", "recordCrc", "bornTimestamp", "storeTimestamp"),
     *("bornHost", "storeHost", "placeholder"),
 )
-"""Those of :class:`~seglog.spark.archive.manifest.LastRecord`, in its order."""
+"""The fields of :class:`~seglog.spark.archive.manifest.LastRecord`, in its order."""
 PARTITIONS: Final = ("store", "topicFolder", "day")
 FOLDER_CHARACTERS: Final = 100
 IS_PLACEHOLDER: Final = (
     f"(flag = {PLACEHOLDER_FLAG} AND octet_length(body) = 0"
     f" AND size(map_filter(properties, (k, v) -> k NOT IN ('{PLACEHOLDER_PROPERTY}', '{CRC32}'))) = 0)"
 )
-"""In an archive of the first layout; applications may use the flag of placeholders too."""
+"""Condition for placeholders in an archive of the first layout; applications may use their flag too."""
 TAKES_SLOT: Final = "(sysFlag & 12) NOT IN (4, 12)"
 _OWN_TOPICS: Final = (*TRANSIT_TOPICS, FILLER_TOPIC, HEARTBEAT_SYNC_TOPIC)
 IS_NOT_BROKERS_OWN: Final = f"topic NOT IN ({', '.join(repr(topic) for topic in _OWN_TOPICS)})" + "".join(
@@ -72,5 +72,5 @@ def names_of(columns: str) -> list[str]:
 
 
 def is_brokers_own(topic: str) -> bool:
-    """Returns whether a topic is the broker's own: archived only where it is named."""
+    """Returns whether a topic is the broker's own; such a topic is archived only if the caller names it."""
     return topic in _OWN_TOPICS or topic.startswith(SYSTEM_PREFIXES)

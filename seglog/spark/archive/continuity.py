@@ -1,20 +1,23 @@
-"""Whether a store is the one that an archive has under a name: it must continue what was archived of it.
+"""Checks that a store is the one that an archive has under a name: it must continue the archived messages.
 
 The record at the last archived offset of each queue must still be that record, by its CRC
-(:mod:`seglog.spark.archive.record_crc`), or what a compaction or an erasure left of it: a record at the same
-offset with its times and hosts. So a store that was compacted, restored, repaired or copied continues.
+(:mod:`seglog.spark.archive.record_crc`), or the rest that a compaction or an erasure left of it: a record at
+the same offset with its times and hosts. So a store that was compacted, restored, repaired or copied
+continues.
 
-What is refused: a queue that ends before what is archived, one with another record there, and one in which a
-record of a lower offset comes after it in the log (deleted and begun again).
+A store is refused if one of its queues ends before the archived messages, has another record at that offset,
+or has a record of a lower offset after it in the log (the queue was deleted and begun again).
 
-Where the record itself is gone, the store continues if nothing speaks against it, and this speaks for it:
+If the record itself no longer exists, the store continues the archive if nothing contradicts it and there is
+this evidence:
 
-- *expired* (the queue's first offset is higher): the records that are left were stored at or after the last
-  archived one, and the log files are as long as they were;
+- *expired* (the queue's first offset is higher): the remaining records were stored at or after the last
+  archived one, and the log files have the same length as before;
 - *not readable* (a damaged place, a tombstone), or *no queue of that name* (its topic was deleted): some
-  other queue still has its last archived record, or the log begins with the record that it began with.
+  other queue still has its last archived record, or the log begins with the same record as before.
 
-Queue files are asked first, at one record a queue. Where they do not lead to the record, the log is.
+The queue files are read first, with one record for each queue. If they do not lead to the record, the log is
+read.
 """
 
 from __future__ import annotations
@@ -31,14 +34,14 @@ from seglog.storage.format.record import PLACEHOLDER_FLAG
 
 
 class LoggedQueue(NamedTuple):
-    """What the log says of a queue of which one offset is asked for.
+    """The facts of the log about a queue and one offset in it.
 
     Attributes:
         first: Lowest queue offset of a record.
-        last: Highest.
-        found: The last record at the offset that is asked for; None without one.
+        last: Highest queue offset of a record.
+        found: The last record at the given offset; None without one.
         last_below: Place of the last record at that offset or below; -1 without one.
-        next_time_ms: Store time of the first record behind that offset; None without one.
+        next_time_ms: Store time of the first record after that offset; None without one.
     """
 
     first: int
@@ -61,7 +64,7 @@ _LEFT: Final = {
 
 
 class _State(NamedTuple):
-    """How a queue is: one of the words above, or why it is refused as expected and found."""
+    """The state of a queue: one of the words above, or expected and found values of a refusal."""
 
     word: str = ""
     phy_offset: int = -1
@@ -82,19 +85,20 @@ def last_records(runs: Iterable[Run]) -> dict[Key, LastRecord]:
 def check_continues(
     runs: Sequence[Run], facts: StoreFacts, look_up: LookUp, topics: Sequence[str] = ()
 ) -> dict[Key, int]:
-    """Does nothing to a store that continues what runs archived of it.
+    """Checks that a store continues the archived messages of runs.
 
     Args:
         runs: All runs of one name.
-        facts: The store.
-        look_up: Reads of the log what it says of queues, those without records left out.
-        topics: Topics that are wanted, all if empty; of others it does not matter what they hold.
+        facts: The facts about the store.
+        look_up: Reads the facts of the log about queues; queues without records are left out.
+        topics: Topics to archive, all if empty; the contents of other topics do not matter.
 
     Returns:
-        Where in the log the last archived record of each wanted queue is, those left out where it is gone.
+        Place in the log of the last archived record of each topic's queues, without records that no longer
+        exist.
 
     Raises:
-        StoreMismatchError: It does not.
+        StoreMismatchError: The store does not continue them.
     """
     asked = last_records(runs)
     states = {key: _by_files(one, facts) for key, one in asked.items()}
@@ -107,7 +111,7 @@ def check_continues(
     is_proven = begins_alike or any(state.word == _SAME for state in known.values())
     lengths = {run.store.segment_bytes for run in runs if run.store is not None}
     wanted = {key: state for key, state in known.items() if not topics or key[0] in topics}
-    # Of topics that were not archived yet nothing can be compared; then the others have to prove the store.
+    # New topics have no archived record to compare; then the other topics have to prove the store.
     for key, state in (wanted or known).items():
         is_refused = not state.word and (bool(wanted) or not is_proven)
         if is_refused or not (is_proven or (state.word == _EXPIRED and lengths == {facts.segment_bytes})):
@@ -116,7 +120,7 @@ def check_continues(
 
 
 def is_still(one: LastRecord, found: FoundRecord) -> bool:
-    """Returns whether a record at the same offset of the same queue is the one that was archived."""
+    """Returns whether a record at the same offset of the same queue is the archived one."""
     message = found.message
     if found.crc == one.crc:
         return True
@@ -132,7 +136,7 @@ def is_still(one: LastRecord, found: FoundRecord) -> bool:
 
 
 def _by_files(one: LastRecord, facts: StoreFacts) -> _State | None:
-    """Returns how a queue is, as its files say; None where they lead to no record that proves itself."""
+    """Returns the state of a queue by its files; None if they lead to no valid record."""
     key = one.topic, one.queue_id
     ends = facts.ends(*key)
     if ends is None or one.queue_offset >= ends.end:

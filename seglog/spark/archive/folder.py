@@ -1,7 +1,7 @@
-"""The folder of an archive: its manifests, the intervals that it holds, and files on their way into it.
+"""The folder of an archive: its manifests, the archived intervals, and files that are not committed yet.
 
-Truth: the manifests. A file of ``_staged`` that a manifest names is as good as in ``data``, and is moved
-there by the next run; others are rubbish.
+Truth: the manifests. A file in ``_staged`` that a manifest lists counts as one in ``data``, and the next run
+    moves it there; other files in ``_staged`` are removed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _APART: Final = "nothing was changed; name a folder outside of it"
 _SUFFIX: Final = ".json"
 _DIGITS: Final = 8
 Key: TypeAlias = tuple[str, int]
-"""Topic and number of a queue."""
+"""Topic and queue id."""
 Held: TypeAlias = dict[Key, list[Interval]]
-"""Intervals that are archived, by topic and number of the queue."""
+"""Archived intervals of queue offsets, by topic and queue id."""
 
 
 class ArchiveFolder:
@@ -39,7 +39,7 @@ class ArchiveFolder:
         path: The folder; it need not exist.
 
     Attributes:
-        files: What is in it, reached through no link.
+        files: Access to its files, which follows no link.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +65,7 @@ class ArchiveFolder:
         return runs
 
     def names(self, folder: Path, suffix: str) -> list[str]:
-        """Returns the files of a folder and its folders that end in a suffix, relative to it."""
+        """Returns the files below a folder that end in a suffix, relative to the folder."""
         found: list[str] = []
         for entry in self.files.list_dir(folder):
             if entry.is_dir:
@@ -75,32 +75,32 @@ class ArchiveFolder:
         return found
 
     def staged(self, number: int) -> Path:
-        """Returns where a run writes its files."""
+        """Returns the folder into which a run writes its files."""
         return self.path / _STAGED / f"{number:0{_DIGITS}d}"
 
     def file(self, run: Run, name: str) -> Path:
-        """Returns where a file of a run is now."""
+        """Returns the present path of a file of a run."""
         path = self.path / DATA / name
         return path if self.files.exists(path) else self.staged(run.number) / name
 
     def size_bytes(self, path: Path) -> int | None:
-        """Returns the length of a file of the archive, None where it is missing."""
+        """Returns the length of a file of the archive, None if it is missing."""
         if not self.files.exists(path):
             return None
         with closing(self.files.open(path, writable=False)) as handle:
             return handle.size_bytes
 
     def lock(self) -> HeldLock:
-        """Takes the right to add to the archive, and makes its folder where it is missing.
+        """Takes the lock for adding to the archive, and creates the folder if it is missing.
 
         Raises:
-            StoreLockedError: A run is at work.
+            StoreLockedError: Another run holds the lock.
         """
         self.files.make_dirs(self.path)
         return self.files.lock(self.path)
 
     def finish(self) -> int:
-        """Does what is left of runs that were interrupted; returns the number of the next run.
+        """Completes runs that were interrupted; returns the number of the next run.
 
         The caller holds the lock.
         """
@@ -113,9 +113,9 @@ class ArchiveFolder:
         return runs[-1].number + 1 if runs else 1
 
     def clear(self, folder: Path) -> None:
-        """Removes what a run staged, as far as tasks that were given up do not go on writing there.
+        """Removes the files that a run staged; abandoned tasks may still write files there.
 
-        What those leave is in no manifest, and goes with the next run.
+        No manifest lists those files, and the next run removes them.
         """
         try:
             self.files.remove_tree(folder)
@@ -124,7 +124,7 @@ class ArchiveFolder:
                 raise
 
     def commit(self, run: Run) -> None:
-        """Makes the files of a run part of the archive, at once and durably.
+        """Makes the files of a run part of the archive, atomically and durably.
 
         Raises:
             StoreError: Another run was committed meanwhile.
@@ -134,11 +134,11 @@ class ArchiveFolder:
         folder = self.path / _MANIFESTS
         self.files.make_dirs(folder)
         target = _manifest_path(folder, run.number)
-        self.files.make_dirs(self.path / _STAGED)  # a run that only names losses has staged nothing
+        self.files.make_dirs(self.path / _STAGED)  # a run that only lists losses has staged nothing
         written = self.path / _STAGED / f"{uuid.uuid4().hex}.manifest"
         self.files.write_file(written, json.dumps(run_fields(run), indent=1).encode())
         try:
-            self.files.link(written, self.files, target)  # unlike a rename it never replaces
+            self.files.link(written, self.files, target)  # unlike a rename it never replaces a file
         except FileExistsError as error:
             raise StoreError(
                 f"{target} was written by another process meanwhile", help="run it again: nothing is lost"
@@ -153,7 +153,7 @@ class ArchiveFolder:
 
 
 def archived(runs: Iterable[Run]) -> Held:
-    """Returns what runs of one store hold of each queue: intervals in order, joined where they meet.
+    """Returns the intervals of each queue in the runs of one store, in order; adjacent intervals are joined.
 
     Raises:
         ConfigError: Two runs hold the same message.
@@ -171,11 +171,11 @@ def archived(runs: Iterable[Run]) -> Held:
 
 
 def still_missing(runs: Sequence[Run]) -> tuple[list[Missing], list[Missing]]:
-    """Returns what runs of one store named as missing and no run has archived since.
+    """Returns the messages that runs of one store listed as missing and that no run has archived since.
 
     Returns:
-        Ranges of queue offsets, sorted and without overlap; and stretches of the log, as they were named. An
-        unreadable stretch goes once all queue offsets that its run named as lost are archived.
+        Ranges of queue offsets, sorted and without overlap; and stretches of the log, as they were listed. An
+        unreadable stretch is dropped once all queue offsets that its run listed as lost are archived.
     """
     held = archived(runs)
     named = [one for run in runs for one in run.missing]
@@ -195,7 +195,7 @@ def still_missing(runs: Sequence[Run]) -> tuple[list[Missing], list[Missing]]:
 
 
 def _is_filled(run: Run, held: Held) -> bool:
-    """Returns whether all that a run named as lost is archived; a run that named no offset cannot say."""
+    """Returns whether all messages that a run listed as lost are archived; False if it listed no offset."""
     lost = [one for one in run.missing if one.why == LOST]
     return bool(lost) and not any(
         True for one in lost for _gap in gaps_of(held.get((one.topic, one.queue_id), []), one.first, one.end)
@@ -203,7 +203,7 @@ def _is_filled(run: Run, held: Held) -> bool:
 
 
 def gaps_of(parts: Sequence[Interval | Missing], first: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields what sorted intervals leave of the range from ``first`` to ``end``."""
+    """Yields the parts of the range from ``first`` to ``end`` that sorted intervals do not cover."""
     for part in parts:
         if part.end <= first:
             continue
@@ -221,11 +221,11 @@ def _manifest_path(folder: Path, number: int) -> Path:
 
 
 def _read(files: StoreRoot, path: Path) -> Run:
-    """Returns what a manifest says, once all of it was checked: it is untrusted.
+    """Returns the contents of a manifest, which is untrusted, after all of it was checked.
 
     Raises:
-        ConfigError: It is no manifest.
-        UnsafePathError: It names what is no file of the archive's.
+        ConfigError: The file is no manifest.
+        UnsafePathError: It names something that is no file of the archive.
     """
     try:
         run = parse_run(decode_json_object(files.read_file(path)))
@@ -254,14 +254,14 @@ def _move(files: StoreRoot, staged: Path, data: Path, names: Iterable[str]) -> N
 
 
 def check_apart(root: Path, archive: Path) -> None:
-    """Does nothing if a store and an archive do not lie in each other.
+    """Checks that neither of a store and an archive is inside the other.
 
     Args:
         root: The store directory.
         archive: The archive.
 
     Raises:
-        InvalidArgumentError: They do.
+        InvalidArgumentError: One is inside the other.
     """
     store, folder = root.resolve(), archive.resolve()
     for around in (store, work_folder(store)):

@@ -1,10 +1,10 @@
-"""Records for queue offsets that are missing, so that what follows them keeps its own.
+"""Records for queue offsets that are missing, so that the messages after them keep their offsets.
 
-What retention or a compaction took gets placeholders, as a compaction leaves them of a dropped message
-(:mod:`seglog.spark.compact.placeholders`). What is lost gets tombstones, as a repair writes them
-(:mod:`seglog.storage.format.record.tombstone`), so that the restored store knows of the loss too. RocketMQ
-serves both as empty messages. Store times are those of a record beside the gap, so that those of a queue do
-not go backwards; placeholders have its other time and its hosts too.
+Messages that retention or a compaction removed are replaced by placeholders, as a compaction writes them
+(:mod:`seglog.spark.compact.placeholders`). Lost messages are replaced by tombstones, as a repair writes them
+(:mod:`seglog.storage.format.record.tombstone`), so that the restored store records the loss too. RocketMQ
+serves both as empty messages. Their store time is that of a record next to the gap, so that store times in a
+queue do not decrease; placeholders also have its other time and its hosts.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from seglog.storage.kernels.gather import Bytes, Ints
 _MARK: Final = f"{PLACEHOLDER_PROPERTY}\x011\x02".encode()
 _QUEUE_OFFSET_AT: Final = HEAD_V4.offsets["queue_offset"]
 _PIECE: Final = 1 << 14
-"""Records that are made at a time."""
+"""Number of records that are made at a time."""
 _BITS: Final = 64
 
 
 def gap_record(head: bytes, topic: str, *, record_crc: bool) -> bytes:
-    """Returns the placeholder of queue offset 0, at place 0 of the log.
+    """Returns a placeholder for queue offset 0, at place 0 of the log.
 
     Args:
-        head: That of the record beside the gap.
-        topic: Of the queue.
-        record_crc: Whether it has a record CRC.
+        head: Head of the record next to the gap.
+        topic: Topic of the queue.
+        record_crc: Whether the placeholder has a record CRC.
     """
     layout = head_layout(head)
     fields = layout.decode(memoryview(head))
@@ -65,13 +65,13 @@ def gap_record(head: bytes, topic: str, *, record_crc: bool) -> bytes:
 
 
 def lost_record(head: bytes, topic: str, queue_id: int, *, record_crc: bool) -> bytes:
-    """Returns the tombstone of queue offset 0, at place 0 of the log; it has no body.
+    """Returns a tombstone for queue offset 0, at place 0 of the log; it has no body.
 
     Args:
-        head: That of the record beside the gap.
-        topic: Of the queue.
-        queue_id: Its number.
-        record_crc: Whether it has a record CRC.
+        head: Head of the record next to the gap.
+        topic: Topic of the queue.
+        queue_id: Queue id.
+        record_crc: Whether the tombstone has a record CRC.
     """
     store_timestamp_ms = head_layout(head).decode(memoryview(head))["store_timestamp_ms"]
     lost = LostRecord(topic, queue_id, 0, 0, 0)
@@ -80,12 +80,12 @@ def lost_record(head: bytes, topic: str, queue_id: int, *, record_crc: bool) -> 
 
 
 def gap_batches(record: bytes, first: int, end: int) -> Iterator[tuple[Ints, pa.Array]]:
-    """Yields the records of a gap: their queue offsets, and the records.
+    """Yields the records of a gap, in batches: their queue offsets, and the records.
 
     Args:
-        record: What :func:`gap_record` or :func:`lost_record` returned.
+        record: The result of :func:`gap_record` or :func:`lost_record`.
         first: First queue offset.
-        end: Queue offset behind the last one.
+        end: Queue offset after the last one.
     """
     changes = _crc_changes(record) if props.ends_with_record_crc(record) else None
     for begin in range(first, end, _PIECE):
@@ -103,7 +103,7 @@ def gap_batches(record: bytes, first: int, end: int) -> Iterator[tuple[Ints, pa.
 
 
 def _crc_changes(record: bytes) -> Ints:
-    """Returns what each bit of the queue offset changes in the record CRC: CRC-32 is linear."""
+    """Returns the change of the record CRC by each bit of the queue offset: CRC-32 is linear."""
     covered = bytearray(record[: -props.CRC_PROPERTY_BYTES])
     plain = zlib.crc32(covered)
     found = []

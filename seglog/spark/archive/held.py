@@ -1,7 +1,7 @@
-"""Holds the files of an archive against its manifests, before anything is made of them.
+"""Compares the files of an archive with its manifests, before anything is derived from them.
 
-Manifests are the truth of what is archived. A file that is gone, cut, or was written by another program is
-damage of the archive: a store that is made of it would lack messages, or have others.
+Manifests are the truth about the archive. A file that is missing, cut, or written by another program is
+damage of the archive: a store restored from it would lack messages, or have wrong ones.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _HELP: Final = "put the files of the archive back from a copy, or archive the st
 
 
 class Counted(NamedTuple):
-    """What of the rows is wanted.
+    """The numbers of wanted rows.
 
     Attributes:
-        messages: Messages.
-        placeholders: Placeholders.
+        messages: Number of messages.
+        placeholders: Number of placeholders.
         size_bytes: Bytes of both.
-        rows: All rows, wanted or not.
+        rows: Number of all rows, wanted or not.
     """
 
     messages: int
@@ -48,11 +48,11 @@ class Counted(NamedTuple):
 
 
 def check_files(archive: ArchiveFolder, runs: Sequence[Run]) -> None:
-    """Raises where a file that a manifest names is missing or empty, or one is there that none names.
+    """Checks that each file that a manifest lists exists and is not empty, and that there are no other files.
 
     Raises:
         DataLossError: A file is missing.
-        ConfigError: One is of no run: Spark would count its rows.
+        ConfigError: A file is of no run: Spark would count its rows.
     """
     named = {name: archive.file(run, name) for run in runs for name in run.files}
     sizes = {name: archive.size_bytes(path) for name, path in named.items()}
@@ -73,10 +73,10 @@ def check_files(archive: ArchiveFolder, runs: Sequence[Run]) -> None:
 
 @contextmanager
 def damage_named() -> Iterator[None]:
-    """Names the file of the archive that Spark cannot read in the block.
+    """Adds the name of the archive's file to errors of Spark in the block.
 
     Raises:
-        DataLossError: One is cut or garbled.
+        DataLossError: A file is cut or garbled.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -98,17 +98,17 @@ def check_rows(
     topics: Iterable[str],
     ends: Mapping[Key, int],
 ) -> Counted:
-    """Counts the rows of one store, held against the manifests, and each against what was archived.
+    """Counts the rows of one store; compares the files with the manifests, and each row with its checksum.
 
     Args:
         spark: The session.
         archive: The archive.
         runs: The runs of the store.
-        topics: The topics that are looked at, all if empty.
-        ends: From which queue offset on rows are wanted, by topic and number of the queue; 0 for others.
+        topics: The topics to read, all if empty.
+        ends: The first wanted queue offset, by topic and queue id; 0 for other queues.
 
     Raises:
-        DataLossError: They are not.
+        DataLossError: They differ.
     """
     wanted = frozenset(topics)
     files = [

@@ -1,8 +1,7 @@
-"""What one file of an archive holds: a task reads its rows, counts them, and holds each against itself.
+"""Reads one file of an archive in a task: counts its rows, and checks each row against itself.
 
-A row is that which was archived if its bytes have its ``recordCrc``, and if what a restore goes by beside
-these bytes is what they say. Nothing is sorted and nothing goes through Java; a row group is in memory at a
-time, batch by batch.
+A row is unchanged if its bytes have its ``recordCrc``, and if the columns that a restore uses agree with the
+bytes. Nothing is sorted and nothing goes through Java; one row group is in memory at a time, batch by batch.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _TYPES: Final = {
     BOOL: ("placeholder",),
 }
 _READ: Final = {name: kind for kind, names in _TYPES.items() for name in names}
-"""The columns that a restore goes by, and those that the last record of a queue is known by."""
+"""The columns that a restore uses, and the columns that identify the last record of a queue."""
 _PARTS: Final = ("head", "body", "tail")
 _OF_HEADS: Final = {
     "queueId": "queue_id",
@@ -51,12 +50,12 @@ _OF_HEADS: Final = {
     "sysFlag": "sys_flag",
     "bornTimestamp": "born_timestamp_ms",
 }
-"""Columns that repeat what the head of a record says."""
+"""Columns that repeat fields of the head of a record."""
 _MADE: Final = ("topic", "recordCrc", "placeholder")
 """Columns that an archive of the first layout does not have."""
 _BATCH_ROWS: Final = 16384
 _BEYOND: Final = 512
-"""Zeros behind records: what is read of a record that is too short is there."""
+"""Number of zero bytes after the records: reads of fields in a truncated record stay in bounds."""
 _TOPIC_FOLDER: Final = "topic="
 _Columns: TypeAlias = Mapping[str, pa.Array]
 
@@ -65,10 +64,10 @@ class ArchivedFile(NamedTuple):
     """A file of an archive.
 
     Attributes:
-        path: Where it is.
-        name: What its manifest calls it, relative to ``data``.
+        path: Its path.
+        name: Its name in the manifest, relative to ``data``.
         run: Number of its run.
-        is_first_layout: Whether its archive is of the first layout.
+        is_first_layout: Whether its archive has the first layout.
     """
 
     path: Path
@@ -79,15 +78,15 @@ class ArchivedFile(NamedTuple):
 
 @dataclass(slots=True)
 class HeldRows:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
-        noted: Its rows.
-        wanted: Of the wanted ones, how many messages and placeholders, and how many bytes.
-        rows: How many rows.
-        others: How many are not those that were archived.
-        other: The first queue of which some are, and the lowest and the highest of their queue offsets.
-        damage: Why it cannot be read; empty where it can.
+        noted: The rows that were read.
+        wanted: Numbers of messages, placeholders and bytes of the wanted rows.
+        rows: Number of all rows.
+        others: Number of rows that are not the archived ones.
+        other: The first queue with such rows, and the lowest and the highest of their queue offsets.
+        damage: Why the file cannot be read; empty if it can.
     """
 
     noted: Noted = field(default_factory=Noted)
@@ -99,13 +98,13 @@ class HeldRows:
 
 
 def look_into(files: Files, file: ArchivedFile, topics: frozenset[str], ends: Mapping[Key, int]) -> HeldRows:
-    """Reads a file of an archive, all of it.
+    """Reads all of a file of an archive.
 
     Args:
-        files: Those of the archive.
+        files: Access to the archive.
         file: The file.
-        topics: Topics that are looked at, all if empty.
-        ends: From which queue offset on rows are wanted, by topic and number of the queue; 0 for others.
+        topics: Topics to read, all if empty.
+        ends: The first wanted queue offset, by topic and queue id; 0 for other queues.
     """
     held = HeldRows()
     try:
@@ -143,7 +142,7 @@ def _may_have_batches(group: pq.RowGroupMetaData) -> bool:
 
 
 def _completed(rows: pa.RecordBatch, file: ArchivedFile) -> pa.RecordBatch:
-    """Returns rows with the columns that they should have, in their types.
+    """Returns rows with all columns, in their right types.
 
     Raises:
         ArrowException: A value is missing, or is of another type.
@@ -206,7 +205,7 @@ def _are_others(columns: _Columns, run: int) -> Mask:
 
 
 def _records(columns: _Columns) -> tuple[Bytes, Ints, Ints]:
-    """Returns records one behind the other, and where each starts and how long it is."""
+    """Returns the bytes of all records, one after the other, and the start and length of each."""
     parts = [bytes_of(columns[name]) for name in _PARTS]
     sizes = sum((part[2] for part in parts), np.zeros(len(columns["head"]), np.int64))
     starts = np.cumsum(sizes) - sizes
@@ -219,7 +218,7 @@ def _records(columns: _Columns) -> tuple[Bytes, Ints, Ints]:
 
 
 def _have_topics(columns: _Columns) -> Mask:
-    """Returns which records have the topic that their column says, behind one byte of its length or two."""
+    """Returns which records have the topic of their column, after a length field of one byte or two."""
     data, starts, sizes = bytes_of(columns["tail"])
     data = np.append(data, np.zeros(_BEYOND, np.uint8))
     topics = columns["topic"].dictionary_encode()
@@ -253,7 +252,7 @@ def _of_topics(rows: pa.RecordBatch, topics: frozenset[str]) -> pa.RecordBatch:
 
 
 def _ends(columns: _Columns, ends: Mapping[Key, int]) -> Ints:
-    """Returns from which queue offset on the queue of each row is wanted."""
+    """Returns for each row the first wanted queue offset of its queue."""
     found = np.zeros(len(columns["topic"]), np.int64)
     if not ends:
         return found

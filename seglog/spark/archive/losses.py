@@ -1,4 +1,4 @@
-"""What of a store is not in an archive although its queues have it: gaps of queue offsets, and why."""
+"""Messages that the queues of a store have and the archive lacks: gaps of queue offsets, and the reasons."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def missing_ranges(
     *,
     is_log_cut: bool,
 ) -> Iterator[Missing]:
-    """Yields ranges of queue offsets that a run did not find, and that no run named yet.
+    """Yields ranges of queue offsets that a run did not find, and that no earlier run listed.
 
     Args:
-        held: What was archived before.
-        named: What was named as missing before.
-        added: What the run found.
-        before: What the files of the wanted queues said before the run read: so far it had to come.
-        after: What they said when it had read: retention may have worked meanwhile.
-        is_log_cut: Whether the log does not begin at 0 any more.
+        held: The messages that were archived before.
+        named: The messages that were listed as missing before.
+        added: The messages that the run found.
+        before: The ends of the wanted queues before the run read: the run had to reach them.
+        after: The ends of the queues after the run read: retention may have worked meanwhile.
+        is_log_cut: Whether the log no longer begins at 0.
     """
     known: dict[Key, list[Interval | Missing]] = {key: list(parts) for key, parts in held.items()}
     named = list(named)
@@ -60,7 +60,7 @@ def missing_ranges(
 
 
 def unreadable_stretches(report: CheckReport, named: Iterable[Missing]) -> list[Missing]:
-    """Returns the stretches of the log that an audit could not read and that were not named before."""
+    """Returns the stretches of the log that an audit could not read and that were not listed before."""
     known = {(one.phy_offset, one.phy_end) for one in named}
     holes = [(hole.phy_offset, hole.end) for hole in report.holes]
     return [Missing("", -1, -1, -1, UNREADABLE, *hole) for hole in holes if hole not in known]
@@ -72,13 +72,13 @@ def losses_of(report: CheckReport) -> list[Finding]:
 
 
 def damage_of(report: CheckReport) -> list[Finding]:
-    """Returns the findings of an audit for which messages cannot be read: lost, or to be had by a repair."""
+    """Returns the findings of an audit about unreadable messages: lost, or restored by a repair."""
     repairable = [finding for finding in report.findings if finding.code == "record-repairable"]
     return losses_of(report) + repairable
 
 
 def loss_error(report: CheckReport) -> DataLossError:
-    """Returns the refusal of a damaged store, which names its damage."""
+    """Returns the error for a damaged store, which names its damage."""
     first, *others = damage_of(report)
     where = f"{first.file} +{first.position_bytes}: " if first.file else ""
     codes = ", ".join(dict.fromkeys(finding.code for finding in (first, *others)))

@@ -1,8 +1,8 @@
-"""Manifests of an archive: what one run added of one store, as JSON that is checked whole when it is read.
+"""Manifests of an archive: the rows that one run added of one store, as JSON that is checked when it is read.
 
-A manifest names the store that it is of (:class:`StoreIdentity`) and, for each queue, the last record that
-was archived (:class:`LastRecord`), by which a later run knows whether it has the same store before it.
-Manifests without a store are of the first layout, which knew one store and had topics as names of folders.
+A manifest names its store (:class:`StoreIdentity`) and, for each queue, the last record that was archived
+(:class:`LastRecord`), by which a later run recognizes the store.
+Manifests without a store have the first layout, which had one store and topics as names of folders.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seglog.storage.format.names import MAX_QUEUE_ID
 MAX_NUMBER: Final = (1 << 63) - 1
 _LEAST_NUMBER: Final = -(1 << 63)
 MAX_NAME_BYTES: Final = 64
-"""Of a store's name: escaped as Hive does, with ``store=`` before it, it stays a legal folder name."""
+"""Longest name of a store: escaped as Hive does, after ``store=``, it is still a legal folder name."""
 HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 EXPIRED: Final = "expired"
 LOST: Final = "lost"
@@ -29,7 +29,7 @@ REASONS: Final = {
     UNREADABLE: "a stretch of the log that holds no readable record",
     SUPERSEDED: "records whose queue offset another record has, as when a queue is deleted and begun again",
 }
-"""Why something is not in the archive."""
+"""Why a message is not in the archive."""
 
 
 class Interval(NamedTuple):
@@ -44,8 +44,8 @@ class Interval(NamedTuple):
 class LastRecord(NamedTuple):
     """The record at the last queue offset of a queue that was archived.
 
-    ``crc`` is that of :mod:`seglog.spark.archive.record_crc`. Times and hosts are what a placeholder of a
-    compaction and an erased record keep of it. Times are in ms.
+    ``crc`` is the CRC of :mod:`seglog.spark.archive.record_crc`. Times and hosts are kept by a placeholder of
+    a compaction and by an erased record. Times are in ms.
     """
 
     topic: str
@@ -61,10 +61,10 @@ class LastRecord(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """What a run did not find, one of :data:`REASONS`.
+    """Messages or bytes that a run did not find, with one of :data:`REASONS`.
 
-    Queue offsets ``first`` to ``end - 1`` of a queue; or, of a stretch of the log, its place ``phy_offset``
-    to ``phy_end``, with -1 for queue offsets that are not known.
+    Either queue offsets ``first`` to ``end - 1`` of a queue; or a stretch of the log, ``phy_offset`` to
+    ``phy_end``, with -1 for queue offsets that are not known.
     """
 
     topic: str
@@ -78,13 +78,13 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
-    """Which store a run was of.
+    """Identifies the store of a run.
 
     Attributes:
-        name: What the archive calls it.
+        name: Its name in the archive.
         segment_bytes: Length of its log files.
-        first_phy_offset: Where its log began; -1 if it had no record there.
-        first_crc: Of the record there.
+        first_phy_offset: Start of its log; -1 if there was no record at the start.
+        first_crc: CRC of the record there.
     """
 
     name: str
@@ -95,19 +95,19 @@ class StoreIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run added.
+    """The data that one run added.
 
     Attributes:
         number: Its number, from 1 on.
-        made_ms: When.
+        made_ms: Time of the run, ms since 1970 UTC.
         files: Its files, relative to ``data``.
-        intervals: What they hold.
-        messages: How many messages.
-        size_bytes: How many bytes their records and those of placeholders have.
-        store: Of which store; None in an archive of the first layout.
+        intervals: The queue offsets in them.
+        messages: Number of messages.
+        size_bytes: Bytes of the records of messages and placeholders.
+        store: The store; None in an archive of the first layout.
         last: The last record of each queue that grew.
-        missing: What it did not find, and no run before it had named.
-        placeholders: How many placeholders of a compaction it holds; they are no messages.
+        missing: Messages that it did not find, and that no earlier run listed.
+        placeholders: Number of placeholders of a compaction; they are no messages.
     """
 
     number: int
@@ -123,15 +123,15 @@ class Run:
 
     @property
     def name(self) -> str | None:
-        """What the archive calls the store; None in an archive of the first layout."""
+        """Name of the store in the archive; None in an archive of the first layout."""
         return self.store.name if self.store is not None else None
 
 
 def check_store_name(name: str) -> str:
-    """Returns a name that a store of an archive may have: any printed text of up to 64 bytes.
+    """Returns a name if a store of an archive may have it: any printable text of up to 64 bytes.
 
     Raises:
-        InvalidArgumentError: It may not.
+        InvalidArgumentError: It may not have it.
     """
     is_plain = name.isprintable() and name.strip() == name and name not in ("", HIVE_NULL)
     if not is_plain or len(name.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
@@ -143,7 +143,7 @@ def check_store_name(name: str) -> str:
 
 
 def run_fields(run: Run) -> dict[str, object]:
-    """Returns a run as its manifest has it."""
+    """Returns a run as fields of its manifest."""
     return asdict(run)
 
 
@@ -152,7 +152,7 @@ def parse_run(fields: dict[str, Any]) -> Run:
 
     Raises:
         TypeError: A field is missing, of another type, or unknown.
-        ValueError: A field has a value that it cannot have.
+        ValueError: A field has a value that is not allowed.
         KeyError: A field is missing.
     """
     store = fields.pop("store", None)
@@ -188,7 +188,7 @@ def _identity(fields: object) -> StoreIdentity:
 
 
 def _rows(found: object, kind: Callable[..., Any]) -> Iterable[Any]:
-    """Yields the rows of a list of a manifest, checked."""
+    """Yields the rows of a list of a manifest, after their check."""
     if not isinstance(found, list):
         raise TypeError("it must be a list")
     check = _CHECKS[kind]

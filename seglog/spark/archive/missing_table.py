@@ -1,6 +1,6 @@
-"""``missing.parquet`` of an archive: what is missing of its stores now, made of the manifests after each run.
+"""``missing.parquet`` of an archive: the missing messages of its stores, derived from the manifests.
 
-A copy for readers of Parquet; the manifests are the truth.
+It is a copy for readers of Parquet; the manifests are the truth.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def missing_table(runs: Sequence[Run]) -> pa.Table:
-    """Returns what is missing of all stores: null is what is not known."""
+    """Returns the missing messages of all stores; null for values that are not known."""
     rows = []
     for name in names_of_stores(runs):
         ranges, stretches = still_missing([run for run in runs if run.name == name])
@@ -45,7 +45,7 @@ def missing_table(runs: Sequence[Run]) -> pa.Table:
 
 
 def write_missing_table(files: StoreRoot, folder: Path, runs: Sequence[Run]) -> None:
-    """Writes the table of an archive anew; there is none where nothing is missing."""
+    """Replaces the table of an archive; removes it if nothing is missing."""
     table = missing_table(runs)
     path = folder / MISSING_FILE
     if not table.num_rows:

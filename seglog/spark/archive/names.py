@@ -1,4 +1,4 @@
-"""Which name a store has in an archive: the one that was given, or that of what it continues."""
+"""Chooses the name of a store in an archive: the given name, or the name of the store that it continues."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _FALLBACK: Final = "store"
 
 
 def names_of_stores(runs: Sequence[Run]) -> list[str]:
-    """Returns the names of the stores of an archive, sorted; none of one of the first layout."""
+    """Returns the names of the stores of an archive, sorted; empty for an archive of the first layout."""
     return sorted({run.name for run in runs if run.name is not None})
 
 
 def check_has_names(runs: Sequence[Run], folder: Path) -> None:
-    """Refuses to add to an archive of the first layout: nothing in it says of which store it is.
+    """Refuses to add to an archive of the first layout, because it does not identify its store.
 
     Raises:
-        InvalidArgumentError: It is one.
+        InvalidArgumentError: The archive has the first layout.
     """
     if any(run.store is None for run in runs):
         raise InvalidArgumentError(
@@ -32,10 +32,10 @@ def check_has_names(runs: Sequence[Run], folder: Path) -> None:
 
 
 def check_new_name(given: str, runs: Sequence[Run]) -> None:
-    """Does nothing to a name that a store of an archive has, or can be given.
+    """Checks that a store of an archive has, or can have, a name.
 
     Raises:
-        InvalidArgumentError: The name cannot be, or would be taken for that of another store.
+        InvalidArgumentError: The name is not valid, or would be read as the name of another store.
     """
     known = names_of_stores(runs)
     check_store_name(given)
@@ -56,20 +56,20 @@ def check_new_name(given: str, runs: Sequence[Run]) -> None:
 def place_in_archive(
     given: str | None, runs: Sequence[Run], root: Path, check: Callable[[Sequence[Run]], dict[Key, int]]
 ) -> tuple[str, dict[Key, int]]:
-    """Returns the name of a store in an archive, and what ``check`` says of it.
+    """Returns the name of a store in an archive, and the result of ``check``.
 
-    Without a name that was given it is the only store of the archive, or the one of several that it
-    continues; the first store of an archive is called as its folder.
+    Without a given name it is the name of the only store of the archive, or of the one of several that the
+    store continues; the first store of an archive gets the name of its folder.
 
     Args:
-        given: The name that was asked for.
+        given: The name that the caller requested, or None.
         runs: All runs of the archive.
         root: The store directory.
-        check: Raises where the store does not continue runs of one name.
+        check: Raises an error if the store does not continue runs of one name.
 
     Raises:
-        InvalidArgumentError: The name cannot be, or several stores of the archive are continued.
-        StoreMismatchError: The store does not continue what the archive has under its name.
+        InvalidArgumentError: The name is not valid, or the store continues several stores of the archive.
+        StoreMismatchError: The store does not continue the archived messages of its name.
     """
     known = names_of_stores(runs)
     if given is not None:
@@ -85,11 +85,11 @@ def place_in_archive(
 
 
 def choose_store(given: str | None, runs: Sequence[Run], folder: Path) -> str | None:
-    """Returns which store of an archive is to be restored; None of one of the first layout.
+    """Returns the name of the store to restore; None for an archive of the first layout.
 
     Raises:
-        InvalidArgumentError: There are several, and none was named.
-        NotFoundError: There is none of that name.
+        InvalidArgumentError: There are several stores, and none was named.
+        NotFoundError: There is no store of that name.
     """
     known = names_of_stores(runs)
     if given is None and len(known) > 1:
@@ -126,7 +126,7 @@ def _continued(
 
 
 def _number(name: str) -> float | str:
-    """Returns the number that a name of a folder is read as, itself where it is none."""
+    """Returns the number as which Spark would read a folder's name, or the name if it is no number."""
     try:
         return float(name)
     except ValueError:

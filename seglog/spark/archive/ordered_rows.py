@@ -1,4 +1,4 @@
-"""The records of an archive in the order of the log that is to be, placeholders and tombstones among them."""
+"""The records of an archive in the order of the new log, with placeholders and tombstones among them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 ORDER: Final = ("orderRun", "orderPlace", "queueOffset")
-"""What records are sorted by."""
+"""The columns by which records are sorted."""
 _RECORD: Final = "concat(head, body, tail) AS record"
 _ORDERED: Final = "orderRun int, orderPlace bigint, queueOffset bigint, record binary"
 _FILLED: Final = (
@@ -28,11 +28,11 @@ _FILLED: Final = (
 )
 _BESIDE: Final = ("topic", "queueId", "queueOffset", "run", "physicalOffset", "sysFlag", "head", "tail")
 _PIECE: Final = 1 << 20
-"""Records that one task makes."""
+"""Number of records that one task makes."""
 
 
 class _Beside(NamedTuple):
-    """A record that others go beside: its run, its place, and what is made after it."""
+    """A record that others are placed beside: its run, its place, and the records that are made after it."""
 
     run: int
     place: int
@@ -44,13 +44,13 @@ _Places = Mapping[tuple[str, int, int], _Beside]
 
 
 def ordered_rows(spark: SparkSession, archived: DataFrame, rows: DataFrame, plan: RestorePlan) -> DataFrame:
-    """Returns records, placeholders and tombstones with what they are sorted by, :data:`ORDER`.
+    """Returns records, placeholders and tombstones, with the columns :data:`ORDER` to sort them by.
 
     Args:
         spark: The session.
         archived: All rows of the store in the archive.
-        rows: Those that are wanted.
-        plan: What else is.
+        rows: The wanted rows.
+        plan: The plan, which has the gaps and the records that later runs filled in.
 
     Raises:
         StoreError: There is a gap in a queue of inner batches.

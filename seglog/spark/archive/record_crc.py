@@ -1,8 +1,9 @@
-"""The CRC by which a record is known again: it stays when a compaction or a restore moves the record.
+"""The CRC that identifies a record: it does not change when a compaction or a restore moves the record.
 
-CRC-32 of the record's bytes with zeros for ``physicalOffset``, and without the property ``__CRC32#`` at their
-end: those two say where a record is, everything else what it is. Three that agree: Python for one record, and
-for those of a column; Spark's own functions, where rows are Spark's.
+It is the CRC-32 of the record's bytes with zeros for ``physicalOffset``, and without the property
+``__CRC32#`` at the end: those two depend on the record's place. There are three implementations with equal
+results: in Python for one record, and for the records of a column; and as a Spark expression, for rows in
+Spark.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ _PLACE_END: Final = PHY_OFFSET_AT + I64.size
 
 
 def record_crc(record: bytes | memoryview) -> int:
-    """Returns the CRC of a whole record."""
+    """Returns the CRC of a complete record."""
     data = bytes(record)
     end = len(data) - (props.CRC_PROPERTY_BYTES if props.ends_with_record_crc(data) else 0)
     return zlib.crc32(data[_PLACE_END:end], zlib.crc32(bytes(I64.size), zlib.crc32(data[:PHY_OFFSET_AT])))
 
 
 def record_crcs(data: Bytes, starts: Ints, sizes: Ints) -> Ints:
-    """Returns the CRCs of whole records.
+    """Returns the CRCs of complete records.
 
     Args:
         data: ``(m,) u8``.
-        starts: ``(n,)``, where in it the records start.
-        sizes: ``(n,)``, their lengths.
+        starts: ``(n,)``, start of each record in ``data``.
+        sizes: ``(n,)``, length of each record.
     """
     ends = starts + sizes
     has_crc = np.ones(len(starts), np.bool_)
@@ -49,7 +50,7 @@ def record_crcs(data: Bytes, starts: Ints, sizes: Ints) -> Ints:
 
 
 def record_crc_sql(record: str) -> str:
-    """Returns the expression of the CRC, a bigint, for a column of whole records."""
+    """Returns the SQL expression of the CRC, a bigint, for a column of complete records."""
     name = props.CRC_NAME.hex()
     named = f"substring({record}, -{props.CRC_PROPERTY_BYTES}, {len(props.CRC_NAME)})"
     crc_bytes = f"if({named} = X'{name}', {props.CRC_PROPERTY_BYTES}, 0)"

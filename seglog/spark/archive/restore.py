@@ -1,8 +1,8 @@
-"""Makes a store of an archive, or adds to a store what the archive has after its queues' ends.
+"""Restores a store from an archive, or adds to a store the archived messages after its queues' ends.
 
-As with a compaction, the store is made or copied beside its place, checked, and put there at once. Tasks
-write its log, its queues and its key index; the driver opens no store, and does nothing for each message. An
-audit of all of it decides whether it takes its place.
+As with a compaction, the store is made or copied beside its place, checked, and put in place at once. Tasks
+write its log, its queues and its key index; the driver opens no store and does no work for each message. The
+result of an audit of the whole new store decides whether it is put in place.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ if TYPE_CHECKING:
 
 _IS_BEHIND: Final = "queueOffset >= coalesce(storeEnd, 0)"
 _GAP_BYTES: Final = 150
-"""About what a placeholder or a tombstone takes."""
+"""Approximate bytes of a placeholder or a tombstone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was, or would be, restored.
+    """The result, or the plan, of a restore.
 
     Attributes:
-        messages: Messages that come into the store.
-        placeholders: Placeholders that do: those of a compaction, and one for each queue offset that is
-            missing because retention or a compaction took it.
-        skipped: Records of the archive that the store has already.
-        intervals: What comes into each queue.
+        messages: Number of messages that are restored.
+        placeholders: Number of placeholders that are written: those of a compaction, and one for each queue
+            offset that is missing because retention or a compaction removed it.
+        skipped: Number of archived records that the store already has.
+        intervals: The queue offsets that each queue gets.
         is_new: Whether the store is new.
-        old: Where the store is as it was; None for a new one, or where nothing was done.
-        lost: Tombstones that come into it, one for each queue offset whose message is lost.
+        old: Path of the former store; None for a new store, or if nothing was done.
+        lost: Number of tombstones that are written, one for each queue offset whose message is lost.
         was_finished: Whether an earlier restore or compaction had made the store and was interrupted before
-            that took its place, which it has now.
+            the store was put in place, which was done now.
     """
 
     messages: int
@@ -103,31 +103,31 @@ def restore_store(
     clock: Clock | None = None,
     files: StoreRoot | None = None,
 ) -> Restored:
-    """Puts archived messages back where they were: topic, queue, queue offset and all that they say.
+    """Restores archived messages with their topic, queue, queue offset and all other fields.
 
     Args:
         folder: The archive.
-        root: The store directory; a store is made where nothing is.
+        root: The store directory; a store is created if there is none.
         spark: The session.
-        store: Which store of the archive; may be left out where there is one.
-        topics: Topics that are wanted, all if empty.
-        apply: Whether to do it; else it is only said what would be done.
-        sizes: For a new store.
+        store: Name of the store in the archive; optional if the archive has one store.
+        topics: Topics to restore, all if empty.
+        apply: Whether to restore; otherwise only the plan is returned.
+        sizes: Lengths of the files of a new store.
         clock: The time.
-        files: Those of the store's folder and of the one beside it; those of the system if None.
+        files: Access to the store's folder and the folder beside it; None for the real files.
 
     Raises:
-        NotFoundError: There is no archive, or nothing wanted in it.
-        DataLossError: Files of the archive are not what its manifests name.
+        NotFoundError: There is no archive, or nothing to restore in it.
+        DataLossError: Files of the archive differ from its manifests.
         ConfigError: A manifest cannot be read, or is missing.
         StoreError: Queue offsets are missing between the store and the archive, or within the archive without
-            being named there.
-        StoreMismatchError: The store has other messages than the archive where it ends.
+            being listed there.
+        StoreMismatchError: The last messages of the store differ from those of the archive.
         StoreLockedError: Another process has the store open.
-        InvalidArgumentError: What the store was before its last compaction or restore is still there; the
-            archive has several stores, and none was named; store and archive lie in each other; or ``sizes``
-            are not those of the store's files.
-        UnsupportedStoreError: Something else is in the folder where a new store is made.
+        InvalidArgumentError: The old store of the last compaction or restore was not discarded yet; the
+            archive has several stores, and none was named; one of store and archive is in the other; or
+            ``sizes`` are not those of the store's files.
+        UnsupportedStoreError: There are other files in the folder where a new store is made.
         FullError: The file system of the store, or that of Spark's temporary files, has no space left.
         ReadOnlyError: It is mounted read-only.
     """
@@ -232,10 +232,10 @@ class _Restore:
         return replace(done, old=old_store(root), was_finished=was_finished)
 
     def _plan(self, ends: Mapping[Key, int]) -> tuple[RestorePlan, Restored]:
-        """Holds the archive against its manifests; returns what of it is wanted, and what that comes to.
+        """Compares the archive with its manifests; returns the plan of the restore, and its numbers.
 
         Args:
-            ends: Where the queues of the store end; none for a new one.
+            ends: The ends of the store's queues; empty for a new store.
         """
         plan = plan_restore(self._runs, ends, self._topics)
         counted = check_rows(self._spark, ArchiveFolder(self._folder), self._runs, self._topics, ends)
@@ -252,10 +252,10 @@ class _Restore:
         )
 
     def _check_is_same(self, ends: Mapping[Key, int]) -> None:
-        """Refuses a store of which a queue ends with another record than the archive has at that offset.
+        """Refuses a store if the last record of a queue differs from the archived record of that offset.
 
         Raises:
-            StoreMismatchError: It does.
+            StoreMismatchError: It differs.
         """
         lasts = small_frame(
             self._spark,
@@ -272,12 +272,13 @@ class _Restore:
         with StoreFacts(self.root) as facts:
             own = {key: facts.record_of(*key, one.queue_offset) for key, one in archived_lasts.items()}
         unknown = [archived_lasts[key] for key, record in own.items() if record is None]
-        if unknown:  # their queue files are behind the log
+        if unknown:  # their queue files end before the log
             logged = StoreRows(self._spark, self.root, (), verify=True).look_up(unknown)
             own |= {key: one.found for key, one in logged.items()}
         for key, one in archived_lasts.items():
             record = own[key]
-            # A tombstone stands for a message that was lost then and that a later run has archived.
+            # A tombstone replaces a message that was lost when it was written and that a later run has
+            # archived.
             if record is not None and not record.message.is_tombstone and not is_still(one, record):
                 raise StoreMismatchError(
                     f"{self.root} is not what was archived: {one.topic}/{one.queue_id} at queue offset"
@@ -287,7 +288,7 @@ class _Restore:
                 )
 
     def _behind(self, ends: Mapping[Key, int]) -> DataFrame:
-        """Returns all rows, with the ends of their queues: :data:`_IS_BEHIND` marks those that follow."""
+        """Returns all rows, with the ends of their queues: :data:`_IS_BEHIND` marks rows after these ends."""
         table = small_frame(
             self._spark,
             "topic string, queueId int, storeEnd bigint",
@@ -296,10 +297,10 @@ class _Restore:
         return self._rows.join(table, ["topic", "queueId"], "left")
 
     def _make(self, rows: DataFrame, plan: RestorePlan, staged: Path, base: RestoreBase) -> None:
-        """Makes the store, and checks everything.
+        """Makes the store, and checks all of it.
 
         Raises:
-            StoreError: Something is not as it should be.
+            StoreError: The new store has a fault.
         """
         size_bytes = self._size_bytes + (plan.placeholders + plan.lost) * _GAP_BYTES
         ordered = ordered_rows(self._spark, self._rows, rows, plan)
@@ -317,15 +318,15 @@ class _Restore:
         return SpaceNeeded.of(self._records + gaps, self._size_bytes + gaps * _GAP_BYTES, keys)
 
     def _check_space(self, plan: RestorePlan) -> None:
-        """Refuses to begin where the log and the queues alone find no room.
+        """Refuses to begin if there is not enough space for the log and the queues alone.
 
         Raises:
-            FullError: They do not.
+            FullError: There is not enough space.
         """
         around, needed = self.root.parent, self._needed(plan)
         try:
             free_bytes = self.files.usage(around).available_bytes
-        except FileNotFoundError:  # the folder is made with the store
+        except FileNotFoundError:  # the folder will be created with the store
             return
         if needed.certain_bytes > free_bytes:
             raise FullError(
@@ -337,10 +338,10 @@ class _Restore:
 
     @contextmanager
     def _space_said(self, needed: SpaceNeeded) -> Iterator[None]:
-        """Says how much space a restore needs that finds too little.
+        """Adds the needed space to the error of a restore that runs out of space.
 
         Raises:
-            FullError: It does.
+            FullError: It runs out of space.
         """
         try:
             with job_errors():
@@ -377,7 +378,7 @@ class _Restore:
 
     @contextmanager
     def _cleared(self) -> Iterator[None]:
-        """Leaves nothing of a store beside the place that it cannot take."""
+        """Removes a store that was not put in place."""
         try:
             yield
         except BaseException:

@@ -1,8 +1,8 @@
-"""What a restored log goes on from: nothing, or a copy of a store with its queues and its key index.
+"""The base of a restored log: nothing, or a copy of a store with its queues and its key index.
 
-The copy is made beside the store. Of a store that was closed it is taken as it is. One that was not is opened
-once as a copy, before anything is restored, so that the engine's recovery ends its log and its queues: that
-is the work of any opening, and does not grow with what is restored.
+The copy is made beside the store. The copy of a store that was closed is used unchanged. Otherwise the copy
+is opened once, before anything is restored, so that the engine's recovery completes its log and its queues.
+This is the work of any opening, and does not grow with the number of restored messages.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from seglog.storage.small_files import read_checkpoint
 from seglog.storage.store import MessageStore
 
 BEGUN: Final = ".begun"
-"""A folder in a store that is being made, for the index file that goes on; it is gone before it is one."""
+"""A folder in the new store for the index file that is continued; removed before the store is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Sizes:
     """Lengths of the files of a new store; None for RocketMQ's defaults.
 
     Attributes:
-        segment_bytes: Of a commit-log file.
-        queue_file_bytes: Of a queue file.
-        index: Division of an index file.
+        segment_bytes: Length of a commit-log file.
+        queue_file_bytes: Length of a queue file.
+        index: Number of slots and entries of an index file.
     """
 
     segment_bytes: int | None = None
@@ -53,18 +53,18 @@ class Sizes:
 
 
 class RestoreBase(NamedTuple):
-    """What a restored log goes on from.
+    """The base of a restored log.
 
     Attributes:
         first: Physical offset of the first new segment.
         segment_bytes: Length of segments.
-        queue_file_bytes: Of queue files.
-        lengths: What the store says of its files.
-        before: The store whose queues go on, the copy; None for a new one.
-        newest: The index file that goes on; None without any.
+        queue_file_bytes: Length of queue files.
+        lengths: The lengths that the store records of its files.
+        before: The copy of the store whose queues continue; None for a new store.
+        newest: The index file that is continued; None without any.
         tags: Whether tags are keys of the index.
         has_others: Whether there are queues of other kinds than the plain one.
-        index_full_ms: End time of the last index file that another one follows, as its checkpoint says:
+        index_full_ms: End time of the last index file that is followed by another, for the checkpoint:
             without it RocketMQ drops the whole index after a crash.
     """
 
@@ -80,11 +80,11 @@ class RestoreBase(NamedTuple):
 
 
 def check_sizes(files: StoreRoot, root: Path, sizes: Sizes) -> None:
-    """Does nothing if a store has files of the lengths that are asked for, or none yet.
+    """Checks that a store has files of the given lengths, or no files yet.
 
     Raises:
-        InvalidArgumentError: It has others.
-        LengthUnknownError: Nothing says how long its queue files must be.
+        InvalidArgumentError: It has files of other lengths.
+        LengthUnknownError: Nothing shows the length of its queue files.
     """
     listing = list_store(files, root)
     geometry = listing.geometry
@@ -108,10 +108,10 @@ def check_sizes(files: StoreRoot, root: Path, sizes: Sizes) -> None:
 
 
 def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:
-    """Returns what a new store begins from.
+    """Returns the base of a new store.
 
     Args:
-        sizes: Of its files.
+        sizes: Lengths of its files.
         begins_at_0: Whether all of its queues begin at 0.
 
     Raises:
@@ -120,7 +120,7 @@ def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:
     segment_bytes = sizes.segment_bytes or DEFAULT_SEGMENT_BYTES
     queue_file_bytes = sizes.queue_file_bytes or StoreGeometry().queue_file_size_bytes
     check_geometry(StoreGeometry(segment_bytes, queue_file_bytes))
-    # In a log that begins at 0 RocketMQ takes slots before a queue's first message for messages.
+    # In a log that begins at 0 RocketMQ reads slots before a queue's first message as messages.
     first = 0 if begins_at_0 else segment_bytes
     lengths = FileSizes(queue_file_bytes, sizes.index, segment_bytes)
     return RestoreBase(first, segment_bytes, queue_file_bytes, lengths)
@@ -129,14 +129,14 @@ def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:
 def copied_base(
     files: StoreRoot, root: Path, staged: Path, sizes: Sizes, *, begins_at_0: bool
 ) -> RestoreBase:
-    """Copies a store of which we hold the lock, and ends its last segment.
+    """Copies a store whose lock this process holds, and fills its last segment.
 
     Args:
-        files: Where both are.
+        files: Access to both stores.
         root: The store directory.
-        staged: Where the copy goes.
-        sizes: Of its files, where it has none.
-        begins_at_0: Whether all of its queues begin at 0, where it has none.
+        staged: Path of the copy.
+        sizes: Lengths of its files, for files that it does not have.
+        begins_at_0: Whether all of its queues begin at 0, for a store without a log.
     """
     end = make_backup(files, root, staged, others=files).end_phy_offset
     if files.exists(root / ABORT_FILE):
@@ -175,7 +175,7 @@ def copied_base(
 
 
 def _end_segment(files: StoreRoot, staged: Path, end: int, segment_bytes: int) -> int:
-    """Fills the rest of the last segment; returns where the next one begins."""
+    """Fills the rest of the last segment with a filler; returns the start of the next segment."""
     position = end % segment_bytes
     if not position:
         return end
@@ -187,7 +187,7 @@ def _end_segment(files: StoreRoot, staged: Path, end: int, segment_bytes: int) -
 
 
 def _take_newest(files: StoreRoot, staged: Path) -> IndexFile | None:
-    """Puts the last file of the index aside, so that each attempt to go on from it finds it as it was."""
+    """Moves the last file of the index aside, so that each attempt to continue it finds it unchanged."""
     known, _damaged = list_index_files(files, staged)
     if not known:
         return None
@@ -198,6 +198,6 @@ def _take_newest(files: StoreRoot, staged: Path) -> IndexFile | None:
 
 
 def put_back_newest(files: StoreRoot, staged: Path, newest: IndexFile | None) -> None:
-    """Puts it back where nothing went on from it."""
+    """Moves the file back if no attempt continued it."""
     if newest is not None and not files.exists(staged / INDEX / newest.path.name):
         files.rename(newest.path, staged / INDEX / newest.path.name)

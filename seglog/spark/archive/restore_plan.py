@@ -1,9 +1,9 @@
-"""What of an archive comes into which queue, and in which order. No Spark in here.
+"""Decides which records of an archive are restored to which queue, and in which order. Uses no Spark.
 
-Rows come back in the order of runs, and within a run in that of the log. Two kinds of rows have no place of
-their own in that order, and go directly before the next archived record of their queue (behind the last one
-where none follows, before all where the queue has none): placeholders or tombstones for queue offsets that
-are named as missing, and records that a later run filled in.
+Rows are restored in the order of runs, and within a run in the order of the log. Two kinds of rows have no
+place of their own in that order: placeholders or tombstones for queue offsets that are listed as missing, and
+records that a later run filled in. They are placed directly before the next archived record of their queue;
+after the last one if none follows; before all records if the queue has none.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from seglog.storage.kernels.queue_units import SPILLED
 from seglog.text import size_text
 
 _UNIT_BYTES: Final = 8 + SPILLED.itemsize + CQ_UNIT_BYTES
-"""Of a record: its length beside a chunk, its unit beside a segment and in a queue file."""
+"""Bytes of a record beside the log: its length beside a chunk, its unit beside a segment and in a queue."""
 _KEY_BYTES: Final = KEY_ROW.itemsize + INDEX_ENTRY.size_bytes
 _KEYS_OF_MESSAGE: Final = 3
-"""Its unique key, its tag, and one of the application."""
+"""Keys of a typical message: its unique key, its tag, and one of the application."""
 NOTHING_BESIDE: Final = -1
-"""Stands for the first record of the archive: the queue itself has none."""
+"""Stands for the first record of the archive, for a queue that has no record."""
 
 
 class Inserted(NamedTuple):
-    """Queue offsets ``first`` to ``end - 1`` that go beside the record at ``beside`` of their queue.
+    """Queue offsets ``first`` to ``end - 1`` that are placed beside the record at ``beside`` of their queue.
 
-    ``beside`` may be :data:`NOTHING_BESIDE`. ``is_lost`` is whether the archive names them as lost.
+    ``beside`` may be :data:`NOTHING_BESIDE`. ``is_lost`` is whether the archive lists them as lost.
     """
 
     topic: str
@@ -43,12 +43,12 @@ class Inserted(NamedTuple):
 
 
 class RestorePlan(NamedTuple):
-    """What comes into a store.
+    """The records that are restored to a store.
 
     Attributes:
-        intervals: What comes into each queue, placeholders and tombstones among it.
-        gaps: What of it is missing: tombstones take the place of what is lost, placeholders that of the rest.
-        filled: What of it a later run filled in.
+        intervals: The queue offsets that each queue gets, with placeholders and tombstones.
+        gaps: The missing ones among them: tombstones replace lost messages, placeholders all others.
+        filled: Those among them that a later run filled in.
     """
 
     intervals: tuple[Interval, ...]
@@ -57,22 +57,22 @@ class RestorePlan(NamedTuple):
 
     @property
     def placeholders(self) -> int:
-        """How many placeholders are made."""
+        """Number of placeholders that are made."""
         return sum(gap.end - gap.first for gap in self.gaps if not gap.is_lost)
 
     @property
     def lost(self) -> int:
-        """How many tombstones are made."""
+        """Number of tombstones that are made."""
         return sum(gap.end - gap.first for gap in self.gaps if gap.is_lost)
 
 
 class SpaceNeeded(NamedTuple):
-    """What a restore takes on the file system of the store, until its store is in its place.
+    """The space that a restore takes on the store's file system until the new store is in place.
 
     Attributes:
-        log_bytes: Of the new segments, and as much again for records on their way into these.
-        queue_bytes: Of units, beside the segments and in queue files.
-        key_bytes: Of keys, beside the segments and in index files.
+        log_bytes: Bytes of the new segments, and as much again for the chunks of records.
+        queue_bytes: Bytes of units, beside the segments and in queue files.
+        key_bytes: Bytes of keys, beside the segments and in index files.
     """
 
     log_bytes: int
@@ -81,24 +81,24 @@ class SpaceNeeded(NamedTuple):
 
     @classmethod
     def of(cls, records: int, size_bytes: int, keys: int | None = None) -> SpaceNeeded:
-        """Returns what so many records take.
+        """Returns the space for a number of records.
 
         Args:
-            records: Messages, placeholders and tombstones.
+            records: Number of messages, placeholders and tombstones.
             size_bytes: Bytes of all of them.
-            keys: Of the index; None before they are known.
+            keys: Number of keys of the index; None before it is known.
         """
         count = records * _KEYS_OF_MESSAGE if keys is None else keys
         return cls(2 * size_bytes, records * _UNIT_BYTES, count * _KEY_BYTES)
 
     @property
     def certain_bytes(self) -> int:
-        """What it takes however few keys there are."""
+        """The space that is needed at least, whatever the number of keys."""
         return self.log_bytes + self.queue_bytes
 
     @property
     def text(self) -> str:
-        """All of it, and what it is made of."""
+        """The total, and its parts, as text."""
         total = size_text(self.certain_bytes + self.key_bytes)
         return (
             f"about {total}: log {size_text(self.log_bytes)}, queues {size_text(self.queue_bytes)}, key index"
@@ -107,15 +107,15 @@ class SpaceNeeded(NamedTuple):
 
 
 def plan_restore(runs: Sequence[Run], ends: Mapping[Key, int], topics: frozenset[str]) -> RestorePlan:
-    """Returns what of the runs of one store comes into a store.
+    """Returns the plan of a restore of the runs of one store.
 
     Args:
         runs: The runs.
-        ends: Where the queues of the store end; those that it has not are left out.
-        topics: Topics that are wanted, all if empty.
+        ends: The ends of the store's queues; queues that the store lacks are left out.
+        topics: Topics to restore, all if empty.
 
     Raises:
-        StoreError: Queue offsets are neither archived nor named as missing.
+        StoreError: Queue offsets are neither archived nor listed as missing.
     """
     ranges, _stretches = still_missing(runs)
     intervals: list[Interval] = []
@@ -149,12 +149,12 @@ def plan_restore(runs: Sequence[Run], ends: Mapping[Key, int], topics: frozenset
 
 
 def _last_lost(missing: Sequence[Missing]) -> Interval:
-    """Returns the last lost range of a queue of which nothing is archived."""
+    """Returns the last lost range of a queue without archived records."""
     return next(Interval(*one[:4]) for one in reversed(missing) if one.why == LOST)
 
 
 def _begin(parts: Sequence[Interval], missing: Sequence[Missing]) -> int:
-    """Returns where a queue begins: lost messages before the first archived one are not forgotten."""
+    """Returns the begin of a queue: it includes lost messages before the first archived one."""
     begin = parts[0].first
     for one in reversed(missing):
         if one.why == LOST and one.first < begin <= one.end:
@@ -163,7 +163,7 @@ def _begin(parts: Sequence[Interval], missing: Sequence[Missing]) -> int:
 
 
 def _end(parts: Sequence[Interval], missing: Sequence[Missing]) -> int:
-    """Returns where a queue ends: lost messages behind the last archived one keep their offsets too."""
+    """Returns the end of a queue: lost messages after the last archived one keep their offsets too."""
     end = parts[-1].end
     for one in missing:
         if one.first <= end:
@@ -172,7 +172,7 @@ def _end(parts: Sequence[Interval], missing: Sequence[Missing]) -> int:
 
 
 def _by_order(runs: Sequence[Run], key: Key) -> tuple[list[Interval], list[Interval]]:
-    """Returns the intervals of a queue that are in the order of runs, and those that were filled in later."""
+    """Returns the intervals of a queue in the order of runs, and the intervals that were filled in later."""
     own = sorted(
         ((one, run.number) for run in runs for one in run.intervals if (one.topic, one.queue_id) == key),
         reverse=True,
@@ -197,7 +197,7 @@ def _beside(in_order: Sequence[Interval], end: int) -> int:
 
 
 def _check_named(key: Key, missing: Sequence[Missing], first: int, end: int) -> None:
-    """Raises if one of these queue offsets is not named as missing."""
+    """Raises an error if one of these queue offsets is not listed as missing."""
     lacking: Iterator[tuple[int, int]] = gaps_of(missing, first, end)
     unknown = next(lacking, None)
     if unknown is not None:

@@ -1,10 +1,11 @@
-"""What follows from a restored log: its queues, its key index, and what says of the store that it is whole.
+"""Files derived from a restored log: its queues, its key index, and files that mark it as complete.
 
-Tasks make queues and files of the index of what the writers of segments left; the driver sees a few numbers
-for each segment and queue. Who opens the store finds nothing to do. Only batch queues and ``%LMQ%`` queues
-are left to the engine, which makes these when the store is opened: that is done here then.
+Tasks make queues and index files from the notes of the tasks that wrote segments; the driver receives a few
+numbers for each segment and queue. An opening of the store has nothing to do. Only batch queues and ``%LMQ%``
+queues are made by the engine when a store is opened; in this case the store is opened once here.
 
-``seglog/holes`` names each tombstone, as after a repair; one that it does not name counts as a message.
+``seglog/holes`` lists each tombstone, as after a repair; a tombstone that it does not list counts as a
+message.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _SPILLS: Final = (CHUNKS, UNITS, KEYS, BEGUN)
 _PIECE: Final = 1 << 16
-"""Queue units that a task reads at a time."""
+"""Number of queue units that a task reads at a time."""
 
 
 def finish_files(
@@ -52,14 +53,14 @@ def finish_files(
     segments: Sequence[RestoredSegment],
     clock: Clock,
 ) -> None:
-    """Makes all that is left to make of a store whose log was written.
+    """Writes the remaining files of a store whose log is complete.
 
     Args:
         spark: The session.
-        files: Where the store is.
+        files: Access to the store.
         staged: The store.
-        base: What it goes on from.
-        segments: What was written.
+        base: The base of its log.
+        segments: The segments that were written.
         clock: The time.
 
     Raises:
@@ -81,7 +82,7 @@ def finish_files(
     times = (last_ms, last_ms, full_ms) if last_ms > 0 else (0, 0, 0)
     write_checkpoint(files, staged, Checkpoint(*times, 0, max(0, last_phy_offset)))
     write_lengths(files, staged, base.lengths)
-    if files.exists(staged / ABORT_FILE):  # of the copy, until it is whole
+    if files.exists(staged / ABORT_FILE):  # the copy has one until it is complete
         files.remove(staged / ABORT_FILE)
     sync_tree(files, staged)
 
@@ -94,15 +95,15 @@ def note_losses(
     queue_file_bytes: int,
     now_ms: int,
 ) -> None:
-    """Writes down where the tombstones of a restore are.
+    """Records the places of the tombstones of a restore.
 
     Args:
         spark: The session.
-        files: Where the store is.
-        root: The store directory; its queues are made.
-        gaps: What was put into it besides what is archived.
+        files: Access to the store.
+        root: The store directory; its queues are complete.
+        gaps: The queue offsets that got placeholders or tombstones.
         queue_file_bytes: Length of queue files.
-        now_ms: The time.
+        now_ms: The time, in ms since 1970 UTC.
     """
     pieces = [
         gap._replace(first=first, end=min(gap.end, first + _PIECE))
@@ -128,7 +129,7 @@ def _write_derived(
     """Writes queues and index.
 
     Returns:
-        End time of the last index file that another one follows here; 0 where none does.
+        End time of the last new index file that is followed by another; 0 if there is none.
     """
     slices = by_queue(one for segment in segments for one in segment.derived.slices)
     geometry = base.lengths.index or DEFAULT_INDEX_GEOMETRY
@@ -170,7 +171,7 @@ def _last(segments: Sequence[RestoredSegment]) -> tuple[int, int]:
 
 
 def _open_once(files: StoreRoot, staged: Path, base: RestoreBase) -> None:
-    """Opens the store: its recovery makes the queues of other kinds, and all others with them."""
+    """Opens the store, so that its recovery makes the queues of other kinds, and all others with them."""
     with MessageStore.open(
         staged,
         create=False,
@@ -186,7 +187,7 @@ def _open_once(files: StoreRoot, staged: Path, base: RestoreBase) -> None:
 def _holes(
     files: RestoringFiles, gap: Inserted, *, root: Path, queue_file_bytes: int, now_ms: int
 ) -> list[KnownHole]:
-    """Returns the stretches that the tombstones of a gap take: those of one segment are neighbours."""
+    """Returns the stretches of a gap's tombstones; adjacent tombstones in one segment are one stretch."""
     units = UnitFiles(files, root, queue_file_bytes)
     rows = units.read(gap.topic, gap.queue_id, gap.first, gap.end - gap.first)
     starts = rows["phy_offset"].astype(np.int64)

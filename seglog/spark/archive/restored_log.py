@@ -1,4 +1,4 @@
-"""Writes the segments of a restored log: tasks pack records into chunks, others put these into segments."""
+"""Writes the segments of a restored log: tasks pack chunks of records, others copy chunks to segments."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def write_log(
 
     Args:
         spark: The session.
-        files: Where the store is.
-        staged: The store that is being made.
-        rows: The records, with what they are sorted by: of :func:`~.ordered_rows.ordered_rows`.
-        size_bytes: About how many bytes they are.
-        base: What the log goes on from.
+        files: Access to the store.
+        staged: The new store.
+        rows: The records with their order, from :func:`~.ordered_rows.ordered_rows`.
+        size_bytes: Approximate bytes of the records.
+        base: The base of the log.
 
     Raises:
-        StoreError: A record does not fit into a segment, or one was lost on the way.
+        StoreError: A record does not fit into a segment, or a record was lost on the way.
     """
     for name in (COMMIT_LOG, CHUNKS, UNITS, KEYS):
         files.make_dirs(staged / name)

@@ -1,4 +1,4 @@
-"""The rows of an archive, as Spark reads them."""
+"""The rows of an archive as a Spark frame."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def read_archive(spark: SparkSession, folder: Path, name: str | None) -> DataFra
         name: The store; None for an archive of the first layout.
 
     Returns:
-        :data:`~seglog.spark.archive.columns.COLUMNS`; of an archive of the first layout those of that, and
-        ``placeholder``; None where nothing is archived.
+        :data:`~seglog.spark.archive.columns.COLUMNS`; for an archive of the first layout its columns, and
+        ``placeholder``; None if nothing is archived.
     """
     archive = ArchiveFolder(folder)
     every = archive.runs()
     check_files(archive, every)
-    # A run that was interrupted before its files were moved has them beside the others.
+    # The files of a run that was interrupted before they were moved are in another folder than the others.
     places: dict[Path, list[str]] = {}
     for run in every:
         for file in run.files if run.name == name else ():
             path = archive.file(run, file)
             places.setdefault(path.parents[file.count("/")], []).append(str(path))
     reader = spark.read.schema(COLUMNS if name is not None else FIRST_LAYOUT)
-    # Pages have checksums of their own, which readers of Parquet do not look at unless they are told to.
+    # Pages have checksums of their own, which readers of Parquet verify only with this option.
     reader = reader.option("parquet.page.verify-checksum.enabled", "true")
     parts = [reader.option("basePath", str(base)).parquet(*files) for base, files in places.items()]
     if not parts:

@@ -1,7 +1,7 @@
-"""What the files of a store say at once, without its log being read: lengths, first record, ends of queues.
+"""Facts that the files of a store show without a read of its log: lengths, first record, ends of queues.
 
-Queue files are derived and may be wrong or behind; what they say of a queue is held against records. A few
-units are read of each queue, and no more than one record.
+Queue files are derived and may be wrong or incomplete; their claims about a queue are compared with records.
+A few units of each queue are read, and no more than one record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_RECORD_BYTES: Final = 64 << 20
 
 
 class QueueEnds(NamedTuple):
-    """What the files of a queue say: it has ``first`` to ``end - 1``, as far as the log goes back."""
+    """The ends of a queue by its files: it has ``first`` to ``end - 1``, as far as the log goes back."""
 
     first: int
     end: int
@@ -41,14 +41,14 @@ class FoundRecord(NamedTuple):
 
 
 class StoreFacts:
-    """One store as its files show it now; a context manager.
+    """The facts that the files of a store show now; a context manager.
 
     Args:
         root: The store directory.
 
     Attributes:
         segment_bytes: Length of its log files.
-        first_phy_offset: Where its log begins; -1 without a log file.
+        first_phy_offset: Start of its log; -1 without a log file.
     """
 
     def __init__(self, root: Path) -> None:
@@ -70,11 +70,11 @@ class StoreFacts:
         self._log.close()
 
     def queues(self) -> dict[tuple[str, int], QueueEnds]:
-        """Returns what the files of each queue say, those of LMQs left out: their records are of others."""
+        """Returns the ends of each queue by its files, without LMQs: their records belong to other queues."""
         return {key: ends for key in self._queues if (ends := self.ends(*key)) is not None}
 
     def ends(self, topic: str, queue_id: int) -> QueueEnds | None:
-        """Returns what the files of a queue say; None if there are none."""
+        """Returns the ends of a queue by its files; None if there are none."""
         room = self._units.extent(topic, queue_id)
         if not room:
             return None
@@ -90,7 +90,7 @@ class StoreFacts:
         return QueueEnds(self._search(topic, queue_id, range(room.start, end), is_below), end)
 
     def places(self, topic: str, queue_id: int) -> tuple[int, npt.NDArray[np.int64]] | None:
-        """Returns the first offset of a queue, and the places that its files lead to; None without files."""
+        """Returns the first offset of a queue, and the places in its units; None without files."""
         ends = self.ends(topic, queue_id)
         if ends is None:
             return None
@@ -98,7 +98,7 @@ class StoreFacts:
         return ends.first, units["phy_offset"].astype(np.int64)
 
     def record_at(self, phy_offset: int) -> FoundRecord | None:
-        """Returns the record at a place; None if there is none that proves itself."""
+        """Returns the record at a place; None if there is no valid record."""
         head = self._log.read(phy_offset, I32.size) if phy_offset >= 0 else memoryview(b"")
         size = I32.unpack_from(head)[0] if len(head) == I32.size else 0
         if not MIN_RECORD_BYTES <= size <= min(_MAX_RECORD_BYTES, self.segment_bytes):
@@ -109,7 +109,7 @@ class StoreFacts:
         return FoundRecord(phy_offset, record_crc(window), decode_message(window))
 
     def record_of(self, topic: str, queue_id: int, queue_offset: int) -> FoundRecord | None:
-        """Returns the record that a queue's files name for an offset; None if it is none, or another's."""
+        """Returns an offset's record by a queue's files; None without it, or if it is another queue's."""
         unit = self._units.read(topic, queue_id, queue_offset, 1)
         if not in_use(unit)[0]:
             return None
@@ -120,7 +120,7 @@ class StoreFacts:
         return found if said == (topic, queue_id, queue_offset) else None
 
     def _search(self, topic: str, queue_id: int, room: range, goes_on: Callable[[Units], bool]) -> int:
-        """Returns the first number in a range whose unit ends what ``goes_on`` says of all before it."""
+        """Returns the first number in a range for whose unit ``goes_on`` is false; it is true before it."""
         low, high = room.start, room.stop
         while low < high:
             middle = (low + high) // 2

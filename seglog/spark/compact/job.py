@@ -56,7 +56,7 @@ class SparkRunner:
     Args:
         spark: The session.
         together: Number of records that one task compares, or decides on. A single task decides on a log with
-            no more records: to save two jobs and the rows in files is worth more than a second core.
+            no more records, because saving two jobs and the files of rows is worth more than a second core.
     """
 
     def __init__(self, spark: SparkSession, together: int = _TOGETHER) -> None:

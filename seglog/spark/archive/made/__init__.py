@@ -1,4 +1,4 @@
-"""What a run adds to an archive: its rows, made of records, and the Parquet files that tasks write of them.
+"""The data that a run adds to an archive: rows made from records, and the Parquet files that tasks write.
 
-Truth: the records of the store. What tasks wrote counts once a manifest names it.
+Truth: the records of the store. Files of tasks count once a manifest lists them.
 """

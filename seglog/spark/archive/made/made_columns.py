@@ -1,7 +1,7 @@
-"""The columns of an archive that are made of what the data source reads, in Arrow, batch by batch.
+"""The columns of an archive that are derived from the data source's columns, in Arrow, batch by batch.
 
 A record is kept as ``head``, ``body`` and ``tail``, so that readers of Parquet find the body, and a restore
-all bytes. Everything here is a few steps for each batch and none for each record, but for the CRC.
+finds all bytes. The code takes a few steps for each batch and none for each record, except for the CRC.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IN_FILES: Final = tuple(name for name in names_of(COLUMNS) if name not in PARTIT
 _MADE: Final = ("run", "head", "tail", "recordCrc")
 _NOT_IN_FOLDERS: Final = re.compile(r"[^A-Za-z0-9_-]")
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
-"""What Hive writes as ``%XX`` in names of folders."""
+"""Characters that Hive writes as ``%XX`` in names of folders."""
 _DAY_MS: Final = 86_400_000
 _HEAD_BYTES: Final = np.zeros(HOST_BITS + 1, np.int64)
 for _bits, _layout in HEADS.items():
@@ -37,7 +37,7 @@ def with_made(batch: pa.RecordBatch, run: int) -> pa.RecordBatch:
     """Returns records with all columns of a file, :data:`IN_FILES`.
 
     Args:
-        batch: What :data:`~seglog.spark.archive.columns.READ` says.
+        batch: Rows with the columns :data:`~seglog.spark.archive.columns.READ`.
         run: Number of the run.
     """
     data, starts, sizes = bytes_of(batch.column("record"))
@@ -55,14 +55,14 @@ def with_made(batch: pa.RecordBatch, run: int) -> pa.RecordBatch:
 
 
 def folders_of(batch: pa.RecordBatch, store: str) -> tuple[Ints, list[str]]:
-    """Returns which folder of the archive each row goes into.
+    """Returns the folder of the archive for each row.
 
     Args:
         batch: Rows with ``topic`` and ``storeTimestamp``.
-        store: What the archive calls the store.
+        store: Name of the store in the archive.
 
     Returns:
-        ``(n,)`` places in a list, and that: folders relative to ``data``, none of them twice.
+        ``(n,)`` indices into a list, and the list: folders relative to ``data``, each once.
     """
     topics = batch.column("topic").dictionary_encode()
     days, of_day = np.unique(
@@ -82,7 +82,7 @@ def folders_of(batch: pa.RecordBatch, store: str) -> tuple[Ints, list[str]]:
 
 
 def slots_of(batch: pa.RecordBatch) -> Ints:
-    """Returns how many queue offsets each record takes, ``(n,)``: more than one if it is an inner batch."""
+    """Returns the number of queue offsets of each record, ``(n,)``: more than one for an inner batch."""
     slots = np.ones(len(batch), np.int64)
     flags = batch.column("sysFlag").to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(flags & INNER_BATCH).tolist():
@@ -99,7 +99,7 @@ def _escaped(name: str) -> str:
 
 
 def _number(text: str | None) -> int:
-    """Returns a number as Spark casts it, 1 where it is none."""
+    """Returns a number as Spark casts it; 1 if the text is no number."""
     try:
         return int(text) if text is not None else 1
     except ValueError:

@@ -1,7 +1,8 @@
-"""The Parquet files of a run, as one task writes them: one for each folder that it has rows for.
+"""The Parquet files that one task writes for a run: one for each folder that it has rows for.
 
-A task that is tried again, or runs twice at a time, writes files of other names. Only those count that it
-returns when it is done: the driver puts their names into the manifest. Others are rubbish of ``_staged``.
+An attempt of a task, also one that runs beside another, writes files with names of its own. Only the files
+that an attempt returns when it is done count: the driver puts their names into the manifest. Others are left
+in ``_staged`` and removed later.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from seglog.spark.archive.made.stretches import Noted
 from seglog.storage.files import OpenFile, StoreRoot
 
 _HELD_BYTES: Final = 96 << 20
-"""Rows are held until they are so many bytes of Arrow, and then are a row group of each file."""
+"""Rows are buffered up to this number of bytes of Arrow, and then written as a row group of each file."""
 _MOST_OPEN: Final = 64
-"""With more files than these, each has one row group."""
+"""With more open files than this, each file has one row group."""
 _WITH_DICTIONARY: Final = (
     *("topic", "queueId", "run", "size", "tags", "flag", "sysFlag", "reconsumeTimes", "bornHost"),
     *("storeHost", "properties.key_value.key", "placeholder"),
 )
-"""Columns of few values; of others a dictionary would only be tried."""
+"""Columns with few values, which get a dictionary; for others Parquet would try one in vain."""
 
 
 class RunTarget(NamedTuple):
-    """Where a run writes.
+    """The place where a run writes.
 
     Attributes:
         archive: The archive.
         staged: The folder of the run in it.
         number: Number of the run.
-        store: What the archive calls the store.
+        store: Name of the store in the archive.
         is_own_wanted: Whether topics of the broker are wanted.
     """
 
@@ -54,12 +55,12 @@ class RunTarget(NamedTuple):
 
 
 def write_rows(target: RunTarget, task: int, batches: Iterable[pa.RecordBatch]) -> Noted:
-    """Writes rows into files of a run; returns what they hold, and in which files.
+    """Writes rows into files of a run; returns the numbers of the rows, and the files.
 
     Args:
-        target: Where to.
+        target: The place where the run writes.
         task: Number of the task; tasks are in the order of the log, and so are the names of their files.
-        batches: What :data:`~seglog.spark.archive.columns.READ` says, in the order of the log.
+        batches: Rows with the columns :data:`~seglog.spark.archive.columns.READ`, in the order of the log.
     """
     noted = Noted()
     with _RunFiles(target, task) as files:
@@ -75,7 +76,7 @@ def write_rows(target: RunTarget, task: int, batches: Iterable[pa.RecordBatch]) 
 
 
 class _Sink(io.RawIOBase):
-    """A new file as Arrow writes into one.
+    """A new file, as a stream for Arrow.
 
     Args:
         file: The file.
@@ -112,7 +113,7 @@ class _RunFiles:
     """The files of one task.
 
     Args:
-        target: Where they go.
+        target: The place where the run writes.
         task: Number of the task.
     """
 
@@ -136,7 +137,7 @@ class _RunFiles:
         self._closing.close()
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Takes rows with all columns of a file; ``storeTimestamp`` and ``topic`` say into which folder."""
+        """Adds rows with all columns of a file; ``storeTimestamp`` and ``topic`` select the folder."""
         numbers, folders = folders_of(rows, self._store)
         if len(folders) > 1:
             rows = rows.take(pa.array(np.argsort(numbers, kind="stable")))
@@ -148,7 +149,7 @@ class _RunFiles:
             self._flush()
 
     def finish(self) -> list[str]:
-        """Writes all that is left; returns the files."""
+        """Writes the rest; returns the files."""
         self._flush()
         self._close()
         return self._names

@@ -1,4 +1,4 @@
-"""The rows of a run: tasks read them from the store, write them beside the archive, and say what they are."""
+"""The rows of a run: tasks read them from the store, write them to staged files, and return their numbers."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 
 class StoreRows:
-    """The rows of one store that an archive wants.
+    """The rows of one store that will be archived.
 
     Args:
         spark: The session.
         root: The store directory.
-        topics: Topics that are wanted; all but the broker's own if empty.
+        topics: Topics to archive; all but the broker's own if empty.
         verify: Whether to compute checksums.
     """
 
@@ -68,19 +68,19 @@ class StoreRows:
         self._verify = verify
 
     def is_wanted(self, topic: str) -> bool:
-        """Whether messages of a topic are wanted."""
+        """Returns whether messages of a topic are archived."""
         return topic in self._topics if self._topics else not columns.is_brokers_own(topic)
 
     @property
     def is_own_wanted(self) -> bool:
-        """Whether topics of the broker are wanted: those that are named."""
+        """Whether topics of the broker are archived: only if the caller named some."""
         return bool(self._topics)
 
     def after(self, offsets: Mapping[Key, int], *, strict: bool) -> DataFrame:
-        """Returns the records that are wanted, of queues that are named those from an offset on.
+        """Returns the wanted records; of the given queues only records from an offset on.
 
         Args:
-            offsets: By topic and number of the queue.
+            offsets: The first wanted queue offset, by topic and queue id.
             strict: Whether a stretch of the log that cannot be read ends the job.
         """
         rows = self._records(self._options(offsets, strict=strict)).load(str(self._root))
@@ -100,9 +100,9 @@ class StoreRows:
         return given
 
     def write_after(self, offsets: Mapping[Key, int], target: RunTarget, *, strict: bool) -> Found:
-        """Writes what :meth:`after` returns as rows of a run, in tasks that read the log themselves.
+        """Writes the result of :meth:`after` as rows of a run, in tasks that read the log themselves.
 
-        Nothing of it goes through Java, whose rows would cost ten times what reading and writing does.
+        The rows do not go through Java, which would take ten times as long as reading and writing them.
 
         Raises:
             CorruptError: A stretch of the log cannot be read, and ``strict`` is on.
@@ -126,13 +126,13 @@ class StoreRows:
             noted = pickle.dumps(write_rows(target, task, batches))
             yield pa.RecordBatch.from_arrays([pa.array([noted], pa.binary())], ["noted"])
 
-        # Joins may have mixed them up: tasks take neighbours, in the order of the log.
+        # Joins may have changed the order: each task takes adjacent rows, in the order of the log.
         ordered = rows.repartitionByRange("physicalOffset").sortWithinPartitions("physicalOffset")
         noted = ordered.mapInArrow(write, "noted binary").collect()
         return put_together(pickle.loads(row["noted"]) for row in noted)  # noqa: S301 - made above
 
     def look_up(self, asked: Sequence[LastRecord]) -> dict[Key, LoggedQueue]:
-        """Returns what the log says of queues of which the last archived record is asked for."""
+        """Returns the facts of the log about queues, for the offsets of their last archived records."""
         keys = [(one.topic, one.queue_id, one.queue_offset) for one in asked]
         topics = ",".join(sorted({one.topic for one in asked}))
         reader = self._records({**_OPTIONS, "failOnDataLoss": "false", "topic": topics})
@@ -151,17 +151,17 @@ class StoreRows:
         turned: Collection[Key],
         served: Mapping[Key, tuple[int, Places]],
     ) -> tuple[DataFrame, list[Missing]]:
-        """Leaves records out whose queue offset another record has.
+        """Leaves out records whose queue offset another record has.
 
         Args:
-            files: What was written.
-            rows: What it was written from.
+            files: The files that were written.
+            rows: The rows from which they were written.
             turned: The queues that have such records.
-            served: First offset of each of these queues, and the places that its files lead to from there on.
-                Of a queue without files the last record of each offset stays.
+            served: First offset of each of these queues, and the places in its units from there on.
+                For a queue without files the last record of each offset is kept.
 
         Returns:
-            The other records, and where those are that were left out.
+            The other records, and the places of those that were left out.
         """
         keys = small_frame(self._spark, "topic string, queueId int", turned)
         known = (

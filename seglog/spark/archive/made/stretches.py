@@ -1,7 +1,7 @@
-"""What rows of an archive hold: stretches of queue offsets, sums, and the last record of each queue.
+"""Numbers of the rows of an archive: stretches of queue offsets, sums, and the last record of each queue.
 
-A task notes the rows that it writes, batch after batch in the order of the log; the driver puts the tasks
-together. Both keep a few numbers for each stretch, and nothing for each record.
+A task notes the rows that it writes, batch after batch in the order of the log; the driver joins the notes of
+all tasks. Both keep a few numbers for each stretch, and nothing for each record.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Stretch(NamedTuple):
         first: Lowest queue offset.
         end: One more than the highest.
         place: Lowest place in the log.
-        messages: How many messages.
-        placeholders: How many placeholders.
-        size_bytes: How much their records take.
+        messages: Number of messages.
+        placeholders: Number of placeholders.
+        size_bytes: Bytes of their records.
     """
 
     first: int
@@ -45,17 +45,17 @@ class Stretch(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """What rows of a run hold.
+    """The numbers of the rows of a run.
 
     Attributes:
-        files: The files that they are in, relative to the folder of the run.
+        files: The files of the rows, relative to the folder of the run.
         intervals: Queue offsets, sorted.
         last: The last record of each queue.
-        messages: How many messages.
-        placeholders: How many placeholders.
-        size_bytes: How much their records take.
+        messages: Number of messages.
+        placeholders: Number of placeholders.
+        size_bytes: Bytes of their records.
         places: Lowest place in the log of each interval.
-        turned: Queues of which offsets and places in the log do not go up together.
+        turned: Queues in which offsets and places in the log do not increase together.
     """
 
     files: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Found:
 
 @dataclass(slots=True)
 class Noted:
-    """What one task wrote, as :class:`Found` says it; stretches are in the order of the log."""
+    """The numbers of the rows of one task, as in :class:`Found`; stretches are in the order of the log."""
 
     files: list[str] = field(default_factory=list)
     stretches: dict[Key, list[Stretch]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Noted:
     turned: set[Key] = field(default_factory=set)
 
     def note(self, rows: pa.RecordBatch) -> None:
-        """Takes up rows that follow those of before in the log.
+        """Adds rows that follow the previous ones in the log.
 
         Args:
             rows: All columns of a file of an archive; at least one row.
@@ -114,10 +114,10 @@ class Noted:
 
 
 def put_together(tasks: Iterable[Noted]) -> Found:
-    """Returns what tasks wrote together.
+    """Joins the numbers of all tasks.
 
     Args:
-        tasks: In the order of the log.
+        tasks: The numbers of the tasks, in the order of the log.
     """
     found = Found()
     by_queue: dict[Key, list[Stretch]] = {}
@@ -147,7 +147,7 @@ def put_together(tasks: Iterable[Noted]) -> Found:
 def _stretches(
     rows: pa.RecordBatch, order: Ints, offsets: Ints, number_of: Ints
 ) -> tuple[Ints, list[Stretch]]:
-    """Returns the stretches of rows, and where in ``order``, that of queues, each begins."""
+    """Returns the stretches of rows, and the begin of each in ``order``, which sorts the rows by queue."""
     ends = offsets + slots_of(rows)[order]
     at = _starts((offsets[1:] != ends[:-1]) | (np.diff(number_of) != 0))
     is_placeholder = _numbers(rows, "placeholder")[order]
@@ -163,7 +163,7 @@ def _stretches(
 
 
 def _join(known: list[Stretch], one: Stretch) -> None:
-    """Adds a stretch to those before it, to the last of them where they meet."""
+    """Adds a stretch to the previous ones; joins it with the last of them if they are adjacent."""
     if not known or known[-1].end != one.first:
         known.append(one)
         return
@@ -179,7 +179,7 @@ def _join(known: list[Stretch], one: Stretch) -> None:
 
 
 def _starts(is_other: Mask) -> Ints:
-    """Returns where rows begin that are of another kind than those before, of which the first is one."""
+    """Returns the indices of rows of another kind than the row before; the first row is one of them."""
     starts: Ints = np.append(0, np.flatnonzero(is_other) + 1)
     return starts
 
