@@ -1,4 +1,4 @@
-"""Durations and sizes as people type them: 36h, 7d, 500MiB, 2g."""
+"""Option types for durations and sizes as users type them: 36h, 7d, 500MiB, 2g."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def of_topics(values: tuple[str, ...], kind: click.ParamType[int], option: str) 
     """Returns amounts by topic from texts such as ``Orders=7d``.
 
     Raises:
-        BadParameter: A text is no such pair.
+        BadParameter: A text is not of this form.
     """
     found: dict[str, int] = {}
     for text in values:

@@ -1,4 +1,4 @@
-"""Asks the brokers of a cluster, ours or RocketMQ's, from the command line."""
+"""Sends requests to the brokers of a cluster, of seglog or RocketMQ, for the command line."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Wanted = TypeVar("Wanted", bound=TypedBody)
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """A broker that a name server names, and that does not answer as one.
+    """A broker that a name server lists, and that gives no valid answer.
 
     Attributes:
         broker: Its name.
-        address: Where it should be.
-        error: What came of asking it.
+        address: Its address in the name server's list.
+        error: The error of the request.
     """
 
     broker: str
@@ -37,11 +37,11 @@ class Unreachable:
 
     @property
     def line(self) -> str:
-        """The sentence that says so."""
+        """The error in one sentence."""
         return f"{self.broker} at {self.address} is not shown: {self.error}"
 
     def as_json(self) -> dict[str, object]:
-        """Returns the same for programs."""
+        """Returns the fields for programs."""
         return {
             "kind": "unreachable",
             "broker": self.broker,
@@ -51,29 +51,29 @@ class Unreachable:
 
 
 class Brokers(Closing):
-    """The brokers that one address leads to; close it.
+    """The brokers of a cluster, found through one address; close it.
 
     Args:
-        address: Of a name server, or of a broker that is one as well, "host:port".
+        address: Address of a name server, or of a broker that is also a name server, "host:port".
 
     Raises:
-        InvalidArgumentError: It is no address.
+        InvalidArgumentError: The text is no address.
     """
 
     def __init__(self, address: str) -> None:
-        logger("seglog").addHandler(_SILENT)  # what a client logs of an address, its error says too
+        logger("seglog").addHandler(_SILENT)  # the error states what a client would log of an address
         self._client = make_client(address)
 
     @override
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         self._client.close()
 
     def masters(self) -> dict[str, str]:
         """Returns the addresses of all masters, by the name of the broker.
 
         Raises:
-            SeglogError: Nothing answers, or it is no name server.
+            SeglogError: There is no answer, or the process there is no name server.
         """
         cluster = self.ask(None, RequestCode.GET_BROKER_CLUSTER_INFO, ClusterBody)
         found = {name: data.broker_addresses.get(MASTER_ID) for name, data in cluster.brokers.items()}
@@ -85,13 +85,13 @@ class Brokers(Closing):
         """Returns the body of an answer.
 
         Args:
-            to: The broker that is asked; None for the name server.
-            code: What is asked.
-            body: Of what class the answer's body is.
-            header: Of the request.
+            to: Address of the broker; None for the name server.
+            code: The request code.
+            body: Class of the answer's body.
+            header: Header of the request.
 
         Raises:
-            SeglogError: Nothing answers, or the answer is a refusal.
+            SeglogError: There is no answer, or the answer is an error.
         """
         answer = self._client.link.invoke(Request(code, header), TIMEOUT_MS, to)
         if answer.code is not ResponseCode.SUCCESS:

@@ -1,4 +1,4 @@
-"""``seglog bench``: what a user's disk gives, measured in a folder of its own that is removed again."""
+"""``seglog bench``: measures the speed of a disk, in a folder that is removed afterwards."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(*, folder: Path, seconds: float, space_bytes: int, body_bytes: int, 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Has SIGTERM end the process by way of what is to be removed; it would end it at once."""
+    """Makes SIGTERM raise an exception, so that the folder is removed; by default it ends the process."""
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
@@ -84,13 +84,12 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 def _check(folder: Path, seconds: float, space_bytes: int, body_bytes: int) -> None:
-    """Refuses what cannot be measured.
+    """Refuses arguments that cannot be measured.
 
     Raises:
-        InvalidArgumentError: A time is no number, too little space is given or there, or a body is empty or
-            too large.
+        InvalidArgumentError: A time is no number, there is too little space, or a body is empty or too large.
     """
-    if not math.isfinite(seconds):  # NaN is in every range
+    if not math.isfinite(seconds):  # a range check would accept NaN
         raise InvalidArgumentError("--seconds: found no number", help="give --seconds 2, say")
     if space_bytes < LEAST_SPACE_BYTES:
         least = render.size_text(LEAST_SPACE_BYTES)

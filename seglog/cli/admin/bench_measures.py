@@ -1,7 +1,7 @@
-"""What ``seglog bench`` measures: a store is filled, synced and read, and the disk below it is asked alone.
+"""The measures of ``seglog bench``: a store is filled, synced and read; the disk is also measured alone.
 
-All work is real: what is counted was done, and the store is asked at the end whether it has all of it. Reads
-are of what was written just now, so they come from the page cache as far as that has it.
+All measured work is done by a real store, and a check at the end compares its messages with the number of
+puts. Reads are of messages that were written just before, so they come from the page cache if it holds them.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ PULL_MESSAGES: Final = 32
 _TOPIC: Final = "bench"
 _TAG: Final = "bench"
 _LOOK_EVERY: Final = 64
-"""Quick operations between two looks at the clock, as long as they are of few bytes."""
+"""Number of quick operations between two looks at the clock, if they have few bytes."""
 _LOOK_EVERY_BYTES: Final = 1 << 20
 _PARTS: Final = 4
-"""The log has files of this part of the space: what is written, what is left of a file, and the next one."""
+"""A log file has this part of the space: for written data, the unused rest of a file, and the next file."""
 _QUEUE_FILE_BYTES: Final = 6_000_000
 _PAGE_BYTES: Final = 4096
 _SYNCED_PAGES: Final = 256
 
 Clock = Callable[[], float]
-"""Seconds from any moment on."""
+"""Returns seconds since some fixed moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What was done, and how long it took.
+    """The result of one measure.
 
     Attributes:
-        name: For programs.
-        title: For people.
-        operations: How many puts, syncs, messages read or gets.
-        size_bytes: Of bodies, or of pages that were synced.
-        took_s: All of them together.
-        each_s: Each of them, in order of length; empty where they are too quick to be timed by themselves.
+        name: Name for programs.
+        title: Name for people.
+        operations: Number of puts, syncs, messages read or gets.
+        size_bytes: Bytes of message bodies, or of pages that were synced.
+        took_s: Duration of all operations together.
+        each_s: Duration of each operation, sorted; empty if they are too quick to be timed singly.
     """
 
     name: str
@@ -56,19 +56,19 @@ class Measure:
 
     @property
     def per_second(self) -> float:
-        """Operations a second."""
+        """Operations per second."""
         return self.operations / self.took_s
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         return self.size_bytes / self.took_s
 
     def within_s(self, share: float) -> float | None:
-        """Returns what a share of the operations took at most, in seconds; None where none was timed.
+        """Returns the duration within which a share of the operations ended, in seconds; None if not timed.
 
         Args:
-            share: From 0 to 1.
+            share: The share, from 0 to 1.
         """
         if not self.each_s:
             return None
@@ -78,17 +78,17 @@ class Measure:
 def measures(
     folder: Path, seconds: float, space_bytes: int, body_bytes: int, clock: Clock
 ) -> Iterator[Measure]:
-    """Yields one measure after another, each once it is taken.
+    """Yields the measures, each when it is done.
 
     Args:
-        folder: Empty, and used by no other; what is made there stays.
-        seconds: How long each measure lasts, at most and about.
-        space_bytes: What the store takes at most, from :data:`LEAST_SPACE_BYTES` on.
-        body_bytes: Of each message.
-        clock: That times are taken of.
+        folder: An empty folder that only this call uses; its files are not removed.
+        seconds: Approximate longest duration of each measure.
+        space_bytes: Most space that the store takes, at least :data:`LEAST_SPACE_BYTES`.
+        body_bytes: Length of each message body.
+        clock: The clock for all times.
 
     Raises:
-        StoreError: The store does not have what was put.
+        StoreError: The store does not hold the messages that were put.
     """
     with MessageStore.open(
         folder / "store",
@@ -114,7 +114,7 @@ class _Bench:
         self._stored = 0
 
     def put_async(self, end_phy_offset: int) -> Measure:
-        """Puts that are in the page cache when they return; the store brings them to the disk meanwhile."""
+        """Measures puts that return when they are in the page cache; the store flushes them meanwhile."""
         store, body, clock = self._store, self._body, self._clock
         at_once = max(1, min(_LOOK_EVERY, _LOOK_EVERY_BYTES // len(body)))
         count, began_s = 0, clock()
@@ -126,7 +126,7 @@ class _Bench:
         return Measure("put-async", "put, ASYNC", count, count * len(body), took_s)
 
     def put_sync(self, end_phy_offset: int) -> Measure:
-        """Puts of one thread, each on the disk when it returns; what was put before is there already."""
+        """Measures puts of one thread, each on the disk when it returns; earlier puts are there already."""
         store, body = self._store, self._body
         store.flush()
 
@@ -139,7 +139,7 @@ class _Bench:
         return self._timed("put-sync", "put, SYNC", each_s, len(body))
 
     def sync_pages(self, file: Path) -> Measure:
-        """The disk by itself: a page is written and synced again and again, where space is there for it."""
+        """Measures the disk without a store: writes and syncs one page repeatedly, in allocated space."""
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.pwrite(descriptor, bytes(_PAGE_BYTES * _SYNCED_PAGES), 0)
@@ -158,7 +158,7 @@ class _Bench:
             os.close(descriptor)
 
     def read_in_order(self) -> Measure:
-        """All messages in order, 32 a pull, and the body of each; again and again."""
+        """Measures reads of all messages in order, 32 for each pull, with their bodies, repeatedly."""
         store, clock = self._store, self._clock
         count, size_bytes, at, began_s = 0, 0, 0, clock()
         while (took_s := clock() - began_s) < self._seconds:
@@ -170,7 +170,7 @@ class _Bench:
         return Measure("read-in-order", "read in order", count, size_bytes, took_s)
 
     def read_anywhere(self) -> Measure:
-        """One message anywhere, and its body."""
+        """Measures reads of single messages at random places, with their bodies."""
         store, clock, choose = self._store, self._clock, random.Random(1).randrange  # noqa: S311 - no secret
         count, size_bytes, began_s = 0, 0, clock()
         while (took_s := clock() - began_s) < self._seconds:
@@ -181,17 +181,17 @@ class _Bench:
         return Measure("get-anywhere", "get of one anywhere", count, size_bytes, took_s)
 
     def check(self) -> None:
-        """Asks the store for its messages.
+        """Checks that the store holds the messages that were put.
 
         Raises:
-            StoreError: It has others.
+            StoreError: It holds others.
         """
         found = self._store.max_offset(_TOPIC, 0)
         if found != self._stored:
             raise StoreError(f"the store has {found} messages, expected {self._stored}")
 
     def _each(self, step: Callable[[], bool]) -> list[float]:
-        """Does a step until time is up or it says that there is no room; returns how long each took."""
+        """Repeats a step until time is up or the step finds no more space; returns the durations."""
         clock, each_s = self._clock, []
         last_s = clock()
         end_s, goes_on = last_s + self._seconds, True

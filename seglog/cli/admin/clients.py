@@ -1,4 +1,4 @@
-"""``seglog clients``: who is connected to the brokers of a cluster, and what they subscribe to."""
+"""``seglog clients``: the clients that are connected to the brokers of a cluster, and their subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seglog group``: the consumer groups of a store, as its broker has them in ``subscriptionGroup.json``."""
+"""``seglog group``: the consumer groups in a store's ``subscriptionGroup.json``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seglog.remoting.topics import MAX_QUEUES
 
 
 def settings(function: options.CommandFunction) -> options.CommandFunction:
-    """Hands the attributes to the command, and each other setting by its field; None leaves it as it is."""
+    """Passes attributes and other settings to the command, by field name; None leaves one unchanged."""
     for option in (
         click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes."),
         click.option(
@@ -55,7 +55,7 @@ def settings(function: options.CommandFunction) -> options.CommandFunction:
 def _applied(
     group: SubscriptionGroup, attributes: str | None, fields: Mapping[str, Any], *, is_new: bool = False
 ) -> SubscriptionGroup:
-    """Returns a group with other settings; some can be made only while it is new."""
+    """Returns a group with changed settings; some settings can be made only for a new group."""
     given = {name: value for name, value in fields.items() if value is not None}
     altered = alter_attributes(None if is_new else group.attributes, attributes, GROUP_ATTRIBUTES)
     return replace(group, attributes=altered, **given)

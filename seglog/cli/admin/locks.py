@@ -1,4 +1,4 @@
-"""``seglog locks``: which client of a group may consume which queue in order."""
+"""``seglog locks``: for each queue, the client of a group that may consume it in order."""
 
 from __future__ import annotations
 

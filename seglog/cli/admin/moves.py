@@ -1,4 +1,4 @@
-"""How moves of groups look, those that are planned and those that were made."""
+"""Prints moves of groups, planned and made ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seglog.doctor.groups import Move
 
 
 def show_moves(moves: Sequence[Move], kind: str, *, is_applied: bool, as_json: bool) -> None:
-    """Prints moves that were made or are planned."""
+    """Prints moves that are planned or were made."""
     columns = ("group", "queue", "before", "after", "effect")
     none = "every group is there already"
     listing = render.Listing(columns, numbers=("before", "after"), none=none, as_json=as_json)

@@ -1,4 +1,4 @@
-"""``seglog offsets``: where groups stand, how far they lag, and how they are moved."""
+"""``seglog offsets``: the offsets of groups, their lag, and commands to move them."""
 
 from __future__ import annotations
 
@@ -123,9 +123,7 @@ def reset_(
     files = options.writing(path) if is_applied else options.reading(path)
     moves = reset(files, path, SystemClock(), group, topic, targets[0], queue_id=queue_id, apply=is_applied)
     show_moves(moves, "offset-reset", is_applied=is_applied, as_json=as_json)
-    if all(
-        move.before is None for move in moves
-    ):  # a name that is mistyped looks so, and so does a new group
+    if all(move.before is None for move in moves):  # a mistyped name has no offset, and so has a new group
         name, where = render.printable(group), render.printable(topic)
         click.echo(
             f"warning: group {name} has no offset in {where} yet; `seglog offsets lag` lists groups", err=True

@@ -1,4 +1,4 @@
-"""``seglog offsets local``: where the clients of this machine that broadcast go on, by their own files."""
+"""``seglog offsets local``: the offsets of broadcast clients on this machine, from their own files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes import QueueInfo
 
 _FOLDER: Final = "~/.rocketmq_offsets"
-"""Where clients in Java and ours keep the files, unless they are told another folder."""
+"""Default folder of these files, for clients in Java and for seglog's."""
 
 
 @click.command

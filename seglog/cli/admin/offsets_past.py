@@ -1,4 +1,4 @@
-"""``seglog offsets log``, ``diff``, ``blame`` and ``restore``: what the history of offsets shows."""
+"""``seglog offsets log``, ``diff``, ``blame`` and ``restore``: the history of offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seglog.doctor.groups import restore, without_offset_at
 from seglog.storage.format.ours import OffsetChange
 
 _MOST_NAMED: Final = 4
-"""Queues that a warning names."""
+"""Most queues that a warning names."""
 
 
 @click.command
@@ -105,7 +105,7 @@ def restore_(
 
 
 def _past(path: Path) -> OffsetPast:
-    """Returns the history of a store, and says if part of it cannot be read."""
+    """Returns the history of a store, and prints a warning if part of it cannot be read."""
     check_store(path)
     past = OffsetPast(options.reading(path), path)
     damaged_bytes = past.damaged_bytes()

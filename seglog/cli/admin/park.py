@@ -1,4 +1,4 @@
-"""``seglog park``: puts one message aside for a group, so that the group can go on."""
+"""``seglog park``: sets one message aside for a group, and moves the group past it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``seglog put``: stores messages from an argument or from stdin.
 
-What can be refused is refused before the store is opened, so that a bad name or a body too large leaves
-no new store.
+Wrong arguments are refused before the store is opened, so that a bad name or a body that is too large does
+not create a new store.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _BATCH_MESSAGES: Final = 1000
 _MAX_BATCH_BYTES: Final = 1 << 20
 _RECORD_OVERHEAD_BYTES: Final = 256
 _BATCH_PARTS: Final = 8
-"""A batch is stored in one commit-log file: it takes no more than this part of one."""
+"""A batch must fit into one commit-log file: it takes at most this part of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where messages go, and what they have in common.
+    """The queue for messages, and their common fields.
 
     Attributes:
-        model: Everything of the messages but the body.
-        overhead_bytes: What a record adds to its body, at most.
+        model: A message with all fields but the body.
+        overhead_bytes: Most bytes that a record has in addition to its body.
     """
 
     topic: str
@@ -132,7 +132,7 @@ def _put_one(path: Path, target: Target, body: bytes, *, as_json: bool) -> None:
 
 
 def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
-    """Returns the properties that ``NAME=VALUE`` arguments give.
+    """Returns the properties of ``NAME=VALUE`` arguments.
 
     Raises:
         InvalidArgumentError: An argument without ``=``, or a name that has an option of its own.
@@ -151,11 +151,11 @@ def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def check_size(properties: Mapping[str, str], tags: str | None, keys: Sequence[str]) -> int:
-    """Returns how much a record with such properties adds to body and topic, at most.
+    """Returns the most bytes that a record with such properties has in addition to body and topic.
 
     Raises:
         MessageIllegalError: No record can hold them.
-        InvalidArgumentError: A key has a blank.
+        InvalidArgumentError: A key contains a blank.
     """
     raw, _code = encode_all_properties(tags or None, keys or None, properties)
     size = len(raw)
@@ -168,7 +168,7 @@ def check_size(properties: Mapping[str, str], tags: str | None, keys: Sequence[s
 
 
 def iter_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yields lines without their line ends, as many at a time as the stream has ready.
+    """Yields lines without their line ends, each time all lines that the stream has ready.
 
     Raises:
         MessageIllegalError: A line is longer than a body may be.
@@ -191,8 +191,8 @@ def batches(lines: Iterable[bytes], overhead_bytes: int, max_bytes: int) -> Iter
 
     Args:
         lines: Bodies.
-        overhead_bytes: What a record adds to its body, at most.
-        max_bytes: Size of a batch; a line that alone is longer makes a batch of its own.
+        overhead_bytes: Most bytes that a record has in addition to its body.
+        max_bytes: Most bytes of a batch; a longer line is a batch of its own.
     """
     group: list[bytes] = []
     held = 0
@@ -210,7 +210,7 @@ def batches(lines: Iterable[bytes], overhead_bytes: int, max_bytes: int) -> Iter
 def _put_lines(path: Path, target: Target, stdin: IO[bytes], *, as_json: bool) -> None:
     count = 0
     ready = iter_lines(stdin)
-    first = next(ready, [])  # before the store is opened, so that input that cannot be taken changes nothing
+    first = next(ready, [])  # before the store is opened, so that wrong input changes nothing
     with (
         MessageStore.open(path, follow=options.followed(path)) as store,
         render.progress("storing lines", unit="messages") as tell,

@@ -1,4 +1,4 @@
-"""``seglog retention``: which old messages would go, who still needs them, and what becomes of those."""
+"""``seglog retention``: the old messages that would be deleted, and the groups that still need them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ command.add_command(broker)
 
 
 def rules(function: options.CommandFunction) -> options.CommandFunction:
-    """Gives a command the options that say what may go; it gets them as ``rules``."""
+    """Adds the options about what may be deleted to a command, which gets them as ``rules``."""
 
     @click.option(
         "--older-than",
@@ -208,7 +208,7 @@ def _show(planned: RetentionPlan, rules: RetentionRules, *, as_json: bool) -> No
 
 
 def _joined(victims: Iterable[Victim]) -> list[Victim]:
-    """Returns the ranges of files that follow each other as one."""
+    """Returns ranges of files in which consecutive ranges are joined."""
     found: dict[tuple[object, ...], Victim] = {}
     for victim in victims:
         key = victim[:4]

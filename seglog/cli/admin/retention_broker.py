@@ -1,4 +1,4 @@
-"""``seglog retention broker``: by which rule RocketMQ's cleaning keeps or deletes each file of the log."""
+"""``seglog retention broker``: the rule by which RocketMQ's cleaning keeps or deletes each log file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seglog top``: what brokers do, drawn anew every few seconds."""
+"""``seglog top``: the activity of brokers, drawn again every few seconds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(*, address: str, once: bool, interval_s: float, as_json: bool) -> No
 
 
 def _looks(brokers: Brokers, address: str) -> Iterator[list[View | Unreachable]]:
-    """Yields what one look after the other finds; only the first fails where nothing answers at all."""
+    """Yields the views of each round; an error ends only the first round, if nothing answers at all."""
     yield list(_views(brokers))
     while True:
         try:
@@ -69,7 +69,7 @@ def _looks(brokers: Brokers, address: str) -> Iterator[list[View | Unreachable]]
 
 
 def _print(views: Iterable[View | Unreachable], *, as_json: bool) -> SeglogError | None:
-    """Prints a look, and returns the first error in it."""
+    """Prints the views of a round, and returns the first error in them."""
     first: SeglogError | None = None
     for view in views:
         if isinstance(view, Unreachable):
@@ -91,7 +91,7 @@ def _end(error: SeglogError | None) -> None:
 
 
 def _draw(brokers: Brokers, address: str, interval_s: float) -> None:
-    """Draws what brokers do in one place of the terminal, until Ctrl-C."""
+    """Draws the activity of brokers in place on the terminal, until Ctrl-C."""
     from rich.live import Live
     from rich.text import Text
 
@@ -103,7 +103,7 @@ def _draw(brokers: Brokers, address: str, interval_s: float) -> None:
 
 
 def drawn(views: Sequence[View | Unreachable], width: int, height: int) -> Iterator[str]:
-    """Yields the lines of a screen, whose rows all tables share."""
+    """Yields the lines of a screen; its rows are divided among all tables."""
     tables = 2 * sum(isinstance(view, View) for view in views)
     left = height - sum(OTHER_LINES if isinstance(view, View) else 2 for view in views)
     most_rows = max(1, min(MOST_ROWS, left // max(1, tables)))
@@ -130,7 +130,7 @@ def _topic(brokers: Brokers, where: str, topic: str) -> TopicRow | None:
     header = FiguresHeader("TOPIC_PUT_NUMS", topic)
     try:
         found = brokers.ask(where, RequestCode.VIEW_BROKER_STATS_DATA, FiguresBody, header)
-    except RemoteProtocolError:  # nothing was counted
+    except RemoteProtocolError:  # the broker has not counted anything yet
         return None
     return TopicRow(topic, found.minute.per_s, found.day.total) if found.day.total else None
 

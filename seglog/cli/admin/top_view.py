@@ -1,4 +1,4 @@
-"""What ``seglog top`` shows of one broker: facts, and the lines that fit into a terminal."""
+"""The view of one broker in ``seglog top``: its facts, and lines that fit into a terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from seglog.text import printable, size_text
 
 WIDTH: Final = 80
 MOST_ROWS: Final = 12
-"""Rows of each table; those in which nothing happens give way."""
+"""Most rows of a table; rows without activity are dropped first."""
 OTHER_LINES: Final = 8
-"""Lines of a view beside the rows of its tables, with the empty one behind it."""
+"""Number of lines of a view in addition to the rows of its tables, with the empty line after it."""
 _LEAST_NAME: Final = 8
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _OURS: Final = ("lag", "locks", "parkedPulls", "slowRequests", "connections")
@@ -23,7 +23,7 @@ _SHOWN: Final = ("committed lag", "locks", "parked pulls", "slow requests", "con
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """A topic, and how much was put to it."""
+    """A topic, and its rate of puts."""
 
     topic: str
     put_per_s: float
@@ -32,7 +32,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group in a topic, and how much it pulls and has still to consume."""
+    """A group in a topic, with its rate of pulls and its lag."""
 
     group: str
     topic: str
@@ -43,12 +43,12 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look at a broker.
+    """The state of a broker at one time.
 
     Attributes:
         broker: Its name.
-        address: Where it is.
-        facts: What it says of itself, as ``brokerStatus`` shows it.
+        address: Its address.
+        facts: Its statistics, as ``brokerStatus`` shows them.
         topics: Its topics.
         groups: Its groups, by topic.
     """
@@ -60,7 +60,7 @@ class View:
     groups: Sequence[GroupRow]
 
     def as_json(self) -> dict[str, object]:
-        """Returns the same for programs."""
+        """Returns the fields for programs."""
         return {
             "kind": "top",
             "broker": self.broker,
@@ -86,8 +86,8 @@ class View:
         """Returns lines for a terminal.
 
         Args:
-            width: Characters of a line at most.
-            most_rows: Of each table.
+            width: Most characters of a line.
+            most_rows: Most rows of each table.
         """
         facts = self.facts
         first = f"{self.broker} at {self.address}, {facts.get('brokerVersionDesc', 'of no version')}"
@@ -144,13 +144,13 @@ def _busy_group(row: GroupRow) -> tuple[int, float, str, str]:
 
 
 def _number(facts: Mapping[str, str], name: str) -> int:
-    """Returns a whole number; 0 where a broker says none, or what is none."""
+    """Returns a whole number; 0 if the broker sent none, or a text that is no number."""
     text = facts.get(name, "")
     return int(text) if _WHOLE.fullmatch(text) else 0
 
 
 def _real(text: str) -> float:
-    """Returns a number; 0 for what is none, and for what no terminal shows."""
+    """Returns a number; 0 for a text that is no number, or a number that cannot be displayed."""
     try:
         found = float(text)
     except ValueError:
@@ -163,7 +163,7 @@ def _today(facts: Mapping[str, str], what: str) -> int:
 
 
 def _rate(facts: Mapping[str, str], name: str) -> str:
-    """Returns the first of several rates: that of the last seconds."""
+    """Returns the first of several rates: the rate of the last seconds."""
     first = next(iter(facts.get(name, "").split()), "")
     return f"{_real(first):,.1f}"
 

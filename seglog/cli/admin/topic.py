@@ -1,4 +1,4 @@
-"""``seglog topic``: the topics of a store, as its broker has them in ``config/topics.json``."""
+"""``seglog topic``: the topics in a store's ``config/topics.json``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
 
 
 def settings(function: options.CommandFunction) -> options.CommandFunction:
-    """Hands the settings to the command; None leaves one as it is."""
+    """Passes the settings to the command; None leaves a setting unchanged."""
     for option in (
         click.option("--attributes", metavar="+NAME=VALUE,-NAME", help="Changes of attributes."),
         click.option("--order/--no-order", "is_order", default=None, help="Whether its order matters."),
@@ -37,7 +37,7 @@ def settings(function: options.CommandFunction) -> options.CommandFunction:
 
 
 def _applied(topic: TopicConfig, given: Mapping[str, Any], *, is_new: bool = False) -> TopicConfig:
-    """Returns a topic with other settings; some can be made only while it is new."""
+    """Returns a topic with changed settings; some settings can be made only for a new topic."""
     queues, perm, is_order = given["queues"], given["perm"], given["is_order"]
     return replace(
         topic,

@@ -1,4 +1,4 @@
-"""``seglog tx``: transactions whose producers never said how they ended."""
+"""``seglog tx``: transactions that their producers neither committed nor rolled back."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``seglog demo``: the whole engine at work in a temporary folder, each claim counted and checked."""
+"""``seglog demo``: runs the whole engine in a temporary folder, and checks each claim by counting."""

@@ -1,4 +1,4 @@
-"""``seglog demo``: the whole engine at work in a temporary folder, every claim counted and checked."""
+"""``seglog demo``: runs the whole engine in a temporary folder, and checks each claim by counting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARKS: Final = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "y
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step: its name for programs, its title for people, and what it does."""
+    """A step: its name for programs, its title for people, and its function."""
 
     name: str
     title: str
@@ -104,7 +104,7 @@ def _make_folder(folder: Path | None) -> Path:
 
 
 def _run(place: Path, count: int, *, as_json: bool) -> bool:
-    """Runs the steps, prints how each ended, and returns whether none failed."""
+    """Runs the steps, prints the outcome of each, and returns whether none failed."""
     begun_s = time.monotonic()
     if not as_json:
         render.say(f"seglog {package_version('seglog') or ''} demo in {place}")

@@ -1,4 +1,4 @@
-"""The later steps of the demo: a crash survived, a store of the real RocketMQ read, and the audit."""
+"""The later steps of the demo: recovery after a crash, reading a store of RocketMQ, and an audit on Spark."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _STEP_MESSAGES: Final = 1000
 
 
 def crash(root: Path, message_count: int, tell: render.Tell) -> Outcome:
-    """Kills a process that syncs every message while it writes, and looks for what it had acknowledged.
+    """Kills a process that syncs every message while it writes, and checks that acknowledged messages exist.
 
     Raises:
-        SeglogError: The store does not open any more.
+        SeglogError: The store cannot be opened after the kill.
     """
     acknowledged = acknowledged_by_killed_writer(root, tell)
     begun_s = time.monotonic()
@@ -65,10 +65,10 @@ def crash(root: Path, message_count: int, tell: render.Tell) -> Outcome:
 
 
 def read_rocketmq(root: Path, _message_count: int, tell: render.Tell) -> Outcome:
-    """Reads a directory that RocketMQ wrote, and makes sure that no byte of it changed.
+    """Reads a store that RocketMQ wrote, and checks that no byte of it changed.
 
     Raises:
-        SeglogError: It cannot be read.
+        SeglogError: The store cannot be read.
     """
     path = unpack_rocketmq_store(root.with_name("rocketmq"))
     before = _digests(path)
@@ -93,7 +93,7 @@ def read_rocketmq(root: Path, _message_count: int, tell: render.Tell) -> Outcome
 
 
 def audit(root: Path, _message_count: int, _tell: render.Tell) -> Outcome:
-    """Lets Spark check every record, and holds its answer against that of the engine's own survey.
+    """Audits every record on Spark, and compares the result with the engine's own survey.
 
     Raises:
         SeglogError: The store cannot be read.
@@ -143,7 +143,7 @@ def unpack_rocketmq_store(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     packed = resources.files("seglog") / "data" / f"{ROCKETMQ_STORE}.tar.xz"
     with packed.open("rb") as stream, tarfile.open(fileobj=stream, mode="r:xz") as archive:
-        # Python 3.11.0 to 3.11.3 have no filters; the archive is our own.
+        # Python 3.11.0 to 3.11.3 have no extraction filters; the archive is part of this package.
         archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
         archive.extractall(folder)  # noqa: S202 - as above
     return folder / ROCKETMQ_STORE

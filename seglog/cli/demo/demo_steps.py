@@ -1,7 +1,7 @@
-"""The first steps of the demo: many messages in, and out again in order.
+"""The first steps of the demo: stores many messages, and consumes them in order.
 
-Every step checks what it did and says so in one sentence. Messages are numbered by the thread that sends
-them and the queue they go to, so that their order can be checked without remembering them.
+Every step checks its result and returns it in one sentence. Messages are numbered by the thread that sends
+them and their queue, so that their order can be checked without a list of all messages.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _FILLING: Final = b"." * 64
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a step ended.
+    """The outcome of a step.
 
     Attributes:
-        ok: Whether all it checked is right; None for a step that was left out.
-        text: What it did, or why not.
-        facts: The same for programs.
+        ok: Whether all checks passed; None for a step that was skipped.
+        text: The result, or the reason for skipping the step.
+        facts: The result for programs.
     """
 
     ok: bool | None
@@ -109,7 +109,7 @@ def write(root: Path, message_count: int, tell: render.Tell) -> Outcome:
 
 
 class OrderCheck:
-    """Listens to the consumers: counts, and notices what comes twice, not at all, or in another order."""
+    """Listener of the consumers: counts messages, and detects duplicate, missing and reordered ones."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -118,7 +118,7 @@ class OrderCheck:
         self._lock = threading.Lock()
 
     def __call__(self, message: Message) -> None:
-        """Takes the next message of its queue; queues come from several threads, one thread each."""
+        """Checks the next message of its queue; several threads call it, one thread for each queue."""
         thread, number = map(int, message.body[: -len(_FILLING)].split())
         key = (message.topic, message.queue_id, thread)
         with self._lock:
@@ -128,7 +128,7 @@ class OrderCheck:
 
 
 def consume(root: Path, message_count: int, tell: render.Tell) -> Outcome:
-    """Lets two members of a group consume everything, and looks for what they committed after reopening.
+    """Lets two members of a group consume everything, and checks their committed offsets after reopening.
 
     Raises:
         SeglogError: A consumer failed.
@@ -170,6 +170,6 @@ def consume(root: Path, message_count: int, tell: render.Tell) -> Outcome:
 
 
 def numbered(thread: int, number: int) -> NewMessage:
-    """Returns the message with this number of a thread and queue, which :class:`OrderCheck` reads back."""
+    """Returns the message with a number of a thread and queue; :class:`OrderCheck` reads them back."""
     body = b"%d %d" % (thread, number) + _FILLING
     return NewMessage(body, tags=TAGS[number % len(TAGS)], keys=f"{thread}-{number}")

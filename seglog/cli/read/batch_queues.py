@@ -1,6 +1,6 @@
-"""Batch queues as their files have them and as the log says: each unit stands for several messages.
+"""Batch queues by their files and by the log: each unit stands for several messages.
 
-The log's side is the survey's; the files' units are read here, to be shown at their places.
+The units that the log gives come from the survey; the units of the files are read here, with their positions.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ListedBatchQueue:
     Attributes:
         sizes: Length of each file by the position of its first byte.
         stored: ``(n,) BATCH_UNIT.dtype``, the units in use, in file order.
-        positions: ``(n,) i8``, where each of them is in the endless sequence of files.
-        state: What the queue must hold, as the log says.
+        positions: ``(n,) i8``, position of each unit in the endless sequence of files.
+        state: The state that the queue must have by the log.
     """
 
     topic: str
@@ -44,18 +44,18 @@ class ListedBatchQueue:
 
 
 def list_batch_queues(found: Survey, topic: str | None = None) -> list[ListedBatchQueue]:
-    """Returns the batch queues of a store, or of one topic, by name and number."""
+    """Returns the batch queues of a store, or of one topic, sorted by name and queue id."""
     keys = sorted({*_keys(found.root), *found.batch_queues})
     return [_load(found, *key) for key in keys if topic in (None, key[0])]
 
 
 def stored_batch_bytes(root: Path, start: int, end: int) -> Counter[str]:
-    """Returns by topic the sizes of the records that the units in batch queues' files lead to.
+    """Returns, by topic, the sizes of the records that the units in batch queues' files lead to.
 
     Args:
         root: The store directory.
-        start: Where the log starts.
-        end: Where its files end; units that lead elsewhere do not count.
+        start: Start of the log.
+        end: End of its files; units that lead to other places do not count.
     """
     totals: Counter[str] = Counter()
     for topic, queue_id in _keys(root):
@@ -78,7 +78,7 @@ def _keys(root: Path) -> list[tuple[str, int]]:
 
 
 def _load(found: Survey, topic: str, queue_id: int) -> ListedBatchQueue:
-    parts: list[bytes] = []  # numpy would join arrays in native byte order
+    parts: list[bytes] = []  # bytes, because numpy would join the arrays in native byte order
     places = [np.empty(0, np.int64)]
     for positions, units in _iter_stored(found.root, topic, queue_id):
         parts.append(units.tobytes())
@@ -111,7 +111,7 @@ def _iter_stored(root: Path, topic: str, queue_id: int) -> Iterator[tuple[npt.ND
 
 
 def _iter_units(root: Path, path: Path) -> Iterator[tuple[int, BatchUnits]]:
-    """Yields the units of a file with their positions, but not what was never written."""
+    """Yields the units of a file with their positions, without the part that was never written."""
     step = _CHUNK_UNITS * BATCH_UNIT_BYTES
     with closing(options.reading(root).open(path, writable=False)) as handle:
         at = handle.next_data(0)

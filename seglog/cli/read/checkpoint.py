@@ -1,4 +1,4 @@
-"""``seglog inspect checkpoint``: how far the parts of a store were flushed, by its own account."""
+"""``seglog inspect checkpoint``: the times up to which the parts of a store were flushed, from its checkpoint."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``seglog config``: reads the files that a broker keeps beside its messages.
+"""``seglog config``: reads the config files that a broker keeps beside its messages.
 
-They are JSON in fastjson's dialect, but for the timer's checkpoint. As a broker does, the ``.bak`` is taken
-where the file itself cannot be read, and it is said so.
+They are JSON in fastjson's dialect, except the timer's checkpoint. If a file cannot be read, its ``.bak`` is
+read instead, as a broker does, and the output states so.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _BACKUP: Final = ".bak"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a config file holds.
+    """The contents of a config file.
 
     Attributes:
-        file: The one that was read, relative to the store.
-        is_backup: Whether that is the backup, because the file itself is missing or damaged.
+        file: The file that was read, relative to the store.
+        is_backup: Whether it is the backup, because the file itself is missing or damaged.
         damage: What is wrong with the file itself, empty if nothing.
         value: Its value; a mapping of field names for the timer's checkpoint.
     """
@@ -78,7 +78,7 @@ def show(*, path: Path, name: str | None, as_json: bool) -> None:
 
 
 def config_files(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields name and place (relative to the store) of every config file, or of a backup left alone."""
+    """Yields name and path (relative to the store) of every config file, or of a backup without its file."""
     files = options.reading(path)
     names = [entry.name for entry in files.list_dir(path / CONFIG) if not entry.is_dir]
     for name in sorted({name.removesuffix(_BACKUP) for name in names}):
@@ -91,7 +91,7 @@ def config_files(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def load_config(path: Path, file: str) -> Loaded:
-    """Returns what a config file, or else its backup, holds.
+    """Returns the contents of a config file, or of its backup if the file cannot be read.
 
     Raises:
         ConfigError: Neither can be read.
@@ -119,7 +119,7 @@ def _decode(name: str, data: bytes) -> ConfigValue:
 
 
 def _show_all(path: Path, known: dict[str, str], *, as_json: bool) -> bool:
-    """Lists the files; returns whether all can be read themselves."""
+    """Lists the files; returns whether all can be read without their backups."""
     columns = ("file", "bytes", "holds", "state")
     listing = render.Listing(columns, numbers=("bytes",), none="no config files", as_json=as_json)
     is_whole = True
@@ -149,7 +149,7 @@ def _show_all(path: Path, known: dict[str, str], *, as_json: bool) -> bool:
 
 
 def _entries(top: ConfigValue) -> str:
-    """Returns what a file has at its top, with the sizes of tables."""
+    """Returns the top-level entries of a file, with the sizes of tables."""
     if not isinstance(top, dict):
         return "-"
     return ", ".join(

@@ -1,4 +1,4 @@
-"""``seglog cq``: looks into the files of a queue."""
+"""``seglog cq``: shows the files of a queue."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _show_plain(
     low, high = slots.range
     start = state.min_offset if queue_offset is None else queue_offset
     if queue_offset is None and start == state.max_offset:
-        start = low  # no message to start at: all that the files hold
+        start = low  # there is no first message to start at, so all slots of the files are shown
     if queue_offset is not None and not low <= start < high:
         raise OffsetRangeError(
             f"queue {topic}/{queue_id} has slots {low}..{high - 1}, not {start}",
@@ -91,7 +91,7 @@ def _show_plain(
             max_offset=high,
         )
     shown = list(slots.iter_slots(start, min(count, high - start)))
-    # What follows both the log's last unit and the last one of the files says nothing.
+    # Slots after both the log's last unit and the last unit of the files have no information.
     while shown and shown[-1].state == "empty" and shown[-1].queue_offset >= state.max_offset:
         shown.pop()
     if as_json:
@@ -154,7 +154,7 @@ def _values(unit: Unit | None) -> tuple[str, str, str]:
 
 
 def _show_batch(queue: ListedBatchQueue, queue_offset: int, count: int, *, as_json: bool) -> bool:
-    """Prints units of a batch queue, each with the log's unit of the same base offset."""
+    """Prints units of a batch queue, each beside the log's unit of the same base offset."""
     by_base = {int(unit["base_queue_offset"]): index for index, unit in enumerate(queue.state.units)}
     rows: list[tuple[str, dict[str, int] | None, dict[str, int] | None]] = []
     seen: set[int] = set()

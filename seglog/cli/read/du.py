@@ -1,8 +1,8 @@
-"""``seglog inspect du``: what takes the space of a store, part by part and topic by topic.
+"""``seglog inspect du``: the space that a store takes, by part and by topic.
 
-Files of a store are mostly holes ahead of the data, so their lengths say little; what they take on the disk
-is shown beside them. The topics' shares come from the queues' units, which is quick and an estimate: what
-no queue leads to is what is left.
+Files of a store consist mostly of holes after the data, so their space on the disk is shown beside their
+lengths. The share of each topic is computed from its queues' units, which is quick and an estimate; the rest
+of the log belongs to no queue.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def command(*, path: Path, as_json: bool) -> None:
 
 
 def part_sizes(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Returns number of files, their lengths and what they take on the disk, by part of the store."""
+    """Returns number of files, total length and space on the disk, for each part of the store."""
     sums = {name: [0, 0, 0] for name in (*_PARTS, _OTHERS)}
     files = options.reading(path)
     for item in files.list_dir(path):
@@ -107,10 +107,10 @@ def _add(total: list[int], files: StoreRoot, item: Path) -> None:
 
 
 def topic_bytes(path: Path) -> tuple[Counter[str], int]:
-    """Returns how much of the log each topic's queues lead to, and the length of the log's files.
+    """Returns the bytes of the log that each topic's queues lead to, and the length of the log's files.
 
-    Files of the log that have another's name count where their records say that they belong.
-    Units that cannot be right, by place or size, do not count. Units of ``%LMQ%`` queues share records of
+    Log files with a wrong name count at the place that their records state.
+    Units with an impossible place or size do not count. Units of ``%LMQ%`` queues share records of
     other queues.
     """
     files = log_as_stated(path)

@@ -1,8 +1,8 @@
 """``seglog dump``: everything that a store serves, or would serve after recovery.
 
-Works on the survey of the store, so it changes nothing: what a crash left is shown as opening
-would put it right. With ``--json`` the lines are those of :mod:`seglog.cli.read.java_lines`. Memory is
-bounded by the survey's few dozen bytes a message; bodies are read one window at a time.
+It uses the survey of the store, so it changes nothing: after a crash it shows the state that an opening would
+recover. With ``--json`` the lines are those of :mod:`seglog.cli.read.java_lines`. Memory is bounded by the
+survey's few dozen bytes for each message; bodies are read one window at a time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Served(NamedTuple):
 
 
 class LostFound(NamedTuple):
-    """Messages of a queue that are lost or repairable; their queue offsets stay taken."""
+    """Messages of a queue that are lost or repairable; their queue offsets are not used again."""
 
     topic: str
     queue_id: int
@@ -99,7 +99,7 @@ def java_sorted(found: Survey) -> list[QueueState | BatchQueueState]:
 
 
 def damage_of(found: Survey) -> list[Finding]:
-    """Returns the findings about a store but those that every store may have."""
+    """Returns the findings about a store, without those that an undamaged store may have."""
     return [finding for finding in found.findings if finding.code not in _NORMAL]
 
 
@@ -115,9 +115,10 @@ def iter_holes(found: Survey) -> Iterator[HoleFound]:
 
 
 def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound | LostFound]:
-    """Yields every message that every queue serves, by queue and queue offset, and then what it lost.
+    """Yields every message that every queue serves, by queue and queue offset, then its lost messages.
 
-    What was damaged since the survey comes as a hole; what retention removed does not come.
+    A record that was damaged after the survey is yielded as a hole; a record that retention removed is left
+    out.
     """
     for queue in java_sorted(found):
         units, offsets, sizes, lost = _served_units(queue, found)
@@ -150,9 +151,9 @@ def iter_served(found: Survey, reader: LogReader) -> Iterator[Served | HoleFound
 def _served_units(
     queue: QueueState | BatchQueueState, found: Survey
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64], npt.NDArray[np.int64], list[tuple[int, int]]]:
-    """Returns the units of a queue that can be served, the queue offset of each, and its messages.
+    """Returns the units of a queue that can be served, the queue offset of each, and their messages.
 
-    And the queue offsets and numbers of messages of those that cannot, as far as units say.
+    Also returns queue offset and number of the messages that cannot be served, as far as units show them.
     """
     units: npt.NDArray[np.void] = queue.units
     if isinstance(queue, BatchQueueState):
@@ -198,7 +199,7 @@ def iter_fillers(found: Survey) -> Iterator[tuple[int, int]]:
 def _decode(
     places: npt.NDArray[np.void], found: Survey, reader: LogReader
 ) -> Iterator[tuple[int, Message] | HoleFound | None]:
-    """Yields the record at each place, None for one that retention removed since the survey."""
+    """Yields the record at each place; None for a record that retention removed since the survey."""
     segment = found.geometry.segment_size_bytes
     phy_offsets = places["phy_offset"]
     sizes = places["size_bytes"]
@@ -254,7 +255,7 @@ def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
 
 
 def _json_kind(queue: QueueState | BatchQueueState) -> tuple[str, int]:
-    """Returns the kind of a queue, and where in its files the first message is, as RocketMQ says it."""
+    """Returns the kind of a queue, and the position of its first message in its files, as RocketMQ does."""
     if isinstance(queue, BatchQueueState):
         before = int((queue.units["base_queue_offset"] < queue.min_offset).sum())
         return "BatchCQ", (queue.first_index + before) * BATCH_UNIT_BYTES
@@ -312,7 +313,7 @@ def _text_of_hole(hole: HoleFound) -> str:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Writes in large pieces: a system call a line would cost more than making the line."""
+    """Writes lines in large pieces: a system call for each line would cost more than formatting the line."""
     pieces: list[str] = []
     held = 0
     for line in lines:

@@ -29,21 +29,21 @@ _GOES_ON: Final = frozenset(
 
 
 class QueueRead:
-    """A read of one queue that continues until it has what was asked for, or the queue ends.
+    """A read of one queue that ends when it has the requested number of messages, or at the queue's end.
 
     Args:
         store: The store.
-        topic: Its topic.
-        queue_id: Its number.
-        queue_offset: Where to start; None for the queue's first message.
-        count: Messages at most.
-        wanted: Which messages; None for all.
+        topic: Topic of the queue.
+        queue_id: Queue id.
+        queue_offset: First queue offset; None for the queue's first message.
+        count: Most messages.
+        wanted: Selects messages; None for all.
 
     Attributes:
-        status: ``FOUND`` as soon as there was a message, else how the last step ended.
-        next_offset: Where to go on.
-        found: How many messages there were so far.
-        lost: Queue offsets that were stepped over because their messages are lost.
+        status: ``FOUND`` as soon as there was a message, else the status of the last step.
+        next_offset: Queue offset at which to continue.
+        found: Number of messages so far.
+        lost: Queue offsets that were skipped because their messages are lost.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ def check_range(option: str, value: int) -> None:
     """Refuses a negative number.
 
     Raises:
-        InvalidArgumentError: It is one.
+        InvalidArgumentError: The number is negative.
     """
     if value < 0:
         raise InvalidArgumentError(
@@ -153,10 +153,10 @@ def check_range(option: str, value: int) -> None:
 
 
 def check_count(option: str, value: int) -> None:
-    """Refuses a number of things below 1.
+    """Refuses a count below 1.
 
     Raises:
-        InvalidArgumentError: It is.
+        InvalidArgumentError: The count is below 1.
     """
     if value < 1:
         raise InvalidArgumentError(f"{option} {value} asks for nothing", help=f"give {option} 1 or more")

@@ -1,7 +1,8 @@
-"""``seglog id``: takes message ids apart.
+"""``seglog id``: decodes message ids.
 
-There are two kinds of the same length: the offsetMsgId says where a record is, the unique key (UNIQ_KEY)
-who made it and when in the month. Nothing in them says which kind they are, so both readings are weighed.
+There are two kinds of the same length. An offsetMsgId holds the place of a record; a unique key (UNIQ_KEY)
+holds its producer and its time in the month. An id does not show its kind, so both readings are tried and the
+likelier one is marked.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LOW_32: Final = 0xFFFF_FFFF
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
-    """What a unique key says; ``life`` and the others are read without sign."""
+    """The fields of a unique key; ``life`` and the fields after it are read as unsigned numbers."""
 
     address: str
     process_id: int
@@ -49,7 +50,7 @@ def decode(*, message_id: str, as_json: bool) -> None:
     host, phy_offset = decode_message_id(message_id)
     key = decode_unique_key(message_id)
     may_be_place = 0 < host.port <= _MAX_PORT and phy_offset >= 0
-    # A port leaves the upper half of its field empty, where a unique key has its process id.
+    # The upper half of the port field is zero in an offsetMsgId; a unique key has its process id there.
     likely = "offsetMsgId" if may_be_place else "uniqKey"
     is_date = key.since_month_ms < _MONTH_MS
     if as_json:
@@ -91,10 +92,10 @@ def decode(*, message_id: str, as_json: bool) -> None:
 
 
 def decode_unique_key(text: str) -> UniqueKey:
-    """Returns what an id says if it is a unique key.
+    """Returns the fields of an id, read as a unique key.
 
     Raises:
-        InvalidArgumentError: Not 32 or 56 hexadecimal digits.
+        InvalidArgumentError: The text has not 32 or 56 hexadecimal digits.
     """
     try:
         raw = bytes.fromhex(text)

@@ -1,4 +1,4 @@
-"""``seglog index``: looks into the key index."""
+"""``seglog index``: shows the key index."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _SECOND_MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry.
+    """One entry of an index file.
 
     Attributes:
-        number: Its place in the file, from 1.
-        stored_ms: Store time of the record, in whole seconds after the file's first.
+        number: Its number in the file, from 1.
+        stored_ms: Store time of the record; its distance from the file's first record is in whole seconds.
     """
 
     number: int
@@ -191,7 +191,7 @@ def _show_chain(files: StoreRoot, file: IndexFile, key: str, *, as_json: bool) -
 
 
 def _verdict(places: LogPlaces, entry: Entry, hashed: int, key: str) -> str:
-    """Returns whether an entry of the key's slot is the key's."""
+    """Returns whether an entry in the key's slot belongs to the key."""
     if entry.hashed != hashed:
         return "another key: other hash"
     try:
@@ -236,13 +236,14 @@ def _entry(handle: OpenFile, file: IndexFile, number: int) -> Entry:
     hashed, phy_offset, diff_s, previous = INDEX_ENTRY.struct.unpack(
         _read(handle, at, INDEX_ENTRY.size_bytes)
     )
-    # The difference of entry 1 counts from the end of the file before, but its time is known.
+    # The time difference of entry 1 is relative to the end of the previous file, but its time is in the
+    # header.
     stored_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if number > 1 else 0)
     return Entry(number, hashed, phy_offset, stored_ms, previous)
 
 
 def _read(handle: OpenFile, position: int, size_bytes: int) -> bytearray:
-    """Returns bytes; zeros where the file is shorter."""
+    """Returns bytes of a file; zeros after the file's end."""
     buffer = bytearray(size_bytes)
     handle.read_into(memoryview(buffer), position)
     return buffer

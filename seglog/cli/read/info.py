@@ -1,7 +1,7 @@
-"""``seglog info``: what a store holds, what state it is in, and what opening it would do.
+"""``seglog info``: the contents and the state of a store, and what opening it would do.
 
-Stands on the survey, so it changes nothing. Without ``--verify`` checksums are not computed: the walk
-over the log still checks everything else of every record.
+It uses the survey, so it changes nothing. Without ``--verify`` checksums are not computed: the walk over the
+log still checks everything else in every record.
 """
 
 from __future__ import annotations
@@ -55,16 +55,17 @@ _REFUSED: Final = frozenset({"log-empty", "queue-length-unknown", "undo-unfinish
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is shown of a store.
+    """The facts that are shown about a store.
 
     Attributes:
-        state: ``clean``, ``open`` (a process has it) or ``crashed``.
-        holder: Process that has it open for writing: its id, -1 if the system does not say, None if none.
-        disk_bytes: What it takes on the disk; files have holes.
-        file_bytes: The lengths of its files.
-        cut_bytes: What recovery would move from the log's end to the attic.
-        record_crc: Whether its newest record carries ``__CRC32#``.
-        placeholders: How many placeholders of a compaction each queue holds that holds any.
+        state: ``clean``, ``open`` (a process has it open) or ``crashed``.
+        holder: Id of the process that has it open for writing, -1 if the system does not report it, None if
+            none.
+        disk_bytes: Space on the disk; files have holes.
+        file_bytes: Sum of the lengths of its files.
+        cut_bytes: Bytes that recovery would move from the log's end to the attic.
+        record_crc: Whether its newest record has ``__CRC32#``.
+        placeholders: Number of placeholders of a compaction, for each queue that has any.
     """
 
     found: Survey
@@ -79,7 +80,7 @@ class Facts:
 
     @property
     def counts(self) -> MessageCounts:
-        """How many messages its queues hold, how many they lost, and how many placeholders they have."""
+        """Number of messages in its queues, of lost messages, and of placeholders."""
         return replace(self.found.counts, placeholders=self.placeholders.total())
 
     @property
@@ -92,7 +93,7 @@ class Facts:
 
     @property
     def kind(self) -> str:
-        """What kind of store it is, in words."""
+        """The kind of the store, in words."""
         return (
             "RocketMQ broker store"
             if options.reading(self.path).is_dir(self.path / CONFIG)
@@ -101,10 +102,10 @@ class Facts:
 
     @property
     def config_lines(self) -> list[str]:
-        """What ``broker.conf`` must say so that a RocketMQ broker opens the store."""
+        """Lines that ``broker.conf`` needs so that a RocketMQ broker can open the store."""
         geometry = self.found.geometry
         lines = [f"storePathRootDir={self.path.resolve()}"]
-        # A length that is only guessed would be taken for one that is known.
+        # A length that is only guessed is left out, because the user would take it for a known one.
         if geometry.is_segment_known:
             lines.append(f"{SEGMENT}={geometry.segment_size_bytes}")
         if geometry.is_queue_file_known:
@@ -118,8 +119,8 @@ class Facts:
 
     @property
     def rebuilt_queues(self) -> int:
-        """How many queues recovery would put right from the log."""
-        # Some findings name a file of the queue, some its folder.
+        """Number of queues that recovery would repair from the log."""
+        # Some findings name a file of the queue, others its folder.
         wrong = {
             tuple(finding.file.split("/")[:3]) for finding in self.found.findings if finding.code in _DERIVED
         }
@@ -127,7 +128,7 @@ class Facts:
 
     @property
     def tombstones(self) -> int:
-        """How many records lost with the log's end would get a tombstone."""
+        """Number of lost records at the log's end that would get a tombstone."""
         return len(self.found.lost_tail)
 
 
@@ -153,7 +154,7 @@ def command(*, path: Path, verify: bool, given: FileSizes, as_json: bool) -> Non
 
 
 def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Facts:
-    """Looks at a store.
+    """Gathers the facts about a store.
 
     Args:
         path: The store directory.
@@ -161,7 +162,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
         given: Lengths of files that the caller knows.
 
     Raises:
-        SeglogError: There is none, or none that can be read.
+        SeglogError: There is no store, or it cannot be read.
     """
     found = survey_store(path, verify=verify, given=given)
     found.findings += unfinished_findings(options.reading(path), path)
@@ -187,7 +188,7 @@ def gather(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Fac
 
 
 def last_store_ms(queue: QueueState | BatchQueueState, found: Survey) -> int | None:
-    """Returns the store time of a queue's newest message, None if it has none that can be read."""
+    """Returns the store time of a queue's newest message, None if no message can be read."""
     starts = found.rows["phy_offset"]
     if not len(starts):
         return None

@@ -32,7 +32,7 @@ def json_text(text: str) -> str:
     r"""Returns ``text`` as a JSON string with ``\uXXXX`` for everything outside of printable ASCII."""
     encoded = encode_basestring_ascii(text)
     if "\\" in encoded:
-        # Python writes \n where the compared form is \u000a.
+        # Python writes \n; the compared form is \u000a.
         return _SHORT_ESCAPE.sub(_long_escape, encoded)
     return encoded
 
@@ -54,13 +54,13 @@ def queue_line(
     """Returns the line about one queue.
 
     Args:
-        topic: Its topic.
-        queue_id: Its number.
+        topic: Topic of the queue.
+        queue_id: Queue id.
         min_offset: Queue offset of its first message.
-        max_offset: Queue offset that its next message gets.
-        max_phy_offset: Where the record of its last message ends.
+        max_offset: Queue offset of its next message.
+        max_phy_offset: End of the record of its last message.
         kind: ``SimpleCQ`` or ``BatchCQ``.
-        min_position_bytes: Where in the queue's files its first message is.
+        min_position_bytes: Position of its first message in the queue's files.
     """
     return (
         f'{{"kind":"queue","topic":{_cached(topic)},"queueId":{queue_id},"cqType":"{kind}",'
@@ -76,12 +76,12 @@ def message_line(
     """Returns the line about one unit of a queue and the message that it leads to.
 
     Args:
-        cq_topic: Topic of the queue, which is another than the message's for ``%LMQ%`` queues.
-        cq_queue_id: Number of the queue.
+        cq_topic: Topic of the queue; for ``%LMQ%`` queues it differs from the message's topic.
+        cq_queue_id: Queue id.
         cq_offset: Queue offset of the unit.
-        tags_code: As the unit has it.
-        message: What the unit leads to.
-        batch_size: Messages that the unit stands for.
+        tags_code: Tags code of the unit.
+        message: The message that the unit leads to.
+        batch_size: Number of messages of the unit.
     """
     body = message.body
     batch = f'"batchNum":{batch_size},' if batch_size > 1 else ""
@@ -102,7 +102,7 @@ def message_line(
 def record_line(magic: int, tags_code: int, message: Message) -> str:
     """Returns the line about one record of the log, whether or not a queue leads to it."""
     found = message.properties
-    # Java starts with empty keys and replaces them only where there are properties at all.
+    # Java starts with empty keys and sets them only if there are any properties.
     keys = found.get(props.KEYS) if message.properties_raw else ""
     return (
         f'{{"kind":"log","pos":{message.phy_offset},"size":{message.size_bytes},"magic":"{magic:08x}",'
@@ -132,7 +132,7 @@ def hole_line(file: str, position_bytes: int, size_bytes: int, why: str) -> str:
 
 
 def lost_line(topic: str, queue_id: int, queue_offset: int, count: int, kind: str) -> str:
-    """Returns the line about messages of a queue that are lost or repairable; their offsets stay taken."""
+    """Returns the line about lost or repairable messages of a queue; their offsets are not used again."""
     return (
         f'{{"kind":"{kind}","topic":{_cached(topic)},"queueId":{queue_id},"firstOffset":{queue_offset},'
         f'"count":{count}}}\n'
@@ -143,7 +143,7 @@ def finding_line(fields: Mapping[str, object]) -> str:
     """Returns the line about a finding.
 
     Args:
-        fields: As ``info --json`` has them.
+        fields: The fields of ``info --json``.
     """
     return json.dumps({"kind": "finding", **fields}, separators=(",", ":")) + "\n"
 
@@ -154,7 +154,7 @@ def _properties(found: Mapping[str, str]) -> str:
 
 def _sorted(found: Iterable[str]) -> list[str]:
     names = sorted(found)
-    # Code points and UTF-16 units sort alike up to the surrogates.
+    # Code points and UTF-16 units sort in the same way below the surrogates.
     return names if all(map(str.isascii, names)) else sorted(names, key=java_order)
 
 
@@ -168,4 +168,4 @@ def _long_escape(match: re.Match[str]) -> str:
 
 
 _cached: Final = lru_cache(maxsize=65536)(json_text)
-"""For topics and names of properties, of which there are few."""
+"""A cache for topics and names of properties, of which there are few."""

@@ -1,4 +1,4 @@
-"""``seglog log``: looks into the commit log itself."""
+"""``seglog log``: shows records of the commit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seglog.storage.format.record import FILLER, MAGIC_BLANK
 
 _ROW_BYTES: Final = 16
 _HEX_BYTES: Final = 512
-"""Of a long field; with ``--json`` all of it."""
+"""Bytes of a long field that are shown; with ``--json`` all are printed."""
 _TEXT_CHARS: Final = 60
 
 
@@ -60,7 +60,7 @@ def show(*, path: Path, phy_offset: int, with_hex: bool, as_json: bool) -> None:
 
 
 def _nearness(places: LogPlaces, phy_offset: int, *, is_record: bool) -> dict[str, object]:
-    """Returns what is at a place without a sound record, and the records before and after it."""
+    """Returns what is at a place without an undamaged record, and the records before and after it."""
     before, after = places.before(phy_offset), places.after(phy_offset)
     return {
         "there": "a damaged record" if is_record else _what(places, phy_offset, before),

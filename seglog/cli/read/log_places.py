@@ -1,4 +1,4 @@
-"""Looks at one place of the log without walking all of it: what is there, and which records are near."""
+"""Reads one place of the log without walking all of it: its bytes, and the records before and after it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from seglog.storage.kernels.walk import iter_resync
 
 _WINDOW_BYTES: Final = 4 << 20
 _LONGEST_BYTES: Final = 8 << 20
-"""Longer than any record with the default limits."""
+"""More bytes than any record has with the default limits."""
 _HEAD_BYTES: Final = max(layout.size_bytes for layout in HEADS.values())
 _TAIL_BYTES: Final = 2 * (2 + 0x7FFF)
-"""Topic and properties with their lengths, at the most."""
+"""Most bytes of topic and properties with their length fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class LogPlaces:
 
     Raises:
         NotFoundError: There is no store, or it has no log.
-        NotAStoreError: The path leads to something else.
+        NotAStoreError: The path is not a store.
         UnsupportedStoreError: A store of another kind.
     """
 
@@ -57,10 +57,10 @@ class LogPlaces:
         self._reader.close()
 
     def check(self, phy_offset: int) -> None:
-        """Refuses a place outside of all files.
+        """Refuses a place that is in no file of the log.
 
         Raises:
-            OffsetRangeError: It is.
+            OffsetRangeError: It is in no file.
         """
         first = self.log_files[0].first_offset
         end = self.log_files[-1].first_offset + self.segment_size_bytes
@@ -72,15 +72,15 @@ class LogPlaces:
             )
 
     def segment_end(self, phy_offset: int) -> int:
-        """Returns where the file of a place ends."""
+        """Returns the end of the file that holds a place."""
         return phy_offset - phy_offset % self.segment_size_bytes + self.segment_size_bytes
 
     def file_of(self, phy_offset: int) -> str:
-        """Returns the file of a place relative to the store."""
+        """Returns the file that holds a place, relative to the store."""
         return f"{COMMIT_LOG}/{segment_file_name(phy_offset - phy_offset % self.segment_size_bytes)}"
 
     def read_record(self, phy_offset: int) -> memoryview:
-        """Returns what may be a record: as many bytes as its own sizes make believable, at least a head."""
+        """Returns the bytes of a possible record: as many as its sizes make plausible, at least a head."""
         head = self._reader.read(phy_offset, _HEAD_BYTES)
         if len(head) < _HEAD_BYTES:
             return head
@@ -88,7 +88,7 @@ class LogPlaces:
         if magic == MAGIC_BLANK or not _HEAD_BYTES < size <= self.segment_end(phy_offset) - phy_offset:
             return head
         sizes = [layout.picking("body_bytes").unpack_from(head)[0] for layout in HEADS.values()]
-        # A damaged size must not make us read a segment: a record is its body and little more.
+        # A damaged size must not cause a read of a whole segment: a record is its body and little more.
         likely = max((body for body in sizes if 0 <= body <= size), default=0)
         return self._reader.read(phy_offset, min(size, _HEAD_BYTES + likely + _TAIL_BYTES))
 
@@ -97,7 +97,7 @@ class LogPlaces:
         return self._reader.read(phy_offset, size_bytes)
 
     def is_unwritten(self, phy_offset: int) -> bool:
-        """Returns whether the file holds nothing but zeros from a place on."""
+        """Returns whether the file has only zeros from a place on."""
         end = self.segment_end(phy_offset)
         return not any(any(bytes(chunk)) for _at, chunk in self._reader.chunks(phy_offset, end))
 

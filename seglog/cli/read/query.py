@@ -1,7 +1,7 @@
 """``seglog query``: finds messages by key, by unique key, or by message id.
 
-The index offers places, the messages themselves decide; what the index does not cover yet is looked
-through record by record, so a query of a crashed store finds all that can be read.
+The index gives candidates, and the messages themselves are compared. Records that the index does not cover
+yet are read one by one, so a query of a crashed store finds all messages that can be read.
 """
 
 from __future__ import annotations
@@ -87,15 +87,17 @@ def command(
 
 
 def by_id(store: MessageStore, topic: str | None, message_id: str) -> Message:
-    """Returns the message of an id.
+    """Returns the message with an id.
 
     Args:
         store: The store.
-        topic: Where to look for a unique key; None for ids that name their place (offsetMsgId) only.
+        topic: Topic in which to search for a unique key; None for ids that hold their place (offsetMsgId)
+            only.
         message_id: The id.
 
     Raises:
-        InvalidArgumentError: No id of the log, and no topic to look for a unique key in.
+        InvalidArgumentError: The id is no offsetMsgId, and there is no topic in which to search for a unique
+            key.
         NotFoundError: There is no such message.
     """
     if topic is None:
@@ -104,7 +106,7 @@ def by_id(store: MessageStore, topic: str | None, message_id: str) -> Message:
         except (InvalidArgumentError, NotFoundError) as error:
             error.help = "a unique key (UNIQ_KEY) needs its topic: `seglog query STORE TOPIC --id ID`"
             raise
-    # Both kinds of id have the same length, so the one that names no place is tried first.
+    # Both kinds of id have the same length, so the id is tried as a unique key first.
     for message in reversed(store.query(topic, message_id)):
         if message.unique_key == message_id:
             return message

@@ -1,6 +1,6 @@
-"""Single slots of a queue: the unit that its file holds beside the one that the log gives.
+"""Single slots of a queue: the unit in the queue's file, beside the unit that the log gives.
 
-Reads the slots asked for and nothing else of the files.
+Reads only the requested slots of the files.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Slot:
 
     Attributes:
         file: The file of the slot, relative to the store.
-        stored: What it holds; None where there is no file, or zeros.
-        in_log: What it must hold; None for a slot without message.
+        stored: The unit in the file; None if there is no file, or zeros.
+        in_log: The unit that the log gives; None for a slot without message.
         state: ``same``, ``differs``, ``only-file``, ``only-log`` or ``empty``.
     """
 
@@ -55,7 +55,7 @@ class QueueSlots:
     Args:
         found: The store.
         topic: The queue's topic.
-        queue_id: Its number; the survey knows the queue.
+        queue_id: Queue id; the survey has the queue.
     """
 
     def __init__(self, found: Survey, topic: str, queue_id: int) -> None:
@@ -71,7 +71,7 @@ class QueueSlots:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The first and the next queue offset, of the log's units and of all files."""
+        """The first and the next queue offset, over the log's units and all files."""
         per_file = self._file_bytes // CQ_UNIT_BYTES
         firsts = [first // CQ_UNIT_BYTES for first in self._sizes]
         ends = [first + per_file for first in firsts]

@@ -1,4 +1,4 @@
-"""``seglog inspect queues``: every queue, its files, and how they differ from what the log says."""
+"""``seglog inspect queues``: every queue, its files, and their differences from the log."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class QueueLine:
     Attributes:
         kind: ``plain``, ``delay`` (its tags codes are times), ``lmq``, ``batch``, ``compaction`` or
             ``deleted``.
-        files: How many files it has, and their lengths in all.
-        agrees: Whether the files hold what the log says; None for a deleted queue.
-        findings: Where they differ.
-        how: The same in words, for queues whose differences are no findings.
+        files: Number of its files, and their total length.
+        agrees: Whether the files agree with the log; None for a deleted queue.
+        findings: The differences.
+        how: The differences in words, for queues whose differences are no findings.
     """
 
     topic: str
@@ -125,7 +125,7 @@ def _batch_line(queue: ListedBatchQueue, of_files: Sequence[Finding]) -> QueueLi
 
 
 def _compaction_line(state: CompactionState) -> QueueLine:
-    """Returns the own log and queue of a compaction topic, which are truth once records were dropped."""
+    """Returns the line of a compaction topic's own log and queue, the truth once records were dropped."""
     files = state.files
     sizes = [*files.logs.values(), *files.queues.values()]
     return QueueLine(

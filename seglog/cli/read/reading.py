@@ -1,7 +1,7 @@
-"""Looks at a store without opening it, and reads records of its log by their place.
+"""Reads a store without opening it, and records of its log by their place.
 
-A dump reads a queue at a time, so its records are scattered over the log; neighbours are fetched with
-one read where that costs little, because a read per message is what makes a dump slow.
+A dump reads one queue at a time, so its records are scattered over the log. Records that are close together
+are read with one call, because a read for each message is what makes a dump slow.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _ADDRESS: Final = re.compile(r"[^/\\]+:[0-9]{1,5}")
 
 
 def check_store(path: Path) -> None:
-    """Refuses what is no store.
+    """Refuses a path that is not a store.
 
     Raises:
-        NotFoundError: There is nothing.
-        NotAStoreError: The path leads to something else.
+        NotFoundError: There is nothing at the path.
+        NotAStoreError: The path is not a store.
         UnsupportedStoreError: A store of another kind.
     """
     if not check_is_store(options.reading(path), path):
@@ -46,11 +46,11 @@ def check_store(path: Path) -> None:
 
 
 def make_store(path: Path) -> None:
-    """Makes a store where there is nothing, or an empty folder, as ``put`` does.
+    """Creates a store if there is nothing or an empty folder, as ``put`` does.
 
     Raises:
         NotFoundError: The path is an address.
-        NotAStoreError: The path leads to something else.
+        NotAStoreError: The path has other contents.
         UnsupportedStoreError: A store of another kind.
     """
     if check_is_store(options.reading(path), path):
@@ -71,7 +71,7 @@ def _not_there(path: Path) -> NotFoundError:
 
 
 def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Survey:
-    """Returns what is in a store; shows how far it is if that takes a while.
+    """Returns the survey of a store; shows progress if it takes long.
 
     Args:
         path: The store directory.
@@ -79,7 +79,7 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
         given: Lengths of files that the caller knows.
 
     Raises:
-        SeglogError: There is none, or none that can be read.
+        SeglogError: There is no store, or it cannot be read.
     """
     with render.progress("reading the log") as tell:
         files = options.reading(path)
@@ -96,7 +96,7 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
             return found
 
         found = survey_moving(lambda: look(placed), path, placed)
-        with suppress(FileNotFoundError):  # a writer wrote meanwhile: then nothing is damaged
+        with suppress(FileNotFoundError):  # a writer removed a file meanwhile: then nothing is damaged
             found = withhold(found, certain_mends(found, placed), placed, look)
     leave_front(found, start_now(found, path, placed))
     found.findings += files.findings
@@ -104,34 +104,34 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
 
 
 def log_as_stated(path: Path) -> Files:
-    """Returns the files of a store, those of its log under the names that their records say."""
+    """Returns the files of a store; log files have the names that their records state."""
     return as_stated(options.reading(path), path)
 
 
 def allocated_bytes(files: StoreRoot, folder: Path) -> int:
-    """Returns what the files of a folder, and of those in it, take on the disk; holes take nothing."""
+    """Returns the bytes on the disk of the files in a folder and its subfolders; holes take no space."""
     return sum(blocks for blocks, _length in file_sizes(files, folder))
 
 
 def disk_bytes(files: StoreRoot, file: Path) -> int:
-    """Returns what a file takes on the disk, 0 if it is gone."""
+    """Returns the bytes on the disk of a file, 0 if the file no longer exists."""
     try:
         return files.status(file).st_blocks * _DISK_BLOCK_BYTES
-    except FileNotFoundError:  # the owner of the store removed it while we looked
+    except FileNotFoundError:  # the owner of the store removed it meanwhile
         return 0
 
 
 def file_sizes(files: StoreRoot, folder: Path, *, own: bool = False) -> Iterator[tuple[int, int]]:
-    """Yields bytes on the disk and length of every file in a folder and its folders, or of one file.
+    """Yields bytes on the disk and length of every file in a folder and its subfolders, or of one file.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         folder: The folder or file.
-        own: Whether files that have other names do not count.
+        own: Whether to leave out files that have other hard links.
     """
     try:
         seen = [(folder, files.status(folder))]
-    except FileNotFoundError:  # the owner of the store removed it while we looked
+    except FileNotFoundError:  # the owner of the store removed it meanwhile
         return
     while seen:
         path, status = seen.pop()
@@ -147,13 +147,13 @@ def iter_records(
     sizes: npt.NDArray[np.integer],
     segment_size_bytes: int,
 ) -> Iterator[memoryview]:
-    """Yields the bytes at each place, in the order given; fewer than asked for where a file ends early.
+    """Yields the bytes at each place, in the given order; fewer than requested if a file ends early.
 
     Args:
         reader: The log.
-        phy_offsets: ``(n,)``, where records start.
+        phy_offsets: ``(n,)``, starts of records.
         sizes: ``(n,)``, their sizes in bytes.
-        segment_size_bytes: Length of a commit-log file; no read goes over its end.
+        segment_size_bytes: Length of a commit-log file; no read crosses its end.
     """
     starts = phy_offsets.astype(np.int64)
     ends = starts + sizes

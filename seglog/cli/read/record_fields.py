@@ -1,7 +1,6 @@
-"""A record of the log taken apart, field by field, from the tables that the engine reads by.
+"""Decodes a record of the log field by field, by the tables that the engine uses.
 
-Works on damaged records too: what the lengths still allow is shown, and each check says for itself whether
-it holds.
+It decodes damaged records too: as many fields as the lengths allow, and the result of each check.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ class Part:
     """One field.
 
     Attributes:
-        at: Bytes from the start of the record.
-        value: As the table reads it; text for addresses, the topic and the body.
-        meaning: What the value says here, or what the table says of the field.
+        at: Position in bytes from the start of the record.
+        value: The value as the table decodes it; text for addresses, the topic and the body.
+        meaning: The meaning of this value, or the table's description of the field.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One entry of the properties; ``at`` is counted from the start of the record."""
+    """One entry of the properties; ``at`` is its position from the start of the record."""
 
     name: str
     value: str
@@ -76,7 +75,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold."""
+    """One check of a record."""
 
     name: str
     holds: bool
@@ -85,11 +84,11 @@ class Check:
 
 @dataclass(slots=True)
 class Anatomy:
-    """A record or filler, taken apart.
+    """A record or filler, field by field.
 
     Attributes:
         kind: ``record`` or ``filler``.
-        damage: What the engine says is wrong with it, None if it is sound.
+        damage: The damage that the engine finds, None if there is none.
     """
 
     kind: str
@@ -101,12 +100,12 @@ class Anatomy:
 
 
 def dissect(record: memoryview, phy_offset: int, segment_end: int) -> Anatomy | None:
-    """Returns the fields of what starts a buffer, None if that has no magic of a record or filler.
+    """Returns the fields at the start of a buffer, None without the magic of a record or filler.
 
     Args:
         record: The record, as far as it can be read.
-        phy_offset: Its place.
-        segment_end: Where its file ends.
+        phy_offset: Physical offset of the record.
+        segment_end: End of its file.
     """
     if len(record) < FILLER.size_bytes:
         return None
@@ -178,7 +177,7 @@ _EXPLAINED: Final[Mapping[str, Callable[[int], str]]] = {
 
 
 def _tail(anatomy: Anatomy, record: memoryview, at: int, magic: int) -> None:
-    """Adds what follows the head, as far as the lengths lead."""
+    """Adds the fields after the head, as far as the lengths allow."""
     head = {part.name: part.value for part in anatomy.parts}
     body_bytes = int(head["body_bytes"])
     if not 0 <= body_bytes <= len(record) - at:
@@ -199,7 +198,7 @@ def _tail(anatomy: Anatomy, record: memoryview, at: int, magic: int) -> None:
 
 
 def _add_sized(anatomy: Anatomy, record: memoryview, at: int, name: str, kind: str) -> int:
-    """Adds a length and the text of that length; returns where they end, -1 if they do not fit."""
+    """Adds a length field and its text; returns their end, -1 if they do not fit."""
     number = _NUMBERS[kind]
     start = at + number.size
     if start > len(record):

@@ -27,12 +27,12 @@ class Segment:
     """One file of the commit log.
 
     Attributes:
-        size_bytes: Length of the file, -1 for one that is missing in the middle.
-        disk_bytes: What it takes on the disk.
-        used_bytes: Up to the end of its last record.
+        size_bytes: Length of the file, -1 for a file that is missing between others.
+        disk_bytes: Its bytes on the disk.
+        used_bytes: Bytes up to the end of its last record.
         times_ms: Store times of its first and last record, None without records.
-        state: ``full``, ``open`` (the next record goes here), ``spare`` or ``missing``.
-        seal: ``sealed``, ``none``, ``unreadable``, or ``differs`` where it counts other records.
+        state: ``full``, ``open`` (the next record is written here), ``spare`` or ``missing``.
+        seal: ``sealed``, ``none``, ``unreadable``, or ``differs`` if it counts other records.
         holes: Stretches of it that cannot be read.
     """
 
@@ -74,7 +74,7 @@ def command(*, path: Path, verify: bool, as_json: bool) -> None:
 
 
 def look_at_segments(found: Survey) -> list[Segment]:
-    """Returns every file of the log, and every one that is missing between two others."""
+    """Returns every file of the log, and every file that is missing between two others."""
     length = found.geometry.segment_size_bytes
     sizes = {file.first_offset: file.size_bytes for file in found.log_files}
     holes: dict[str, list[HoleFound]] = {}

@@ -1,7 +1,7 @@
-"""``seglog tail``: the newest messages over all queues in log order, and those to come.
+"""``seglog tail``: the newest messages of all queues in log order, and new messages.
 
-Reads beside a running writer without a lock, as every reader does; following looks at the log again a few
-times a second. What is lost stands where its queue lacks it: before the next message of that queue.
+It reads beside a running writer without a lock, as every reader does; to follow, it reads the log again a few
+times a second. Lost messages are printed before the next message of their queue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _END: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Messages of a queue that are lost, or that only a repair brings back."""
+    """Messages of a queue that are lost, or that only a repair restores."""
 
     topic: str
     queue_id: int
@@ -44,7 +44,7 @@ Item = Message | Lost
 
 
 class _Place(NamedTuple):
-    """Where something goes in the order of the log: what is lost before the message after it."""
+    """A place in the order of the log; lost messages are placed before the message after them."""
 
     phy_offset: int
     is_message: int = 1
@@ -81,7 +81,7 @@ def command(*, path: Path, topic: str | None, count: int, follow: bool, as_json:
 
 
 def _miss(path: Path, topic: str, *, is_waiting: bool) -> None:
-    """Refuses a topic that the store does not have, or says that its first message is waited for."""
+    """Refuses a topic that the store does not have, or prints that the command waits for a message."""
     if is_waiting:
         render.say(f"note: the store has no topic {topic} yet; its first message is waited for", err=True)
     elif topic not in (known_topics(options.reading(path), path) or ()):
@@ -92,14 +92,14 @@ def _miss(path: Path, topic: str, *, is_waiting: bool) -> None:
 
 
 def newest(store: MessageStore, topic: str | None, count: int) -> list[Item]:
-    """Returns the last ``count`` messages of a topic, or of all, in log order, with what is lost since."""
+    """Returns the last ``count`` messages of a topic, or of all, in log order, with the losses among them."""
     found: dict[_Place, Item] = {}  # several %LMQ% queues may lead to one message
     oldest = _Place(0)
     for queue in sorted(store.queues(), key=lambda queue: -queue.max_phy_offset):
         if (topic is not None and queue.topic != topic) or not count:
             continue
         if queue.max_phy_offset <= oldest.phy_offset:
-            break  # all of this queue, and of those that end before it, is older
+            break  # all messages of this queue, and of queues that end before it, are older
         found |= _newest_of(store, queue, count)
         shown = sorted(place for place, item in found.items() if isinstance(item, Message))[-count:]
         oldest = shown[0] if len(shown) == count else oldest
@@ -108,7 +108,7 @@ def newest(store: MessageStore, topic: str | None, count: int) -> list[Item]:
 
 
 def _newest_of(store: MessageStore, queue: QueueInfo, count: int) -> dict[_Place, Item]:
-    """Returns at least the last ``count`` messages of a queue, and what is lost after the first of them."""
+    """Returns at least the last ``count`` messages of a queue, and the losses after the first of them."""
     wanted, start = count, queue.max_offset
     while True:
         start = max(queue.min_offset, start - wanted)
@@ -116,18 +116,19 @@ def _newest_of(store: MessageStore, queue: QueueInfo, count: int) -> dict[_Place
         held = sum(isinstance(item, Message) for item in found.values())
         if held >= count or start == queue.min_offset:
             return found
-        wanted *= 2  # the last ones are lost
+        wanted *= 2  # the last messages are lost, so more are needed
 
 
 def iter_following(
     store: MessageStore, topic: str | None, positions: dict[tuple[str, int], int], clock: Clock
 ) -> Iterator[Item]:
-    """Yields messages as they are written, those of one look in log order; never ends.
+    """Yields messages as they are written, the messages of one look in log order; never ends.
 
     Args:
         store: A store opened for reading.
         topic: The only topic to follow; None for all.
-        positions: Queue offset to go on at, by topic and queue; others start at their first message.
+        positions: Queue offset at which to continue, by topic and queue; other queues start at their first
+            message.
         clock: Waits between two looks.
     """
     pause = threading.Condition()
@@ -153,7 +154,7 @@ def _queues(store: MessageStore, topic: str | None) -> list[tuple[str, int]]:
 
 
 def _read(store: MessageStore, topic: str, queue_id: int, start: int, end: int) -> dict[_Place, Item]:
-    """Returns what a range of a queue holds, and what of it is lost, by where it goes in the log's order."""
+    """Returns the messages and the losses in a range of a queue, by their place in the log's order."""
     found: dict[_Place, Item] = {}
     lost: list[Lost] = []
     while start < end:

@@ -1,4 +1,4 @@
-"""What a configuration file and ``--set`` say: read before anything is made, and told in the log."""
+"""The configuration file and ``--set``: read before the store is opened, and reported in the log."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _HELP: Final = "give the broker's configuration file, such as conf/broker.conf"
 _NAME_SERVERS: Final = "namesrvAddr"
 _MOST_NAMED: Final = 20
 _MOST_NAME: Final = 100
-"""Of names that are not known, and of their characters, in one line of the log."""
+"""Most unknown names in one line of the log, and most characters of their names."""
 
 
 def startup_of(file: Path | None, values: Sequence[str]) -> Startup:
-    """Returns what both amount to.
+    """Returns the settings of a configuration file and of single values.
 
     Args:
         file: The configuration file; None for none.
-        values: Single settings, ``NAME=VALUE``; they win over the file, and later ones over earlier ones.
+        values: Single settings, ``NAME=VALUE``; they override the file, and later values override earlier
+            ones.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or something in it or in a value cannot be; file and
-            line, or ``--set``, are named.
+        InvalidArgumentError: The file cannot be read, or it or a value is not valid; the error names file and
+            line, or ``--set``.
     """
     said = [] if file is None else said_in(_content(file), str(file))
     for value in values:
@@ -42,7 +43,7 @@ def startup_of(file: Path | None, values: Sequence[str]) -> Startup:
 
 
 def notes_of(startup: Startup) -> list[str]:
-    """Returns what the log is to say of settings that change nothing: a line for each kind."""
+    """Returns the lines of the log about settings that have no effect: one line for each kind."""
     notes = []
     if startup.unknown:
         shown = ", ".join(

@@ -1,4 +1,4 @@
-"""How many descriptors the process may have, and whether one that it was handed can be written."""
+"""The limit of open descriptors, and a check that a descriptor from the command line can be written."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _MOST_DESCRIPTORS: Final = 1 << 20
 
 
 def raise_descriptor_limit() -> int:
-    """Lets the process have as many descriptors as it may, for clients and files; returns how many."""
+    """Raises the limit of descriptors, for clients and files, as far as allowed; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
-        with suppress(OSError, ValueError):  # some systems allow less than they say
+        with suppress(OSError, ValueError):  # some systems allow less than they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else soft
 
 
 def connections_of(descriptors: int, usual: int) -> int:
-    """Returns how many connections there may be: clients leave half of the descriptors to the store's files.
+    """Returns the limit of connections: half of the descriptors are reserved for the store's files.
 
     Args:
-        descriptors: How many the process may have.
-        usual: How many there may be where descriptors abound.
+        descriptors: Number of descriptors that the process may have.
+        usual: The limit if there are enough descriptors.
     """
     return max(1, min(usual, descriptors // 2))
 
@@ -38,7 +38,7 @@ def check_descriptor(option: str, number: int) -> None:
     """Checks that a descriptor is open for writing.
 
     Raises:
-        UsageError: It is not; the option is named.
+        UsageError: It is not; the error names the option.
     """
     try:
         mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE

@@ -1,7 +1,8 @@
-"""The life of the process: it opens the store, serves it until it is asked to end, and closes it.
+"""The life of the process: opens the store, serves it until the process is asked to end, and closes it.
 
-The port is bound before, as the broker's routes name it. The stop is in order: clients are sent away, held
-pulls end, sends that wait are answered, then the store is closed. A second request to end hurries that.
+The port is bound before the opening, because the broker's routes contain it. The stop has this order: clients
+are sent away, held pulls end, waiting sends are answered, then the store is closed. A second request to end
+shortens these waits.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from seglog.storage.directory import QUEUE_FILE, SEGMENT
 from seglog.storage.files import explained
 
 LINGER_MS: Final = 500
-"""How long clients are sent away before their connections are closed, so that those who ask then know why."""
+"""How long requests are refused before connections are closed, so that clients learn the reason."""
 _STDIN: Final = 0
 _OF_SIGNAL: Final = 128
-"""A shell's exit code of what a signal has ended, less the signal's number."""
+"""Base of a shell's exit code for a process that a signal ended: the signal's number is added."""
 _log = logger(__name__)
 
 
 def run(wanted: Wanted) -> None:
-    """Serves as it is wanted; returns once the process was asked to end and the store is closed.
+    """Serves as requested; returns when the process was asked to end and the store is closed.
 
     Raises:
-        Exit: It was asked while the store was being opened: 128 and the number of the signal.
+        Exit: The request came while the store was being opened: 128 and the number of the signal.
     """
     with EndSignals() as signals, stacks_on_quit(), told(as_json=wanted.as_json) as tell:
         try:
@@ -82,14 +83,14 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
         for waiting in undelivered(broker.store):
             _log.warning("%s", waiting)
         signals.check()
-        with explained():  # a loop needs descriptors of its own
+        with explained():  # the event loop needs descriptors of its own
             runner = opened.enter_context(asyncio.Runner())
         runner.run(_serve(broker, wanted, signals, tell))
 
 
 @contextmanager
 def _lengths_named(wanted: Wanted) -> Iterator[None]:
-    """Names who said a length of files that the store does not have."""
+    """Adds to the error about a length that the store does not have where the length was set."""
     try:
         yield
     except InvalidArgumentError as error:

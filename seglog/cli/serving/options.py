@@ -1,4 +1,4 @@
-"""What the command was told, and checks of it before anything is made."""
+"""The arguments of the command, and checks of them before the store is opened."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from seglog.storage.writes import Durability
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How to serve.
+    """The options of serving.
 
     Attributes:
-        path: The store; None for one that goes with the process.
-        listeners: Where clients come in: one, or a name server's, a broker's and its VIP channel's.
-        config: Names and settings; its address is the one that routes name.
-        lengths: Of the files of a new store, by RocketMQ's names, in bytes.
-        lengths_said: Who said them, by the same names.
-        notes: What the log says first.
-        durability: What sends wait for.
-        ready_fd: Where the address is written once clients are served; None for nowhere.
-        is_virtual: Whether the broker's time is moved by lines on stdin.
+        path: The store; None for a temporary store that is removed at the end.
+        listeners: Ports for clients: one, or those of name server, broker and VIP channel.
+        config: Names and settings; its address is the address in routes.
+        lengths: Lengths of the files of a new store, by RocketMQ's names, in bytes.
+        lengths_said: Where each length was set, by the same names.
+        notes: The first lines of the log.
+        durability: When sends are answered.
+        ready_fd: Descriptor to which the address is written once clients are served; None for none.
+        is_virtual: Whether lines on stdin move the broker's time.
         is_until_eof: Whether the end of stdin ends the process.
-        limits: What clients may take.
-        as_json: Whether what happens is told as JSON.
+        limits: Limits for clients.
+        as_json: Whether events are printed as JSON.
     """
 
     path: Path | None
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def check_host(host: str, *, insecure: bool) -> None:
-    """Checks that an interface is one that only this machine reaches, or that another one is permitted.
+    """Checks that only this machine can reach an interface, or that another interface is permitted.
 
     Raises:
         UsageError: It is not.
@@ -64,10 +64,10 @@ def check_host(host: str, *, insecure: bool) -> None:
 
 
 def advertised(option: str, text: str) -> str:
-    """Returns an address as clients are given it, with brackets where it is one of IPv6; the option is named.
+    """Returns an address in the form for clients, with brackets around an IPv6 address.
 
     Raises:
-        UsageError: It is none that they could reach.
+        UsageError: Clients cannot reach it; the error names the option.
     """
     try:
         host = Host.parse(text)

@@ -1,7 +1,7 @@
-"""Outlet: lines to a descriptor that may be full, blocked or gone, written by a thread of its own.
+"""Outlet: lines to a descriptor that may be full, blocked or closed, written by a thread of its own.
 
-Who gives it a line never waits. What waits to be written is bounded; a line beyond that is counted and
-dropped, and a line in its place says how many are missing. Once the reader has gone nothing is written.
+Callers never wait. The amount of waiting lines is bounded; a line beyond it is counted and dropped, and a
+line in its place states how many are missing. After the reader has gone nothing is written.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from seglog.closing import Closing
 from seglog.logs import logger
 
 MOST_BYTES: Final = 1 << 20
-"""How much waits at most."""
+"""Most bytes of waiting lines."""
 CLOSE_S: Final = 1.0
-"""How long a close waits for a reader that does not read."""
+"""How long :meth:`Outlet.close` waits for a reader that does not read."""
 _OF_THREAD: Final = 0.8
-"""The share of it that the thread waits itself; then it has ended when the close returns."""
+"""The share of it that the thread itself waits, so that the thread has ended when the close returns."""
 _STARVED_S: Final = 30.0
-"""How long it waits where there is room, and only the thread has no turn to write."""
+"""How long the close waits if the descriptor has room and only the thread gets no processor time."""
 _CHUNK_BYTES: Final = select.PIPE_BUF
-"""A pipe that can be written takes so much without waiting."""
+"""A pipe that is ready for writing takes this many bytes without blocking."""
 _log = logger(__name__)
 
 
 class Outlet(Closing):
-    """Writes lines in the order in which they come. Any thread may call it.
+    """Writes lines in the order of the calls. Any thread may call it.
 
     Args:
-        descriptor: Where they go; it stays open.
-        name: What it is, for the log.
-        missing: Returns the line that stands for so many that were dropped.
-        most_bytes: How much waits at most.
+        descriptor: Descriptor of the output; it is not closed.
+        name: Name of the output, for the log.
+        missing: Returns the line that replaces a number of dropped lines.
+        most_bytes: Most bytes of waiting lines.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Outlet(Closing):
         self._missing = missing
         self._most_bytes = most_bytes
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[bytes, int]] = deque()  # and how many lines each stands for
+        self._waiting: deque[tuple[bytes, int]] = deque()  # each with the number of lines that it stands for
         self._waiting_bytes = self._missing_count = 0
         self._is_closing = self._is_gone = self._is_failing = False
         self._is_left = False
@@ -61,7 +61,7 @@ class Outlet(Closing):
         self._thread.start()
 
     def put(self, line: str) -> None:
-        """Takes a line, with the newline at its end; it is dropped where too much waits."""
+        """Adds a line with its newline; drops it if too many bytes wait."""
         data = line.encode("utf-8", "backslashreplace")
         with self._changed:
             if self._is_gone or self._is_closing:
@@ -76,7 +76,7 @@ class Outlet(Closing):
 
     @override
     def close(self) -> None:
-        """Returns once all is written; after :data:`CLOSE_S` too where there is no reader. Once is enough."""
+        """Returns when all is written, or after :data:`CLOSE_S` if nothing reads. May be called again."""
         with self._changed:
             if self._is_closing:
                 return
@@ -86,7 +86,7 @@ class Outlet(Closing):
         os.write(self._wake, b"\n")
         most_s = time.monotonic() + _STARVED_S
         self._thread.join(CLOSE_S)
-        # Where the descriptor takes more, the thread is not stuck: this machine has no turn for it yet.
+        # If the descriptor has room, the thread is not blocked: it only gets no processor time.
         while self._thread.is_alive() and time.monotonic() < most_s and self._has_room(0):
             self._thread.join(CLOSE_S)
         self._is_left = True
@@ -99,7 +99,7 @@ class Outlet(Closing):
         self._waiting_bytes += len(data)
 
     def _say_missing(self) -> None:
-        """Puts a line in the place of those that were dropped."""
+        """Adds a line in place of those that were dropped."""
         if self._missing_count:
             self._add(self._missing(self._missing_count).encode(), self._missing_count)
             self._missing_count = 0
@@ -114,7 +114,7 @@ class Outlet(Closing):
                     self._waiting.clear()
                 _log.warning("%s has no reader any more; nothing is written there from now on", self._name)
                 return
-            except OSError:  # a full disk, a closed descriptor; it may be there again for a later line
+            except OSError:  # a full disk, a closed descriptor; a later line may be written again
                 is_written = False
             if not is_written:
                 with self._changed:
@@ -122,7 +122,7 @@ class Outlet(Closing):
                     self._is_failing = True
 
     def _next(self) -> tuple[bytes, int] | None:
-        """Returns the line that is next, None at the end."""
+        """Returns the next line, None at the end."""
         with self._changed:
             while True:
                 if not (self._waiting or self._is_failing):
@@ -136,7 +136,7 @@ class Outlet(Closing):
                 self._changed.wait()
 
     def _write(self, data: bytes) -> bool:
-        """Writes a line; returns whether it is written, false at the end without a reader."""
+        """Writes a line; returns whether it was written; False at the end if nothing reads."""
         view, chunk_bytes = memoryview(data), _CHUNK_BYTES
         while view:
             if not self._await_room():
@@ -148,7 +148,7 @@ class Outlet(Closing):
         return True
 
     def _await_room(self) -> bool:
-        """Returns whether something can be written, once it can; at the end it does not wait for ever."""
+        """Waits until the descriptor can be written; returns whether it can. The final wait is limited."""
         if not self._is_closing:
             poll = self._poll()
             poll.register(self._woken, select.POLLIN)
@@ -158,7 +158,7 @@ class Outlet(Closing):
         return has_room and not self._is_left
 
     def _has_room(self, wait_s: float) -> bool:
-        """Returns whether something can be written, or would fail at once."""
+        """Returns whether the descriptor can be written, or a write would fail at once."""
         with suppress(OSError):
             return bool(self._poll().poll(wait_s * 1_000))
         return False

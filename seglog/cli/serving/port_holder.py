@@ -1,4 +1,4 @@
-"""Which process listens on a port, where the system says so: Linux, and processes that the user may look at.
+"""Finds the process that listens on a port: on Linux, among processes that the user may inspect.
 
 Source: ``proc(5)``, ``/proc/net/tcp``: the socket's number is the tenth field, and the name of a descriptor.
 """
@@ -18,7 +18,7 @@ _ADDRESS, _STATE, _NUMBER = 1, 3, 9
 
 
 def port_holder(port: int) -> str | None:
-    """Returns who listens on a TCP port, such as ``process 4242 (java)``; None if that is not seen.
+    """Returns the process that listens on a TCP port, such as ``process 4242 (java)``; None if not found.
 
     Args:
         port: The port, of any interface.
@@ -27,7 +27,7 @@ def port_holder(port: int) -> str | None:
     if not wanted:
         return None
     for process in _PROC.glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # the process has ended, or belongs to another user
             for descriptor in (process / "fd").iterdir():
                 if str(descriptor.readlink()) in wanted:
                     return f"process {process.name} ({printable((process / 'comm').read_text().strip())})"

@@ -1,4 +1,4 @@
-"""The ports that clients come in at, and what to do where one cannot be had."""
+"""The ports for clients, and advice if a port is in use."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def listen(host: str, port: int, broker_port: int | None, *, insecure: bool) -> 
 
     Args:
         host: Address or name of an interface.
-        port: The name server's, which is the broker's too where that has none; 0 for a free one.
-        broker_port: The broker's, whose VIP channel is two below it; 0 for free ones, None for no others.
+        port: Port of the name server, and of the broker if that has none of its own; 0 for a free one.
+        broker_port: Port of the broker, whose VIP channel is two below it; 0 for free ones, None for none.
         insecure: Whether the interface may be another one than loopback.
 
     Raises:
-        CannotListenError: A port cannot be had; none is.
+        CannotListenError: A port is in use; no port is bound then.
         InvalidArgumentError: There is no VIP channel below such a port.
-        UsageError: The broker's ports are the name server's too.
+        UsageError: Name server and broker have the same port.
     """
     if broker_port and port and port in (broker_port, broker_port - VIP_DISTANCE):
         raise click.UsageError(
@@ -56,7 +56,7 @@ def listen(host: str, port: int, broker_port: int | None, *, insecure: bool) -> 
 
 
 def _who_has(*ports: int) -> str:
-    """Returns what an error says of who listens on the first of some ports that is taken."""
+    """Returns the text of an error about the process that listens on the first port that is in use."""
     found = (port_holder(port) for port in ports if port > 0)
     who = next((one for one in found if one is not None), None)
     return "" if who is None else f", by {who}"

@@ -1,4 +1,4 @@
-"""Says that clients are served: a line on standard output, and the address to who waits for it."""
+"""Reports that clients are served: by a line on standard output, and the address on a descriptor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _log = logger(__name__)
 
 
 def tell_ready(broker: Broker, addresses: Sequence[str], tell: Tell, ready_fd: int | None) -> None:
-    """Says that clients are served.
+    """Reports that clients are served.
 
     Args:
-        broker: Who answers them.
-        addresses: Where they come in; with three, that of the name server, of the broker, of its VIP channel.
-        tell: Told of it.
-        ready_fd: A descriptor that the address is written to and that is closed then; None for none.
+        broker: The broker that serves them.
+        addresses: Addresses for clients; if there are three, of the name server, the broker and its VIP
+            channel.
+        tell: Called with the event.
+        ready_fd: A descriptor to which the address is written and which is closed then; None for none.
     """
     address, advertised = addresses[0], broker.config.address
     fields: dict[str, object] = {
@@ -42,13 +43,13 @@ def tell_ready(broker: Broker, addresses: Sequence[str], tell: Tell, ready_fd: i
     if ready_fd is not None:
         try:
             _write_at_once(ready_fd, f"{address}\n".encode())
-        except OSError as error:  # who waits for it has gone, and clients may be there all the same
+        except OSError as error:  # the waiting process is gone; clients can be served nevertheless
             _log.warning("--ready-fd %d: the address is not taken: %s", ready_fd, error.strerror)
         os.close(ready_fd)
 
 
 def _write_at_once(descriptor: int, data: bytes) -> None:
-    """Writes a few bytes where that does not wait: clients would wait too."""
+    """Writes a few bytes if that does not block: clients would wait too."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     if not poll.poll(0):

@@ -1,4 +1,4 @@
-"""``seglog serve``: a store behind a port, for RocketMQ's clients; broker and name server in one process."""
+"""``seglog serve``: serves a store to RocketMQ's clients; broker and name server in one process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Signals that ask the process to end, at any moment of its life; none of them ends it by itself.
+"""Signals that ask the process to end, at any time of its life; none of them ends the process by itself.
 
-SIGTERM and SIGINT ask, and SIGHUP does, which a terminal sends that hangs up, unless it was ignored when the
-process began (``nohup``). While the store is opened they are noted, and :class:`StoppableFiles` ends the
-opening before its next file; that leaves what a crash there would, which the next opening recovers from.
+SIGTERM and SIGINT are such signals, and SIGHUP, which a closed terminal sends, unless it was ignored when the
+process began (``nohup``). While the store is being opened they are noted, and :class:`StoppableFiles` ends
+the opening before its next file access. The store is then as after a crash at that point, and the next
+opening recovers it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StopAskedError(KeyboardInterrupt):
-    """The store was being opened when the process was asked to end.
+    """The process was asked to end while the store was being opened.
 
     Attributes:
-        signal: What asked.
+        signal: The signal.
     """
 
     def __init__(self, by: signal.Signals) -> None:
@@ -39,10 +40,10 @@ class StopAskedError(KeyboardInterrupt):
 
 
 class EndSignals(Closing):
-    """Notes signals from now on until it is closed; made by the main thread, which alone gets them.
+    """Notes signals until it is closed; created by the main thread, because only that receives signals.
 
     Attributes:
-        first: The first that came; None before.
+        first: The first signal; None before it.
     """
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class EndSignals(Closing):
 
     @override
     def close(self) -> None:
-        """Leaves signals to who had them before."""
+        """Restores the former signal handlers."""
         for one, before in self._before.items():
             signal.signal(one, before)
         signal.set_wakeup_fd(self._fd_before)
@@ -66,28 +67,28 @@ class EndSignals(Closing):
         self._wake.close()
 
     def check(self) -> None:
-        """Raises once where the process was asked to end; does nothing in other threads.
+        """Raises an error once if the process was asked to end; does nothing in other threads.
 
         Raises:
-            StopAskedError: It was.
+            StopAskedError: The process was asked to end.
         """
         if self.first is not None and not self._is_raised and _is_main():
             self._is_raised = True
             raise StopAskedError(self.first)
 
     def end(self) -> None:
-        """Asks without a signal; any thread may."""
+        """Asks the process to end without a signal; any thread may call it."""
         self._count += 1
-        with suppress(OSError):  # it is full, so it wakes anyway, or all is over
+        with suppress(OSError):  # the pipe is full, so the loop wakes up anyway; or it is closed
             self._wake.send(b"\0")
 
     @contextmanager
     def told(self, loop: asyncio.AbstractEventLoop, asked: Callable[[], None]) -> Iterator[None]:
-        """Has the loop call a function for each time that the process is asked, before too.
+        """Makes an event loop call a function for each request to end, also for earlier ones.
 
         Args:
             loop: The loop of the main thread.
-            asked: Called in it.
+            asked: The function, called in the loop.
         """
         done = 0
 
@@ -114,12 +115,12 @@ class EndSignals(Closing):
 
 
 class StoppableFiles(StoreRoot):
-    """The files of a store, each call for one of which is a point where its opening may end.
+    """The files of a store; at each access the opening of the store may be ended.
 
     Args:
         path: The store directory.
         follow: As for :class:`~seglog.storage.files.StoreRoot`.
-        check: Called before each.
+        check: Called before each access.
     """
 
     def __init__(self, path: Path, follow: Collection[str], check: Callable[[], None]) -> None:
@@ -127,7 +128,7 @@ class StoppableFiles(StoreRoot):
         self._check = check
 
     def opened(self) -> None:
-        """Ends what opens it: no call is such a point from now on."""
+        """Ends the checks, because the store is open."""
         self._check = _go_on
 
     @override
@@ -157,7 +158,7 @@ class StoppableFiles(StoreRoot):
 
 
 def _go_on() -> None:
-    """Stops nothing."""
+    """Does nothing."""
 
 
 def _is_ignored(one: signal.Signals) -> bool:
@@ -170,7 +171,7 @@ def _is_main() -> bool:
 
 @contextmanager
 def stacks_on_quit() -> Iterator[None]:
-    """Has SIGQUIT print what each thread does, as a JVM does, and go on; by default it ends a process."""
+    """Makes SIGQUIT print the stack of each thread, as in a JVM; by default it ends the process."""
     is_registered = False
     with suppress(OSError, ValueError, RuntimeError):  # standard error is closed, or no file
         faulthandler.register(signal.SIGQUIT, all_threads=True)

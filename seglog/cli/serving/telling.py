@@ -1,7 +1,7 @@
-"""What the process says of itself: lines on standard output, and its log on standard error.
+"""The output of the process: events on standard output, and its log on standard error.
 
-Both go through outlets: a terminal that stands still, a pipe without a reader and a full disk keep no
-client waiting.
+Both are written through outlets, so a stopped terminal, a pipe without a reader and a full disk do not make
+clients wait.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from seglog.cli.ui import render
 from seglog.logs import logger
 
 Tell = Callable[[dict[str, object], str], None]
-"""Told what happened, as JSON and for people."""
+"""Called with an event, as JSON fields and as text."""
 _log = logger(__name__)
 _NOT_READ = "are missing here: this was not read, or could not be written"
 
 
 @contextmanager
 def told(*, as_json: bool) -> Iterator[Tell]:
-    """Yields what says on standard output what happens.
+    """Yields a function that prints events on standard output.
 
     Args:
-        as_json: Whether it is said as JSON.
+        as_json: Whether it prints JSON.
     """
 
     def line_of(fields: dict[str, object], text: str) -> str:
@@ -46,7 +46,7 @@ def told(*, as_json: bool) -> Iterator[Tell]:
 
 @contextmanager
 def logged() -> Iterator[None]:
-    """Writes to stderr meanwhile what is logged, what clients set too."""
+    """Writes the log to stderr within the block, with the levels that clients set."""
     log, level = logger("seglog"), logger("seglog").level
     with _lines(
         sys.stderr, "stderr", lambda count: f"{render.count_text(count, 'line')} {_NOT_READ}\n"
@@ -66,21 +66,21 @@ def logged() -> Iterator[None]:
 
 
 def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
-    """Logs what a thread has ended with; the interpreter itself would wait for stderr."""
+    """Logs the exception that ended a thread; the interpreter itself would write to stderr and block."""
     if ended.exc_value is not None and not issubclass(ended.exc_type, SystemExit):
         name = "a thread" if ended.thread is None else ended.thread.name
         _log.error("%s has ended with %r", name, ended.exc_value, exc_info=ended.exc_value)
 
 
 def _log_unraisable(what: sys.UnraisableHookArgs) -> None:
-    """Logs an exception that has no caller, and what it was raised in."""
+    """Logs an exception that has no caller, and the object in which it was raised."""
     _log.error(
         "%s %r: %r", what.err_msg or "ignored in", what.object, what.exc_value, exc_info=what.exc_value
     )
 
 
 class _Handler(logging.Handler):
-    """Gives what is logged to a function, line by line."""
+    """Passes log records to a function, line by line."""
 
     def __init__(self, put: Callable[[str], None]) -> None:
         super().__init__()
@@ -93,11 +93,11 @@ class _Handler(logging.Handler):
 
 @contextmanager
 def _lines(stream: IO[str], name: str, missing: Callable[[int], str]) -> Iterator[Callable[[str], None]]:
-    """Yields what takes lines for a stream."""
+    """Yields a function that writes lines to a stream."""
     stream.flush()
     try:
         descriptor = stream.fileno()
-    except io.UnsupportedOperation:  # it is in memory, where nothing waits
+    except io.UnsupportedOperation:  # a stream in memory, which never blocks
 
         def write(line: str) -> None:
             stream.write(line)

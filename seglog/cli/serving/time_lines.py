@@ -1,7 +1,7 @@
 """Lines on standard input that move the time of a broker: ``advance 2h``.
 
-They are read by a thread of their own; each is answered by a line on standard output. Once the input ends,
-time stands and the broker goes on, unless that is its end too.
+A thread of its own reads them; each is answered by a line on standard output. When the input ends, time no
+longer moves and the broker continues, unless it must end with the input.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SHOWN: Final = 40
 
 
 class TimeLines(Closing):
-    """Reads lines from a descriptor and does what they say; close it before the broker.
+    """Reads lines from a descriptor and carries them out; close it before the broker.
 
     Args:
-        broker: Whose time it is; it has a virtual clock.
+        broker: The broker, which has a virtual clock.
         source: The descriptor.
-        tell: Told of each line.
-        at_end: Called in that thread once the input has ended and all of its lines are done.
+        tell: Called with the result of each line.
+        at_end: Called in the reading thread once the input has ended and all of its lines are done.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class TimeLines(Closing):
         self._at_end = at_end
         self._is_over = False
         self._moving = threading.Lock()
-        # A thread that waits for input ends with the process.
+        # A daemon thread: a thread that waits for input must not keep the process alive.
         threading.Thread(target=self._read, name="seglog-time", daemon=True).start()
 
     @override
     def close(self) -> None:
-        """Returns once no line is carried out any more."""
+        """Returns when no line is being carried out; later lines are ignored."""
         with self._moving:
             self._is_over = True
 
@@ -60,15 +60,15 @@ class TimeLines(Closing):
             for line in lines:
                 self._take(line, is_long=is_long)
                 is_long = False
-            if len(begun) > _MOST_BYTES:  # what it begins with is shown; nothing of it is carried out
+            if len(begun) > _MOST_BYTES:  # the answer shows its beginning; the line is not carried out
                 begun, is_long = begun[:_MOST_BYTES], True
-        if begun:  # the last line may end with the input
+        if begun:  # the last line may end without a newline
             self._take(begun, is_long=is_long)
         if self._at_end is not None:
             self._at_end()
 
     def _take(self, line: bytes, *, is_long: bool) -> None:
-        """Carries out a line, or refuses it: each line has an answer, as programs wait for that."""
+        """Carries out a line, or refuses it: each line gets an answer, because programs wait for it."""
         text = line[:_MOST_BYTES].decode("utf-8", "replace").strip()
         if is_long or len(line) > _MOST_BYTES:
             self._refuse(f"{text[:_SHOWN]}...", f"a line has more than {_MOST_BYTES} bytes: {_EXPECTED}")
@@ -83,11 +83,11 @@ class TimeLines(Closing):
                 self._tell({"kind": "refused", "line": line, "error": problem}, problem)
 
     def _more(self) -> bytes:
-        """Returns what comes next, nothing at the end."""
+        """Returns the next bytes, empty at the end."""
         try:
-            # Not sys.stdin: what waits in its buffer holds a lock that the end of the process needs.
+            # Not sys.stdin: a thread that waits in its buffer holds a lock that the interpreter's exit needs.
             return os.read(self._source, _MOST_BYTES)
-        except OSError:  # it was closed, or never open
+        except OSError:  # the descriptor was closed, or never open
             return b""
 
     def _do(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""What waits in a store for parts of RocketMQ that this broker does not have: timer and transactions."""
+"""Counts messages for parts of RocketMQ that this broker does not have: timer and transactions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seglog.text import shell_text
 
 
 def undelivered(store: MessageStore) -> Iterator[str]:
-    """Yields what the log is to say: how many messages wait in vain, and what to do next.
+    """Yields lines for the log: the number of messages that will not be delivered, and what to do next.
 
     Args:
         store: The open store.

@@ -1,9 +1,9 @@
 """``seglog spark``: jobs over whole stores on Apache Spark, from :mod:`seglog.spark`.
 
-Each job is a module of its own, loaded when it is called. What they share: which stores and which cluster
-(:mod:`seglog.cli.spark.options`), the session with its progress (:mod:`seglog.cli.spark.session`), and
-where results go (:mod:`seglog.cli.spark.results`). ``spark-submit`` runs :mod:`seglog.cli.spark.__main__`,
-which is the same commands.
+Each job is a module of its own, loaded when it is called. Shared are the choice of stores and cluster
+(:mod:`seglog.cli.spark.options`), the session with its progress (:mod:`seglog.cli.spark.session`), and the
+output of results (:mod:`seglog.cli.spark.results`). ``spark-submit`` runs :mod:`seglog.cli.spark.__main__`,
+which has the same commands.
 """
 
 from __future__ import annotations

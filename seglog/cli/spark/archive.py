@@ -1,4 +1,4 @@
-"""``seglog spark archive``: messages of stores go to Parquet, each once."""
+"""``seglog spark archive``: copies messages of stores to Parquet, each once."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def command(
 
 
 def _check_whole(folder: Path, run: Run) -> None:
-    """Does nothing if a run did not find that messages were gone before it came.
+    """Checks that a run did not find messages that were removed before the run.
 
     Raises:
-        DataLossError: It did; what there was is archived.
+        DataLossError: It found such messages; all others are archived.
     """
     expired = [one for one in run.missing if one.why == EXPIRED]
     if expired:

@@ -1,4 +1,4 @@
-"""``seglog spark audit``: what ``seglog check`` finds, of one store or many, in splits on Spark."""
+"""``seglog spark audit``: the findings of ``seglog check``, for one store or many, in splits on Spark."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _emit(report: CheckReport, *, verified: bool) -> None:
 
 
 def _sum_up(reports: Sequence[tuple[str, CheckReport]], unread: Unread, *, as_json: bool) -> None:
-    """Prints what an audit of several stores comes to, and the names of those that are not clean."""
+    """Prints the sum of an audit of several stores, and the names of the stores that are not clean."""
     if as_json:
         render.emit(
             {

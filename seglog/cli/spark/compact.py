@@ -1,4 +1,4 @@
-"""``seglog spark compact``: only the last message of each key stays."""
+"""``seglog spark compact``: keeps only the last message of each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``compact`` and ``retain`` share: their options, how they run, and how plans are shown."""
+"""Shared code of ``compact`` and ``retain``: their options, how they run, and how plans are printed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _REASONS = tuple(verdict for verdict in Verdict if verdict > Verdict.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be done with the plan.
+    """What to do with the plan.
 
     Attributes:
-        apply: Whether it is carried out.
-        allow_undelivered: Whether messages may go that a group has still to read.
-        discard_old: Whether the old store is removed at the end.
-        undo: Whether the last one is taken back instead.
+        apply: Whether to carry it out.
+        allow_undelivered: Whether messages may be dropped that a group has not read.
+        discard_old: Whether to remove the old store at the end.
+        undo: Whether to undo the last compaction instead.
     """
 
     apply: bool
@@ -52,7 +52,7 @@ class Wish:
 
 
 def wish(function: CommandFunction) -> CommandFunction:
-    """Hands ``wish``, a :class:`Wish`, to the command."""
+    """Passes ``wish``, a :class:`Wish`, to the command."""
 
     @changing.changing
     @click.option(
@@ -85,16 +85,16 @@ def run(
     as_json: bool,
     did: str = COMPACTED,
 ) -> None:
-    """Plans, carries out or takes back what was asked for each store.
+    """Plans, carries out or undoes the compaction of each store.
 
     Args:
         paths: The stores.
-        policies: What is asked, by topic; None for what topics say themselves.
-        wish: What is to be done with it.
-        cluster: Where it runs.
-        step: What is being done, for the progress.
-        as_json: Whether lines of JSON are printed.
-        did: What people are told was done.
+        policies: The policies, by topic; None takes them from the attributes of the topics.
+        wish: What to do with the plan.
+        cluster: The cluster for the job.
+        step: Name of the step, for the progress.
+        as_json: Whether to print lines of JSON.
+        did: Text for people about what was done.
     """
     roots = [path.resolve() for path in paths]
     kept = [root for root in roots if wish.discard_old and has_old(files_around(root), root)]
@@ -133,7 +133,7 @@ def _preview(plans: Mapping[Path, CompactionPlan], *, as_json: bool) -> None:
 
 
 def _turn_back(path: Path, wish: Wish, *, as_json: bool) -> None:
-    """Puts an old store back, or removes it; what would be removed is only shown without ``--apply``."""
+    """Puts an old store back, or removes it; without ``--apply`` the removal is only shown."""
     root = path.resolve()
     files = files_around(root)
     if wish.undo or wish.apply:

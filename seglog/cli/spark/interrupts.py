@@ -1,8 +1,8 @@
-"""Ctrl-C while Spark works: the command ends, Spark with it, and nothing is printed.
+"""Ctrl-C while Spark works: ends the command and Spark, without output.
 
-Spark's own handler asks Java to cancel all jobs, over the connection from which the interrupted call reads:
-that fails with two stacks. Here the interrupt is Python's again; the session, and so its jobs, end with the
-command.
+Spark's own handler asks Java to cancel all jobs over the connection from which the interrupted call reads.
+This fails with two stack traces. Here Python's handler is restored; the session, and so its jobs, end with
+the command.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from contextlib import contextmanager
 from typing import Final
 
 _LOGGERS: Final = (None, "py4j.clientserver", "py4j.java_gateway")
-"""Where py4j logs, with a stack, what an interrupt does to its connection, before it raises the interrupt."""
+"""Loggers to which py4j writes a stack trace when an interrupt breaks its connection, before it raises."""
 
 
 @contextmanager
 def plain_interrupts() -> Iterator[Callable[[], None]]:
-    """Lends what puts the handler that there was back in the place of Spark's, once there is a session.
+    """Yields a function that replaces Spark's handler by the former one, to call once there is a session.
 
     Raises:
-        KeyboardInterrupt: Also where it came to something else in the block: a connection that it broke.
+        KeyboardInterrupt: Also if the interrupt caused another error in the block, by breaking a connection.
     """
     before = signal.getsignal(signal.SIGINT)
 
     def take_back() -> None:
-        if threading.current_thread() is threading.main_thread():  # Spark has a handler there only, too
+        if threading.current_thread() is threading.main_thread():  # Spark too sets its handler only there
             signal.signal(signal.SIGINT, before)
 
     for name in _LOGGERS:
@@ -45,7 +45,7 @@ def plain_interrupts() -> Iterator[Callable[[], None]]:
 
 
 def _is_of_interrupt(error: BaseException | None) -> bool:
-    """Whether an error is an interrupt, or came while one was handled."""
+    """Returns whether an error is an interrupt, or was raised while one was handled."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

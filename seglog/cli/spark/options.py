@@ -1,4 +1,4 @@
-"""Arguments and options of all jobs: which stores, which cluster, which settings of Spark."""
+"""Arguments and options of all jobs: stores, cluster, settings of Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from seglog.cli.ui.store_paths import store_of
 from seglog.text import shell_text
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""A drive of Windows has one letter."""
+"""Two letters at least: one letter is a drive of Windows."""
 
 
 class LocalFolder(click.Path):
-    """A folder of this machine: an address is refused, with what to run instead."""
+    """A folder of this machine: an address is refused, with advice on the command to use."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -39,7 +39,7 @@ class LocalFolder(click.Path):
 
 
 class LocalStore(LocalFolder):
-    """A store directory of this machine, also by a path in it."""
+    """A store directory of this machine, or a path in it."""
 
     @override
     def convert(
@@ -61,17 +61,17 @@ def _instead(address: str) -> str:
 
 
 stores = click.argument("paths", metavar="STORE...", nargs=-1, required=True, type=LocalStore())
-"""Hands ``paths``, one store directory or more, to the command."""
+"""Passes ``paths``, one store directory or more, to the command."""
 
 store = click.argument("path", metavar="STORE", type=LocalStore())
-"""Hands ``path``, a store directory, to the command."""
+"""Passes ``path``, a store directory, to the command."""
 
 archive = click.argument("folder", metavar="ARCHIVE", type=LocalFolder())
-"""Hands ``folder``, that of an archive, to the command."""
+"""Passes ``folder``, that of an archive, to the command."""
 
 
 def _expanded(_ctx: click.Context, _param: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Replaces globs by what they mean: no shell does that for addresses, or for what is quoted."""
+    """Expands globs: no shell does so for addresses, or for quoted words."""
     from seglog.spark.source.wanted import expand_paths, may_be_glob  # the engine; no help text needs it
 
     found = expand_paths(paths) if any(map(may_be_glob, paths)) else paths
@@ -79,7 +79,7 @@ def _expanded(_ctx: click.Context, _param: click.Parameter, paths: tuple[str, ..
 
 
 def _store_of(given: str) -> str:
-    """Returns the store that a path is in, as :func:`store_of` does; addresses stay as they are."""
+    """Returns the store that a path is in, as :func:`store_of` does; addresses are returned unchanged."""
     path = Path(given)
     above = path if _ADDRESS.match(given) else store_of(path)
     return given if above == path else str(above)
@@ -88,15 +88,15 @@ def _store_of(given: str) -> str:
 readable_stores = click.argument(
     "paths", metavar="STORE...", nargs=-1, required=True, type=click.Path(), callback=_expanded
 )
-"""Hands ``paths``, one store or more by path or address, to a command that only reads; with globs."""
+"""Passes ``paths``, one store or more by path, address or glob, to a command that only reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a job runs.
+    """The cluster that runs a job.
 
     Attributes:
-        master: Spark's master, None for what ``spark-submit`` says, or else this machine.
+        master: Spark's master; None for the one of ``spark-submit``, or else this machine.
         settings: Settings of Spark, by name.
     """
 
@@ -105,7 +105,7 @@ class Cluster:
 
 
 def cluster(function: CommandFunction) -> CommandFunction:
-    """Hands ``cluster``, a :class:`Cluster`, to the command, from ``--master`` and ``--conf``."""
+    """Passes ``cluster``, a :class:`Cluster`, to the command, from ``--master`` and ``--conf``."""
 
     @click.option(
         "--master",

@@ -1,4 +1,4 @@
-"""``seglog spark reconcile``: where each group is in each queue, and what became of each message."""
+"""``seglog spark reconcile``: the progress of each group in each queue, and a verdict on each message."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def command(
             unread=[] if len(paths) > 1 else None,
         )
         if results.is_json:
-            _emit(outcome)  # rows come as they are printed
+            _emit(outcome)  # rows are computed as they are printed
     if not results.is_json:
         _show(outcome)
         if results.folder is not None:

@@ -1,4 +1,4 @@
-"""``seglog spark restore``: archived messages come back to where they were."""
+"""``seglog spark restore``: restores archived messages to a store."""
 
 from __future__ import annotations
 

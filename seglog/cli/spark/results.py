@@ -1,4 +1,4 @@
-"""Where the results of a job go: a table for people, JSON lines for programs, or Parquet in a folder."""
+"""The output of a job: a table for people, JSON lines for programs, or Parquet in a folder."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORMATS: Final = ("table", "json", "parquet")
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What is to be done with results.
+    """The form and the place of the results.
 
     Attributes:
         format: One of :data:`FORMATS`.
-        folder: Where Spark writes them, a path or an address that the cluster knows; None for stdout.
+        folder: Folder to which Spark writes them, a path or an address for the cluster; None for stdout.
     """
 
     format: str = "table"
@@ -45,7 +45,7 @@ def show_unread(unread: Sequence[UnreadStore], *, as_json: bool) -> None:
 
 
 def to_results(function: CommandFunction) -> CommandFunction:
-    """Hands ``results``, a :class:`Results`, to the command, from --json, --format and --output."""
+    """Passes ``results``, a :class:`Results`, to the command, from --json, --format and --output."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
     @click.option("--format", "form", type=click.Choice(FORMATS), help="How results are given.")

@@ -1,4 +1,4 @@
-"""``seglog spark retain``: messages go by age, by the size of their queue, or by key, topic by topic."""
+"""``seglog spark retain``: drops messages by age, by the size of their queue, or by key, for each topic."""
 
 from __future__ import annotations
 

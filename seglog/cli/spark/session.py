@@ -1,4 +1,4 @@
-"""The session that a job runs in, with its progress on the terminal."""
+"""The Spark session of a job, with its progress on the terminal."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _TABLES: Final = "spark.sql.warehouse.dir"
 
 @contextmanager
 def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) -> Iterator[Session]:
-    """Lends a session, and shows how many tasks are done and how long the others may take.
+    """Yields a session, and shows the number of tasks that are done and the remaining time.
 
     Args:
-        cluster: Where it runs.
-        step: What is being done, such as ``auditing``.
-        stores: What is read.
+        cluster: The cluster that runs the job.
+        step: Name of the step, such as ``auditing``.
+        stores: The stores that are read.
 
     Raises:
         MissingDependencyError: PySpark or Java is missing.
-        SeglogError: A task, or Spark, could not do it.
+        SeglogError: A task, or Spark, failed.
     """
     with (
         plain_interrupts() as take_back,
-        # Spark's own place for tables would be a folder of where the user is.
+        # Spark's own folder for tables would be in the user's working directory.
         TemporaryDirectory(prefix="seglog-spark-") as tables,
         session_for(
             None,
@@ -53,13 +53,13 @@ def job_session(cluster: Cluster, step: str, stores: Iterable[str | Path] = ()) 
 
 
 def _log_bytes(stores: Iterable[str | Path]) -> int | None:
-    """Returns how long the logs on this machine are, None if none is; a store that is none has none."""
+    """Returns the length of the logs on this machine, None if there is none."""
     from seglog.spark.remote_files import is_address, locate  # pyarrow, which help does without
 
     size_bytes = 0
     for store in stores:
         if not is_address(str(store)):
             files, root = locate(str(store))
-            with suppress(OSError, SeglogError):  # the job says what is wrong
+            with suppress(OSError, SeglogError):  # the job reports the error
                 size_bytes += sum(entry.size_bytes for entry in files.list_dir(root / COMMIT_LOG))
     return size_bytes or None

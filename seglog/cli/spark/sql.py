@@ -1,4 +1,4 @@
-"""``seglog spark sql``: questions in SQL about stores."""
+"""``seglog spark sql``: SQL queries over stores."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def command(
             for line in json_lines(frame):
                 render.emit_text(line)
         else:
-            places = [str(at) for at in range(len(frame.columns))]  # a table may have names twice
+            places = [str(at) for at in range(len(frame.columns))]  # a table may have a name twice
             rows = json_frame(frame, places).take(SHOWN_ROWS + 1)
             _show(frame.columns, [list(json.loads(row[0]).values()) for row in rows])
         if not allow_loss and _ASKS_MESSAGES.search(query):
@@ -84,7 +84,7 @@ def command(
 
 
 def _demand_stores(stores: Sequence[str]) -> None:
-    """Ends the command if stores are not there, and names them all; of a single one, Spark's error does."""
+    """Ends the command if stores do not exist, and names them; a single store is named by Spark's error."""
     from seglog.spark.remote_files import locate
 
     unread: Unread = []
@@ -100,7 +100,7 @@ def _demand_stores(stores: Sequence[str]) -> None:
 
 
 def _check_whole(session: Session, stores: Sequence[str]) -> None:
-    """Says which messages the answer is without, and ends the command if there are any."""
+    """Prints which messages the result lacks, and ends the command if there are any."""
     from seglog.spark.audit import audit_stores
 
     is_whole = True
@@ -121,7 +121,7 @@ def _check_whole(session: Session, stores: Sequence[str]) -> None:
 
 
 def _is_left_out(finding: Finding) -> bool:
-    """Returns whether the rows of a store are without messages for this: lost, or to be had by a repair."""
+    """Returns whether the rows of a store lack messages because of a finding: lost or repairable."""
     return finding.severity is Severity.LOSS or finding.code == "record-repairable"
 
 
