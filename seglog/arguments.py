@@ -1,9 +1,9 @@
-"""Checks of arguments at the entrance of a public call: the value as the call works with it, or an error.
+"""Checks of arguments at the entrance of a public call: each returns the value that the call uses, or raises.
 
-Each function takes the name of the argument, which its error begins with, and returns the value. Text that is
-exactly the value of an enumeration becomes its member. A ``bool`` is no number, and NaN is none either;
-numbers of numpy are. The checks are for entrances and for values that a fast path has put aside; no loop runs
-through them.
+Each function takes the name of the argument, with which its error begins, and returns the value. Text that is
+exactly the value of an enumeration becomes its member. A ``bool`` is no number, and neither is NaN; numbers
+of numpy are numbers. The checks are for entrances and for values that a fast path does not handle; no loop
+runs through them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ MIN_I32: Final = -(1 << 31)
 MAX_I64: Final = (1 << 63) - 1
 MIN_I64: Final = -(1 << 63)
 MAX_TIMEOUT_MS: Final = 1 << 40
-"""34 years; the system's own waits refuse much more."""
+"""34 years; the system's own waits refuse values far above it."""
 _EXACT_BITS: Final = 63
-"""Integers of more are as good as infinity, and those of thousands of digits are none that a float can be."""
+"""Longer integers count as infinity: a float cannot hold integers of thousands of digits."""
 _SHOWN_BITS: Final = 256
-"""Python refuses to print integers of thousands of digits."""
+"""Longest integer, in bits, that an error shows: Python refuses to print integers of thousands of digits."""
 
 
 def refusal(name: str, value: object, expected: str, advice: str | None = None) -> InvalidArgumentError:
-    """Returns the error that names an argument, what it was given and what it takes."""
+    """Returns the error that names an argument, its value and the values that it accepts."""
     return InvalidArgumentError(f"{name}={shown(value)} is not valid: expected {expected}", help=advice)
 
 
@@ -45,15 +45,15 @@ def as_int(
     """Returns an integer within bounds.
 
     Args:
-        name: Of the argument.
-        value: What was given.
+        name: Name of the argument.
+        value: The value that the caller gave.
         low: Least valid value.
         high: Greatest valid value.
-        useful_to: Of a call that takes more than makes sense, the last of the values from 0 on that do: the
-            error names those.
+        useful_to: The greatest value that makes sense, if the call accepts greater ones: the error names the
+            range from 0 to it.
 
     Raises:
-        InvalidArgumentError: It is no integer, or outside of the bounds.
+        InvalidArgumentError: The value is no integer, or outside of the bounds.
     """
     number = value if type(value) is int else _index(value)
     if number is None or not low <= number <= high:
@@ -68,10 +68,10 @@ def as_int(
 
 
 def as_number(name: str, value: object, low: float = 0) -> float:
-    """Returns a number from ``low`` on; infinity is one, and stands for integers beyond 64 bits.
+    """Returns a number of at least ``low``; infinity is a number, and replaces integers beyond 64 bits.
 
     Raises:
-        InvalidArgumentError: It is no number, NaN, or less.
+        InvalidArgumentError: The value is no number, NaN, or less.
     """
     number = value if type(value) is float else _index(value)
     if number is None or (isinstance(number, float) and math.isnan(number)) or number < low:
@@ -82,19 +82,19 @@ def as_number(name: str, value: object, low: float = 0) -> float:
 
 
 def as_timeout_ms(name: str, value: object) -> float:
-    """Returns how long to wait: at most :data:`MAX_TIMEOUT_MS`, which infinity stands for; 0 for less than 0.
+    """Returns a timeout: at most :data:`MAX_TIMEOUT_MS`, also for infinity; 0 for negative numbers.
 
     Raises:
-        InvalidArgumentError: It is no number, or NaN.
+        InvalidArgumentError: The value is no number, or NaN.
     """
     return max(0, min(as_number(name, value, -math.inf), MAX_TIMEOUT_MS))
 
 
 def as_enum(name: str, kind: type[E], value: object) -> E:
-    """Returns a member of an enumeration, given itself or exactly its value as text.
+    """Returns a member of an enumeration, from the member itself or exactly its value as text.
 
     Raises:
-        InvalidArgumentError: It is neither.
+        InvalidArgumentError: The value is neither.
     """
     if type(value) is kind:
         return value
@@ -107,10 +107,10 @@ def as_enum(name: str, kind: type[E], value: object) -> E:
 
 
 def as_choice(name: str, choices: Collection[str], value: object) -> str:
-    """Returns a text that is one of some.
+    """Returns a text that must be one of several choices.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: It is none of them.
     """
     if not isinstance(value, str) or value not in choices:
         raise refusal(name, value, _choices_text(choices))
@@ -121,7 +121,7 @@ def as_text(name: str, value: object) -> str:
     """Returns a text.
 
     Raises:
-        InvalidArgumentError: It is no ``str``.
+        InvalidArgumentError: The value is no ``str``.
     """
     if not isinstance(value, str):
         if isinstance(value, bytes):
@@ -133,10 +133,10 @@ def as_text(name: str, value: object) -> str:
 
 
 def as_unicode(name: str, value: object) -> str:
-    """Returns a text that can be stored and sent: half a surrogate pair is none.
+    """Returns a text that can be stored and sent: it has no half of a surrogate pair.
 
     Raises:
-        InvalidArgumentError: It is no ``str``, or UTF-8 cannot write it.
+        InvalidArgumentError: The value is no ``str``, or cannot be encoded as UTF-8.
     """
     text = as_text(name, value)
     try:
@@ -151,7 +151,7 @@ def as_flag(name: str, value: object) -> bool:
     """Returns a truth value.
 
     Raises:
-        InvalidArgumentError: It is no ``bool``.
+        InvalidArgumentError: The value is no ``bool``.
     """
     if not isinstance(value, bool):
         raise refusal(name, value, "True or False")
@@ -159,10 +159,10 @@ def as_flag(name: str, value: object) -> bool:
 
 
 def as_body(name: str, value: object) -> bytes | memoryview:
-    """Returns bytes, or a flat view of what holds them; what does not lie in one piece is copied.
+    """Returns bytes, or a flat view of a buffer; a buffer that is not contiguous is copied.
 
     Raises:
-        InvalidArgumentError: It holds no bytes; a ``str`` must be encoded first.
+        InvalidArgumentError: The value is no buffer; a ``str`` must be encoded first.
     """
     if type(value) is bytes:
         return value
@@ -180,7 +180,7 @@ def as_bytes(name: str, value: object) -> bytes:
     """Returns bytes.
 
     Raises:
-        InvalidArgumentError: It is neither ``bytes`` nor something that holds them.
+        InvalidArgumentError: The value is neither ``bytes`` nor a buffer.
     """
     return value if isinstance(value, bytes) else bytes(as_body(name, value))
 
@@ -189,7 +189,7 @@ def as_kind(name: str, kind: type[T], value: object) -> T:
     """Returns a value of a class.
 
     Raises:
-        InvalidArgumentError: It is of another.
+        InvalidArgumentError: The value is of another class.
     """
     if not isinstance(value, kind):
         raise refusal(name, value, kind.__name__)
@@ -197,12 +197,12 @@ def as_kind(name: str, kind: type[T], value: object) -> T:
 
 
 def as_doing(name: str, value: T, calls: Collection[str], expected: str) -> T:
-    """Returns an object that has some calls.
+    """Returns an object that must have some methods.
 
     Args:
-        name: Of the argument.
-        value: What was given.
-        calls: The names of the calls.
+        name: Name of the argument.
+        value: The value that the caller gave.
+        calls: The names of the methods.
         expected: What such an object is, for the error.
 
     Raises:
@@ -217,7 +217,7 @@ def as_mapping(name: str, value: Mapping[K, V]) -> Mapping[K, V]:
     """Returns a mapping.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: The value is no mapping.
     """
     if not isinstance(value, Mapping):
         raise refusal(name, value, "a mapping")
@@ -234,7 +234,7 @@ def _index(value: object) -> int | None:
 
 
 def shown(value: object) -> str:
-    """Returns a value as an error shows it: short, for a value of any length."""
+    """Returns a value as an error shows it: cut to a short text."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"<{value.bit_length()} bits>"
     return reprlib.repr(value)

@@ -1,7 +1,7 @@
-"""Time as an argument: what waits or stamps takes a :class:`Clock`.
+"""Time as an argument: code that waits or makes time stamps takes a :class:`Clock`.
 
-With :class:`VirtualClock` a lease of 60 s or a retention of 72 h runs in a test in microseconds,
-and nothing in the tree calls ``time`` but this module.
+With :class:`VirtualClock` a lease of 60 s or a retention of 72 h runs in a test in microseconds. No other
+module calls ``time`` for this.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Clock(Protocol):
 
 
 CLOCK_CALLS: Final = ("now_ms", "monotonic_ms", "wait")
-"""What a clock is known by, where one is given."""
+"""The methods by which an argument is recognized as a clock."""
 
 
 def as_ms(duration: int | timedelta) -> int:
-    """Returns a duration in milliseconds, to the nearest where a ``timedelta`` has microseconds too."""
+    """Returns a duration in milliseconds; the microseconds of a ``timedelta`` are rounded."""
     return round(duration / timedelta(milliseconds=1)) if isinstance(duration, timedelta) else duration
 
 
@@ -81,7 +81,7 @@ class VirtualClock:
         seconds, ms = divmod(self._now_ms, 1000)
         try:
             moment = time.strftime(f"%Y-%m-%d %H:%M:%S.{ms:03d} UTC", time.gmtime(seconds))
-        except (ValueError, OverflowError, OSError):  # no calendar reaches there
+        except (ValueError, OverflowError, OSError):  # the time is outside of the calendar
             moment = f"{self._now_ms} ms"
         return f"<VirtualClock at {moment}>"
 
@@ -108,8 +108,9 @@ class VirtualClock:
                 condition.notify_all()
 
     def wait(self, condition: threading.Condition, timeout_ms: float | None) -> bool:
-        """Waits until notified; false once virtual time has reached the deadline."""
-        # The deadline is fixed where advance() either knows of this wait or has moved the time already.
+        """Waits until notified; returns False once virtual time has reached the deadline."""
+        # Under this lock advance() either finds this wait, or has moved the time before the deadline is
+        # computed.
         with self._lock:
             self._waiting[condition] += 1
             deadline_ms = math.inf if timeout_ms is None else self._now_ms + timeout_ms

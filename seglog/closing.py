@@ -1,4 +1,4 @@
-"""What can be closed is closed at the end of its ``with`` statement, or of ``async with``."""
+"""Base classes of objects that ``with`` or ``async with`` closes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing_extensions import override
 
 
 class _OneOnly:
-    """Has threads, sockets or files, which a copy would share without knowing."""
+    """An object with threads, sockets or files, which a copy would share by accident."""
 
     __slots__ = ()
 
     @override
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuses ``copy`` and ``pickle``, before they come upon a lock that says no more.
+        """Refuses ``copy`` and ``pickle``, before they fail at a lock with an error that does not help.
 
         Raises:
             TypeError: Always.
@@ -26,40 +26,40 @@ class _OneOnly:
 
 
 class Closing(_OneOnly, ABC):
-    """Something that a ``with`` statement closes."""
+    """An object that a ``with`` statement closes."""
 
     __slots__ = ()
 
     @abstractmethod
     def close(self) -> None:
-        """Ends it; a second call does nothing."""
+        """Closes the object; a second call does nothing."""
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Returns the object itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes it."""
+        """Closes the object."""
         self.close()
 
 
 class AsyncClosing(_OneOnly, ABC):
-    """Something that ``async with`` closes."""
+    """An object that ``async with`` closes."""
 
     __slots__ = ()
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends it; a second call does nothing."""
+        """Closes the object; a second call does nothing."""
 
     async def __aenter__(self) -> Self:
-        """Returns itself."""
+        """Returns the object itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes it."""
+        """Closes the object."""
         await self.close()

@@ -1,4 +1,4 @@
-"""What is logged of what happens again and again: one line a minute of each kind, so that no disk fills."""
+"""Log lines about repeated events: at most one line a minute of each kind, so that no disk fills."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ EVERY_S: Final = 60.0
 
 
 class Complaints:
-    """Logs what others do wrong, or what goes wrong for them. Any thread may call it.
+    """Logs errors of clients and of their environment. Any thread may call it.
 
     Args:
-        log: Where the lines go.
+        log: The logger for the lines.
         now_s: A monotonic clock.
     """
 
@@ -31,7 +31,7 @@ class Complaints:
 
         Args:
             kind: One of a few fixed words.
-            text: What has happened.
+            text: The event.
         """
         with self._lock:
             now_s = self._now_s()

@@ -1,8 +1,8 @@
-"""What a forked child has of what its parent has opened: nothing. Each use of it raises the same error.
+"""Objects of a parent in a forked child: they are unusable there, and each use raises the same error.
 
-Maps, tables, locks, sockets and threads are the parent's: what a child wrote would go over newer files, what
-it answered would be as things were at the fork, what it took out of an event loop would be out of its
-parent's, and a lock that another thread had then is never given back.
+Maps, tables, locks, sockets and threads belong to the parent. Writes of a child would overwrite newer data,
+its answers would show the state at the fork, its event loop would share descriptors with that of the parent,
+and a lock that another thread held at the fork would never be released.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Owner = TypeVar("Owner")
 
 
 class Forked:
-    """Stands in a child for a part of what is the parent's; anything that is asked of it raises.
+    """Replaces an object of the parent in a child; every use of it raises an error.
 
     Args:
         what: As for :func:`forked_error`.
@@ -35,10 +35,10 @@ class Forked:
 
 
 def forked_error(what: str) -> ClosedError:
-    """Returns what a forked child gets that uses what its parent has opened.
+    """Returns the error for a forked child that uses an object which its parent has opened.
 
     Args:
-        what: What it is, such as ``the store /data/orders``.
+        what: Name of the object, such as ``the store /data/orders``.
     """
     return ClosedError(
         f"{what} is open in the process that this one was forked from",
@@ -47,22 +47,22 @@ def forked_error(what: str) -> ClosedError:
 
 
 def abandon_in_children(owner: Owner, abandon: Callable[[Owner], None]) -> None:
-    """Has each forked child give something up, in the order in which it was opened.
+    """Makes each forked child give up an object, in the order in which objects were opened.
 
     Args:
-        owner: What is open, for as long as it is used.
-        abandon: Gives it up; it takes no lock and waits for nothing.
+        owner: The object, as long as it is in use.
+        abandon: Gives it up; takes no lock and waits for nothing.
     """
     _open[owner] = abandon
 
 
 def end_child(error: BaseException | None = None) -> NoReturn:
-    """Ends a forked child whose one thread is its parent's worker, as the end of a program does.
+    """Ends a forked child whose only thread is a worker of its parent, in the way a program ends.
 
-    What ``atexit`` has is the parent's, and is left to it.
+    Functions registered with ``atexit`` are not called, because they belong to the parent.
 
     Args:
-        error: What ends it; the status is that of ``SystemExit``, and 1 after another error.
+        error: The error that ends the child; the status is that of ``SystemExit``, and 1 for any other error.
     """
     status = 0
     if isinstance(error, SystemExit):
@@ -73,7 +73,7 @@ def end_child(error: BaseException | None = None) -> NoReturn:
         status = 1
         traceback.print_exception(error)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # it may be missing, or have no reader
+        with suppress(Exception):  # the stream may be missing, or have no reader
             stream.flush()
     os._exit(status & 0xFF)
 

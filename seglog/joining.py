@@ -6,16 +6,16 @@ import threading
 
 
 def join(thread: threading.Thread) -> None:
-    """Returns once a thread has ended, and at once where its start was interrupted.
+    """Returns once a thread has ended, and at once if its start was interrupted.
 
     ``Thread.start`` waits until the thread runs, and Ctrl-C ends that wait: a thread that was not seen to run
-    cannot be joined. It runs a moment later or never; its owner has told it to stop by then.
+    cannot be joined. It runs a moment later or never; its owner has asked it to stop by then.
 
     Args:
-        thread: Which was told to stop.
+        thread: The thread, which was asked to stop.
 
     Raises:
-        RuntimeError: It is the calling one.
+        RuntimeError: It is the calling thread.
     """
     try:
         thread.join()

@@ -1,4 +1,4 @@
-"""Names that a package exports, imported when they are first asked for."""
+"""Names that a package exports, imported on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 
 def lazy_exports(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Returns the ``__getattr__`` of a package whose modules need more than others, such as PySpark.
+    """Returns the ``__getattr__`` of a package whose modules have different requirements, such as PySpark.
 
     Args:
         package: Its name.

@@ -1,7 +1,7 @@
 """The fixtures ``seglog_broker`` and ``seglog_server`` for tests of any project that has seglog installed.
 
-A broker of its own for each test, on virtual time or behind a port; see :mod:`seglog.testing`. Nothing of
-seglog is loaded before a test asks for it.
+Each test gets a broker of its own, on virtual time or behind a port; see :mod:`seglog.testing`. No other
+module of seglog is loaded before a test uses a fixture.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def seglog_broker(tmp_path: Path) -> Iterator[VirtualBroker]:
     """A RocketMQ-compatible broker without sockets, whose time the test moves.
 
-    What it does by time it does in the thread of the test. Its store has threads as every store that is open
+    Its timed work runs in the thread of the test. Its store has threads like every store that is open
     for writing: they flush, index, seal and make files ahead, and end with the broker.
     """
     from seglog.testing import VirtualBroker  # loads the engine
@@ -34,9 +34,9 @@ def seglog_broker(tmp_path: Path) -> Iterator[VirtualBroker]:
 def seglog_server(tmp_path: Path) -> Iterator[Callable[..., ServedBroker]]:
     """Starts RocketMQ-compatible brokers behind ports of their own, for clients of any language.
 
-    ``seglog_server(clock="virtual")`` has stamps, delays, retries and retention go by ``advance("2h")``;
-    connections, held pulls and locks are on real time. By default all is. Further arguments are those of
-    ``ServedBroker.at``. They end with the test.
+    With ``seglog_server(clock="virtual")`` stamps, delays, retries and retention follow ``advance("2h")``;
+    connections, held pulls and locks use real time. By default everything uses real time. Further arguments
+    are those of ``ServedBroker.at``. The brokers end with the test.
     """
     from seglog.testing import ServedBroker  # loads the engine
 

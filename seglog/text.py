@@ -1,4 +1,4 @@
-"""Numbers and text as people read them, for the terminal and for pages."""
+"""Formats numbers and text for people, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def count_text(count: int, noun: str = "", plural: str = "") -> str:
 
 
 def messages_text(count: int, lost: int, placeholders: int = 0) -> str:
-    """Returns ``391 messages, 9 lost``; ``400 messages`` where none is; with what a compaction left."""
+    """Returns ``391 messages, 9 lost``; ``400 messages`` if none is lost; adds the placeholders, if any."""
     text = count_text(count, "message") + (f", {count_text(lost)} lost" if lost else "")
     return text + (f", {count_text(placeholders, 'placeholder')} of a compaction" if placeholders else "")
 
@@ -36,10 +36,10 @@ def size_text(size_bytes: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Returns text in which all that a terminal would act upon, or an eye not see, is escaped.
+    """Returns text in which characters that control a terminal, or that are invisible, are escaped.
 
-    That is all that Unicode calls control, format (which turn the direction of writing), surrogate,
-    private, unassigned or a separator other than the space; no line of text can become two.
+    These are all characters that Unicode calls control, format (which change the direction of writing),
+    surrogate, private, unassigned or a separator other than the space; so a line of text cannot become two.
     """
     if text.isprintable():
         return text
@@ -50,7 +50,7 @@ def printable(text: str) -> str:
 
 
 def shell_text(words: str | os.PathLike[str]) -> str:
-    """Returns a word as a shell takes it; ``$'...'`` of bash, zsh and ksh where a terminal would act on it.
+    """Returns a word quoted for a shell; as ``$'...'`` of bash, zsh and ksh if a terminal would act on it.
 
     Args:
         words: The word; a path that begins with ``-`` becomes one that no command takes for an option.
@@ -75,7 +75,7 @@ def shell_line(words: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def text_of(value: object) -> str:
-    """Returns ``str()`` of an application's object, say of an error; what it is where that raises."""
+    """Returns ``str()`` of an application's object, such as an error; its class name if that raises."""
     try:
         return str(value)
     except Exception:  # noqa: BLE001 - the application's code
@@ -83,7 +83,7 @@ def text_of(value: object) -> str:
 
 
 def moment(timestamp_ms: int) -> str:
-    """Returns a time in UTC to the second; the bare number where no calendar reaches."""
+    """Returns a time in UTC to the second; the bare number if it is outside of the calendar."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
@@ -91,7 +91,7 @@ def moment(timestamp_ms: int) -> str:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Returns ``2026-11-27 23:07:47.123Z``, in local time; the bare number where no calendar reaches."""
+    """Returns ``2026-11-27 23:07:47.123Z``, in local time; the bare number outside of the calendar."""
     try:
         local = datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone()
     except (ValueError, OverflowError, OSError):

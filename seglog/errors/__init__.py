@@ -1,9 +1,9 @@
 """One tree of exceptions, and the one table that gives each its exit code, wire code and advice.
 
-Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that
-says what happened, where, what was expected and what was found; :attr:`SeglogError.help` says what to
-do next. ``exit_code`` is what the command line ends with, ``response_code`` what a broker answers with
-(RocketMQ's ``ResponseCode``). :class:`Ending` has the exit codes of what is no error.
+Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that states
+what happened, where, what was expected and what was found; :attr:`SeglogError.help` states what to
+do next. ``exit_code`` is the exit code of the command line, ``response_code`` the code of a broker's answer
+(RocketMQ's ``ResponseCode``). :class:`Ending` has the exit codes that stand for no error.
 
 Called by every room.
 Truth: the classes themselves; ``docs/errors.md`` is written from them.

@@ -1,4 +1,4 @@
-"""What to do after an answer of a broker that refuses, where who asked does not say it.
+"""Advice for each response code with which a broker refuses a request, if the caller has none of its own.
 
 Source: ``ResponseCode.java``; ``PullMessageProcessor.java`` for when a broker gives the code.
 """

@@ -1,4 +1,4 @@
-"""Errors of consumers: wrong calls, commits that were not taken, bodies that cannot be given."""
+"""Errors of consumers: wrong calls, refused commits, bodies that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from seglog.errors.tree import SeglogError
 
 
 class ConsumerError(SeglogError):
-    """A consumer was used in a way or at a moment that it does not allow."""
+    """A consumer was used in a way or at a time that it does not allow."""
 
     exit_code = 40
     help = "see the documentation of the consumer for what may be called when"
 
 
 class FencedError(ConsumerError):
-    """What a consumer has done is not committed: another member has, or may have, the queue since."""
+    """The progress of a consumer is not committed: another member has, or may have, the queue since."""
 
     exit_code = 53
     help = (
@@ -25,7 +25,7 @@ class FencedError(ConsumerError):
 
 
 class Uncommitted(NamedTuple):
-    """A queue in which a commit was not taken, up to which offset it was, and why."""
+    """A queue in which a commit was refused, the queue offset of the commit, and the error."""
 
     topic: str
     broker_name: str
@@ -35,11 +35,11 @@ class Uncommitted(NamedTuple):
 
 
 class CommitError(ConsumerError):
-    """What a consumer has done is not committed in some of its queues: their brokers did not take it.
+    """The progress of a consumer is not committed in some of its queues: their brokers refused the commit.
 
     Attributes:
         failures: The queues, with the error of each; all others are committed.
-        is_retryable: Whether each of these errors may pass, or is that another member has the queue.
+        is_retryable: Whether each of these errors may pass, or means that another member has the queue.
     """
 
     exit_code = 54
@@ -58,21 +58,21 @@ class CommitError(ConsumerError):
 
 
 class BodyError(SeglogError):
-    """The body of one message cannot be given as its producer gave it: it is damaged, or inflates too far."""
+    """A message body cannot be returned as its producer sent it: it is damaged, or inflates too far."""
 
     exit_code = 46
     help = "read the body as it is stored, or send the message to the dead letters; those behind it are whole"
 
 
 class CodecMissingError(BodyError):
-    """The body of one message is compressed by a codec that is not installed here."""
+    """The body of a message is compressed by a codec that is not installed here."""
 
     exit_code = 47
     help = "pip install 'seglog[compression]'"
 
 
 class PayloadError(BodyError):
-    """The body of one message is none that the ``decode`` of its consumer takes."""
+    """The ``decode`` function of a consumer does not accept the body of a message."""
 
     exit_code = 55
     help = "mend decode, or what sends such messages; with a listener it comes again, as one that failed"

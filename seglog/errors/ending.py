@@ -1,6 +1,6 @@
-"""How a command ends that no error of the tree ends: its exit codes, each with what it means.
+"""Exit codes of commands that end without an error of the tree, each with its meaning.
 
-Those of errors are in the tree, from 3 and 10 on; a test holds that no number has two meanings.
+Exit codes of errors are in the tree, from 3 and 10 on; a test checks that no number has two meanings.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Self
 
 
 class Ending(enum.IntEnum):
-    """Exit codes that are no error's.
+    """Exit codes that belong to no error.
 
     Attributes:
-        meaning: What the code says, for the table in ``docs/errors.md``.
+        meaning: What the code means, for the table in ``docs/errors.md``.
     """
 
     meaning: str
 
     def __new__(cls, value: int, meaning: str) -> Self:
-        """Makes a member that is its exit code."""
+        """Creates a member that is equal to its exit code."""
         member = int.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning

@@ -1,9 +1,9 @@
 """The tree of exceptions: its root, and all branches but that of consumers.
 
-Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that
-says what happened, where, what was expected and what was found; :attr:`SeglogError.help` says what to
-do next. ``exit_code`` is what the command line ends with, ``response_code`` what a broker answers with
-(RocketMQ's ``ResponseCode``). Exit codes of what is no error are in ``ending``.
+Every error that seglog raises on purpose is a :class:`SeglogError`. Its text is a whole sentence that states
+what happened, where, what was expected and what was found; :attr:`SeglogError.help` states what to
+do next. ``exit_code`` is the exit code of the command line, ``response_code`` the code of a broker's answer
+(RocketMQ's ``ResponseCode``). Exit codes that stand for no error are in ``ending``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONSUME_MSG_TIMEOUT = 207
 _FLOW_CONTROL = 215
 _GO_AWAY = 1500
 _MAY_PASS = frozenset({_SYSTEM_BUSY, _SERVICE_NOT_AVAILABLE, _FLOW_CONTROL, _GO_AWAY})
-"""With these a broker says that it has no time now, or ends: it has carried nothing out."""
+"""Codes by which a broker states that it is busy or ends: it has not carried out the request."""
 
 
 class SeglogError(Exception):
@@ -36,14 +36,16 @@ class SeglogError(Exception):
     response_code: ClassVar[int] = _SYSTEM_ERROR
     help: str = "run the command again with --help, or report this with its full text"
     is_retryable: bool = False
-    """Whether the same request may succeed if it is repeated later or elsewhere; else it is fatal, or fenced
-    where it is a :class:`FencedError`."""
+    """Whether the same request may succeed if it is repeated later or elsewhere.
+
+    Otherwise the error is fatal, or fenced for a :class:`FencedError`.
+    """
 
     __module__ = "seglog.errors"
 
     @override
     def __init_subclass__(cls) -> None:
-        """Has tracebacks and pickles name the room of an error, from where it is imported, not its module."""
+        """Makes tracebacks and pickles name the room of an error, which exports it, instead of its module."""
         super().__init_subclass__()
         if cls.__module__.startswith("seglog.errors."):
             cls.__module__ = "seglog.errors"
@@ -56,19 +58,20 @@ class SeglogError(Exception):
     @property
     @override
     def __notes__(self) -> list[str]:  # type: ignore[override]  # else an attribute that add_note() makes
-        """What tracebacks show below the text: the advice, and what ``add_note`` adds."""
+        """Lines that tracebacks show below the text: the advice, and the notes of ``add_note``."""
         notes: list[str] = vars(self).setdefault("_notes", [""])
         notes[0] = f"help: {self.help}"
         return notes
 
     @override
     def __reduce__(self) -> tuple[object, ...]:
-        # Exception would call the class with the finished sentence, which other constructors do not take.
+        # Exception would call the class with the complete sentence, which constructors with other arguments
+        # refuse.
         return _restore, (type(self), self.args), vars(self)
 
 
 class StoreError(SeglogError):
-    """The store directory, or what was asked of it."""
+    """An error of the store directory, or of a request to it."""
 
     exit_code = 10
     help = "run `seglog info STORE` to see the state of the store"
@@ -78,8 +81,8 @@ class CorruptError(StoreError):
     """Bytes that cannot be what they should be.
 
     Attributes:
-        file: The file, relative to the store where that is known; empty for a bare buffer.
-        position_bytes: Where in the file (or buffer).
+        file: The file, relative to the store if that is known; empty for a bare buffer.
+        position_bytes: Position in the file or buffer.
         kind: Stable short word for the damage, such as ``body-crc``.
     """
 
@@ -106,7 +109,7 @@ class CorruptError(StoreError):
 
 
 class TruncatedError(CorruptError):
-    """The bytes end before the thing that they should hold."""
+    """The bytes end before the end of the structure that they should hold."""
 
     exit_code = 12
 
@@ -120,14 +123,14 @@ class NotFoundError(StoreError):
 
 
 class NotAStoreError(StoreError):
-    """The folder holds other things than a RocketMQ store."""
+    """The folder holds something other than a RocketMQ store."""
 
     exit_code = 14
     help = "give the folder that holds commitlog/ (storePathRootDir), or an empty folder for a new store"
 
 
 class OffsetRangeError(StoreError):
-    """An offset outside of what the queue or log holds.
+    """An offset outside of the range of the queue or log.
 
     Attributes:
         min_offset: Smallest valid value.
@@ -153,7 +156,7 @@ class StoreLockedError(StoreError):
 
 
 class FullError(StoreError):
-    """The file system has no space for the next write; reads go on, writes resume when space returns."""
+    """The file system has no space for the next write; reads continue, writes resume when space returns."""
 
     exit_code = 17
     is_retryable = True
@@ -162,7 +165,7 @@ class FullError(StoreError):
 
 
 class ReadOnlyError(StoreError):
-    """A write was asked of a store opened for reading, or of a directory that cannot be written."""
+    """A write to a store that is opened for reading, or to a directory that cannot be written."""
 
     exit_code = 18
     response_code = _SERVICE_NOT_AVAILABLE
@@ -178,7 +181,7 @@ class ClosedError(StoreError):
 
 
 class StoreFailedError(StoreError):
-    """A flush failed; nothing is acknowledged any more until the store is opened again."""
+    """A flush failed; nothing more is acknowledged until the store is opened again."""
 
     exit_code = 20
     response_code = _SERVICE_NOT_AVAILABLE
@@ -209,7 +212,7 @@ class InvalidNameError(StoreError):
 
 
 class InvalidArgumentError(SeglogError):
-    """A value outside of what the call takes, such as a negative offset or count."""
+    """A value that the call does not accept, such as a negative offset or count."""
 
     exit_code = 24
     response_code = _INVALID_PARAMETER
@@ -224,7 +227,7 @@ class ConfigError(StoreError):
 
 
 class ViewHolder(NamedTuple):
-    """Arrays of one queue that share memory with a store: what they hold, and how many are alive."""
+    """Arrays of one queue that share memory with a store: their contents, and the number that are alive."""
 
     topic: str
     queue_id: int
@@ -233,10 +236,10 @@ class ViewHolder(NamedTuple):
 
 
 class StoreInUseError(StoreError):
-    """The store was to be closed while arrays that share its memory are alive.
+    """A store cannot be closed while arrays that share its memory are alive.
 
     Attributes:
-        holders: Whose they are.
+        holders: The arrays, by queue.
     """
 
     exit_code = 26
@@ -261,11 +264,11 @@ class UnsafePathError(StoreError):
 
 
 class FileKindError(StoreError):
-    """A link, pipe, device, socket or folder where the store has to have a file, or a link for a folder.
+    """A link, pipe, device, socket or folder where the store must have a file, or a link instead of a folder.
 
     Attributes:
-        file: What it is called, relative to the store.
-        found: Which kind of thing it is.
+        file: Its name, relative to the store.
+        found: Its kind.
     """
 
     exit_code = 29
@@ -278,14 +281,14 @@ class FileKindError(StoreError):
 
 
 class UndoError(StoreError):
-    """A repair cannot be taken back: the store was changed since, or the undo pack cannot say what was."""
+    """A repair cannot be undone: the store was changed since, or the undo pack lacks the former state."""
 
     exit_code = 28
     help = "nothing was changed; `seglog undo --list STORE` shows the repairs that can be taken back"
 
 
 class LengthUnknownError(StoreError):
-    """Nothing in the store shows how long its log or queue files must be, so nothing is written to it."""
+    """Nothing in the store shows the length of its log or queue files, so nothing is written to it."""
 
     exit_code = 33
     response_code = _SERVICE_NOT_AVAILABLE
@@ -293,7 +296,7 @@ class LengthUnknownError(StoreError):
 
 
 class MisnamedFileError(StoreError):
-    """A file of the log has the name of another one, and was not touched."""
+    """A file of the log has the name of another file, and was not changed."""
 
     exit_code = 34
     response_code = _SERVICE_NOT_AVAILABLE
@@ -301,7 +304,7 @@ class MisnamedFileError(StoreError):
 
 
 class LogMissingError(StoreError):
-    """There is no commit log, but other files know of one: a disk is not mounted, or a folder was removed."""
+    """There is no commit log, but other files refer to one: a disk is not mounted, or a folder is removed."""
 
     exit_code = 35
     response_code = _SERVICE_NOT_AVAILABLE
@@ -312,7 +315,7 @@ class LogMissingError(StoreError):
 
 
 class DataLossError(StoreError):
-    """Messages that were asked for are lost, or a stretch of the log that may hold them cannot be read."""
+    """Requested messages are lost, or a stretch of the log that may hold them cannot be read."""
 
     exit_code = 36
     response_code = _SERVICE_NOT_AVAILABLE
@@ -320,7 +323,7 @@ class DataLossError(StoreError):
 
 
 class StoreMismatchError(StoreError):
-    """A store is not the one that it should be: it does not continue what an archive has of it."""
+    """A store is not the expected one: it does not continue the archived messages."""
 
     exit_code = 37
     help = "it was rolled back, or is another store: give it a name of its own"
@@ -334,9 +337,9 @@ class ProtocolError(SeglogError):
 
 
 class FrameError(ProtocolError):
-    """Bytes of a connection that are no frame: what follows them cannot be told apart, so it has to end.
+    """Bytes of a connection that are no frame: the next frame cannot be found, so the connection ends.
 
-    A header whose fields alone are wrong is a ``ProtocolError``, and the connection goes on.
+    A header in which only fields are wrong is a ``ProtocolError``, and the connection continues.
     """
 
     exit_code = 38
@@ -346,7 +349,7 @@ class FrameError(ProtocolError):
 
 
 class LocalProtocolError(ProtocolError):
-    """Our side tried something the protocol does not allow."""
+    """This side of a connection tried something that the protocol does not allow."""
 
     exit_code = 31
 
@@ -357,7 +360,7 @@ class RemoteProtocolError(ProtocolError):
     Attributes:
         code: Its response code (RocketMQ's ``ResponseCode``).
         remark: Its explanation, possibly empty.
-        is_retryable: Whether the code says that it has no time now, or is about to end.
+        is_retryable: Whether the code means that it is busy, or about to end.
     """
 
     exit_code = 32
@@ -372,7 +375,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class NoPermissionError(SeglogError):
-    """Who asks may not do that; what a broker calls before each request raises it."""
+    """The client may not do this; the check that a broker calls before each request raises it."""
 
     exit_code = 39
     response_code = _NO_PERMISSION
@@ -380,7 +383,7 @@ class NoPermissionError(SeglogError):
 
 
 class AskTimeoutError(SeglogError):
-    """The other end of a connection was asked, and did not answer in time."""
+    """The other end of a connection did not answer a request in time."""
 
     exit_code = 41
     is_retryable = True
@@ -389,7 +392,7 @@ class AskTimeoutError(SeglogError):
 
 
 class ConnectionEndedError(SeglogError):
-    """A connection ended before what was asked over it was answered; whether it was done is not known."""
+    """A connection ended before a request was answered; whether the request was carried out is not known."""
 
     exit_code = 42
     is_retryable = True
@@ -397,7 +400,7 @@ class ConnectionEndedError(SeglogError):
 
 
 class AskLimitError(SeglogError):
-    """The other end of a connection is asked no more before it has answered some of what it was asked."""
+    """The other end of a connection must answer some requests before it gets new ones."""
 
     exit_code = 43
     is_retryable = True
@@ -409,7 +412,7 @@ class CannotConnectError(SeglogError):
     """There is no connection to a broker or name server, and none can be made now: nothing was sent.
 
     Attributes:
-        address: Where nothing answers, "host:port".
+        address: The address that does not answer, "host:port".
     """
 
     exit_code = 44
@@ -422,7 +425,7 @@ class CannotConnectError(SeglogError):
 
 
 class BrokerNotFoundError(SeglogError):
-    """No route says where a broker is."""
+    """No route names the address of a broker."""
 
     exit_code = 48
     is_retryable = True
@@ -430,14 +433,14 @@ class BrokerNotFoundError(SeglogError):
 
 
 class CannotListenError(SeglogError):
-    """A server cannot have its port: another process has it, or the host is none of this machine."""
+    """A server cannot bind its port: another process has it, or the host is no address of this machine."""
 
     exit_code = 49
     help = "choose another port, or end what has it; port 0 takes one that is free"
 
 
 class ClientClosedError(SeglogError):
-    """A client was used that was closed, or whose process or event loop is another one by now."""
+    """A client was used after it was closed, or in another process or event loop than its own."""
 
     exit_code = 45
     response_code = _SERVICE_NOT_AVAILABLE
@@ -445,14 +448,14 @@ class ClientClosedError(SeglogError):
 
 
 class MissingDependencyError(SeglogError):
-    """Something outside of seglog is needed and not here, such as a JDK for Spark."""
+    """Something outside of seglog is needed and missing, such as a JDK for Spark."""
 
     exit_code = 50
     help = "install what the message names"
 
 
 class SparkJobError(SeglogError):
-    """Spark could not do a job: a query that it does not understand, or a cluster that is gone."""
+    """A Spark job failed: Spark does not understand a query, or the cluster is gone."""
 
     exit_code = 51
     help = "read what Spark says; --conf and --master change how it runs"
@@ -466,10 +469,10 @@ class OutputError(SeglogError):
 
 
 class StoppedError(SeglogError):
-    """A check was stopped before it had seen everything.
+    """A check was stopped before it was complete.
 
     Attributes:
-        resume_file: What it had seen by then; empty if it could not be kept.
+        resume_file: File with the results so far; empty if it could not be written.
     """
 
     exit_code = 60
