@@ -1,4 +1,4 @@
-"""Copies of a store: backups and branches that share what is full with it.
+"""Copies of a store: backups, and branches that share its full files.
 
 Called by ``seglog backup`` and ``seglog branch``.
 Truth: the copy is marked as crashed, so the next opening recovers it from its log.

@@ -1,15 +1,14 @@
-"""Copies a store while it is in use: links for files that are full, copies for files that are written.
+"""Copies a store while it is in use: links for full files, copies for files that are still written.
 
-The log is the truth, so it comes last: what queues, index and tables say was in the log before, and the log
-has everything that was acknowledged before the backup began. Of a store that is open, its last file is
-copied up to the end of the last record that is whole when it is looked at; queues that know less than that
-are put right when the backup is opened. Tables come first: a group that is a little behind is delivered a
-message again, one that is ahead would miss some.
+The log is the truth, so it is copied last: everything that the copied queues, index and tables refer to is
+then in the copied log, and so is everything that was acknowledged before the backup began. The last file of
+an open store is copied up to the end of the last complete record at that time; queues that lack units are
+repaired when the backup is opened. Tables are copied first: a group whose offset is a little old gets a
+message again, while a group whose offset is too new would miss messages.
 
-A backup of a store that is open is marked as crashed, without checkpoint: that makes a RocketMQ, too, look
-through all of the log. It appears under its name when it is whole. Files that it shares with the store are
-broken apart before either is written (:mod:`seglog.storage.files.hardlinks`); a RocketMQ does not know that,
-so give it a backup without links.
+A backup of an open store is marked as crashed and has no checkpoint, so RocketMQ too reads all of its log. It
+gets its name when it is complete. Files that it shares with the store are separated before either is written
+(:mod:`seglog.storage.files.hardlinks`). RocketMQ does not do this, so give it a backup without links.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ _QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, name
 _KNOWN: Final = frozenset((*_FIRST, *_QUEUES, names.COMMIT_LOG))
 _NOT_COPIED: Final = frozenset((names.LOCK_FILE, names.ABORT_FILE, names.CHECKPOINT_FILE, "abort.bak"))
 _OF_THIS_STORE: Final = frozenset(("recovery-point", "branches", "branch"))
-"""In our own folder: the first knows this store's queue files, the others are of stores beside it."""
+"""Names in ``seglog/``: the first describes this store's queue files, the others are stores beside it."""
 _MOST_LOOKS: Final = 32
 _TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
 
 
 @dataclass(slots=True)
 class Copied:
-    """What a backup came to.
+    """The result of a backup.
 
     Attributes:
-        target: Where it is.
-        end_phy_offset: Where its log ends; of a store that was closed, the end of its last file.
-        is_hot: Whether the store was open in another process meanwhile.
-        is_locked: Whether all others were kept from opening the store for writing meanwhile.
-        linked: Files that share their bytes with the store, and their length together.
-        copied: Files that do not.
-        left_out: What is in the store and is nothing of a store, or nothing that is read here.
+        target: The backup.
+        end_phy_offset: End of its log; for a store that was closed, the end of its last file.
+        is_hot: Whether another process had the store open meanwhile.
+        is_locked: Whether no other process could open the store for writing meanwhile.
+        linked: Lengths of files that share their bytes with the store.
+        copied: Lengths of files that do not.
+        left_out: Names in the store that do not belong to a store, or that seglog does not read.
     """
 
     target: Path
@@ -65,19 +64,19 @@ class Copied:
 def make_backup(
     files: StoreRoot, root: Path, target: Path, *, links: bool = True, others: StoreRoot | None = None
 ) -> Copied:
-    """Makes a backup; the store may be open, here or by a broker.
+    """Makes a backup; the store may be open, in this process or by a broker.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         target: Must not exist, or be an empty directory.
-        links: Whether full files are linked where the file system can; False for copies of all.
-        others: Where the target is; None for a folder that the caller names.
+        links: Whether full files are linked if the file system can do so; False copies all files.
+        others: Access to the target; None for a folder that the caller names.
 
     Raises:
         NotFoundError: There is no store.
-        NotAStoreError: Something else is there.
-        InvalidArgumentError: There is something at ``target``, or it is where it must not.
+        NotAStoreError: ``root`` is not a store.
+        InvalidArgumentError: There is something at ``target``, or it is at a place that is not allowed.
         OSError: The file system refuses; nothing is left at ``target``.
     """
     if not check_is_store(files, root):
@@ -119,8 +118,8 @@ def _check_target(root: Path, target: Path) -> None:
 def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
     """Returns the store's lock, which keeps others from opening it, and whether a process has it open.
 
-    There is no lock for a store that a process has open, nor for one that must not be written here: on a file
-    system mounted for reading, or another user's.
+    The lock is None if a process has the store open, and if the store cannot be written here: on a file
+    system mounted read-only, or as another user.
     """
     try:
         return files.lock(root), False
@@ -131,7 +130,7 @@ def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
 
 
 class _Backup:
-    """One backup on its way."""
+    """A backup in progress."""
 
     def __init__(
         self, store: tuple[StoreRoot, Path], made: tuple[StoreRoot, Path], *, is_hot: bool, links: bool
@@ -167,7 +166,7 @@ class _Backup:
         self._copy(Path("timerwheel"))
 
     def _folder(self, folder: Path) -> None:
-        """Copies a folder: of files in a row, and of index files, only the last is still written."""
+        """Copies a folder: of consecutive files, and of index files, only the last is still written."""
         self._make(folder)
         entries = self._files.list_dir(self._root / folder)
         row = [entry.name for entry in entries if not entry.is_dir and entry.name.isdecimal()]
@@ -186,9 +185,9 @@ class _Backup:
                 self._copy(place)
 
     def _log(self) -> None:
-        """Copies the log's folder; of a store that is open, the log up to the end of its last whole record.
+        """Copies the log's folder; of an open store, the log up to the end of its last complete record.
 
-        Retention may take all files that were listed before they are copied; there are others then.
+        Retention may remove all listed files before they are copied; then the new files are listed.
         """
         self._make(Path(names.COMMIT_LOG))
         for _look in range(_MOST_LOOKS):
@@ -196,12 +195,12 @@ class _Backup:
                 return
 
     def _log_now(self) -> bool:
-        """Copies the log as it is listed now; returns whether any file of it was still there, or none is.
+        """Copies the log as it is listed now; returns False if all listed files were removed meanwhile.
 
-        Where files have each other's names, every file goes along whole, under the name that it has.
+        If files have each other's names, every file is copied whole, with its present name.
         """
         folder = Path(names.COMMIT_LOG)
-        # Listed before the log's end is looked for: what its owner adds meanwhile is behind that end.
+        # Listed before the search for the log's end: files that a writer adds meanwhile are after that end.
         entries = self._files.list_dir(self._root / folder)
         numbers = {entry.name: names.parse_segment_file_name(entry.name) for entry in entries}
         placed = as_stated(self._files, self._root)
@@ -214,7 +213,7 @@ class _Backup:
             end = min(end, max(set(firsts) & set(numbers.values()), default=0) + segment)
         self._done.end_phy_offset = end
         last = max((number for number in numbers.values() if number is not None), default=None)
-        for entry in reversed(entries):  # retention takes the oldest meanwhile: no gap comes of that
+        for entry in reversed(entries):  # newest first: if retention removes the oldest, no gap results
             first, place = numbers[entry.name], folder / entry.name
             if entry.is_dir:
                 self._leave_out(str(place))
@@ -261,7 +260,7 @@ class _Backup:
 
 
 def _end_of(view: LogView) -> int:
-    """Returns where the last record ends that is whole now, by a walk over the last files only."""
+    """Returns the end of the last record that is complete now, by a walk over the last files only."""
     log_files = view.listing.log_files
     last = 0
     for number, file in enumerate(log_files):
@@ -270,5 +269,5 @@ def _end_of(view: LogView) -> int:
     reader = LogReader(view.files, view.root, view.segment_size_bytes)
     with closing(LogScan(reader, log_files[last:], view.segment_size_bytes)) as scan:
         for _rows in scan.iter_rows():
-            pass  # only where they end matters
+            pass  # only the end of the walk matters
     return scan.end_phy_offset

@@ -1,11 +1,11 @@
-"""Branches of a store: ``<store>/seglog/branches/NAME``, each a store of its own that shares what is full.
+"""Branches of a store: ``<store>/seglog/branches/NAME``, each a store of its own that shares its full files.
 
-A branch is made as a backup is, so it may be made while the store is in use. A process that opens it
-appends to it, consumes it with its own offsets, and may even recover it: files that it shares are broken
-apart before they are written, so no byte of the store changes. RocketMQ ignores the folder of branches.
+A branch is made like a backup, so the store may be in use. A process that opens the branch appends to it,
+consumes it with offsets of its own, and may even recover it: shared files are separated before they are
+written, so no byte of the store changes. RocketMQ ignores the folder of branches.
 
-``<branch>/seglog/branch`` says how the store was when the branch was made: that is what both are compared
-with later. It is derived and may be lost; then there is nothing to compare with.
+``<branch>/seglog/branch`` describes the store at the time when the branch was made, for later comparisons of
+both. It is derived and may be lost; then a comparison is not possible.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ QueueKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BranchPoint:
-    """A store as it was when a branch was made of it.
+    """The state of a store when a branch was made of it.
 
     Attributes:
-        created_ms: When that was.
-        end_phy_offset: Where the log ended.
-        queues: The queue offset that each queue went on with.
-        offsets: Where groups went on.
+        created_ms: Time of the branch, ms since 1970 UTC.
+        end_phy_offset: End of the log.
+        queues: Next queue offset of each queue.
+        offsets: Offsets of groups.
     """
 
     created_ms: int
@@ -61,12 +61,13 @@ def create_branch(
     """Makes a branch.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        name: What to call it.
+        name: Name of the branch.
         clock: The time.
-        rewind_ms: Groups go on with the first message stored at or after this time; None for where they are.
-        groups: The groups to rewind; none for all.
+        rewind_ms: Groups continue with the first message stored at or after this time; None keeps their
+            offsets.
+        groups: The groups to rewind; empty for all.
 
     Raises:
         NotFoundError: There is no store, or no such group.
@@ -89,7 +90,7 @@ def list_branches(files: Files, root: Path) -> list[tuple[str, BranchPoint | Non
 
 
 def read_point(files: Files, root: Path, name: str) -> BranchPoint:
-    """Returns how the store was when a branch was made.
+    """Returns the state of the store when a branch was made.
 
     Raises:
         NotFoundError: There is no such branch.
@@ -103,10 +104,10 @@ def read_point(files: Files, root: Path, name: str) -> BranchPoint:
 
 
 def existing_branch(files: Files, root: Path, name: str) -> Path:
-    """Returns the directory of a branch that is there.
+    """Returns the directory of an existing branch.
 
     Raises:
-        NotFoundError: It is not.
+        NotFoundError: There is no such branch.
     """
     path = branch_path(root, name)
     if not files.is_dir(path):
@@ -115,7 +116,7 @@ def existing_branch(files: Files, root: Path, name: str) -> Path:
 
 
 def drop_branch(files: StoreRoot, root: Path, name: str) -> Path:
-    """Removes a branch and nothing else; returns where it was.
+    """Removes a branch and nothing else; returns its former path.
 
     Raises:
         NotFoundError: There is no such branch.
@@ -123,7 +124,7 @@ def drop_branch(files: StoreRoot, root: Path, name: str) -> Path:
     """
     path = existing_branch(files, root, name)
     with lock_held(files, path):
-        # Out of sight first: what a killed drop leaves is no branch any more.
+        # Renamed first: after a killed drop the rest no longer counts as a branch.
         gone = path.with_name(f"{name}{DROPPED}")
         files.remove_tree(gone)
         files.rename(path, gone)

@@ -1,4 +1,4 @@
-"""What became of a branch, and what of its store meanwhile: new messages, retries, dead letters, offsets."""
+"""Changes in a branch and in its store since the branch: new messages, retries, dead letters, offsets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class QueueChange:
     """A queue that got messages.
 
     Attributes:
-        kind: ``new``, ``retry`` or ``dead``: what its topic is for.
-        at_branch: The queue offset that it went on with when the branch was made.
-        in_store: Messages that came in the store since.
-        in_branch: Messages that came in the branch since.
+        kind: ``new``, ``retry`` or ``dead``: the purpose of its topic.
+        at_branch: The queue's next offset when the branch was made.
+        in_store: Number of messages that the store got since.
+        in_branch: Number of messages that the branch got since.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class QueueChange:
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """A group that went on; None where it has no offset."""
+    """A group whose offset changed; None for a side in which it has no offset."""
 
     group: str
     topic: str
@@ -45,7 +45,7 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class BranchDiff:
-    """What differs from the time when the branch was made."""
+    """The differences from the time when the branch was made."""
 
     point: BranchPoint
     queues: tuple[QueueChange, ...]
@@ -53,11 +53,11 @@ class BranchDiff:
 
 
 def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
-    """Compares a branch and its store with what the branch began with.
+    """Compares a branch and its store with the state when the branch was made.
 
     Raises:
         NotFoundError: There is no such branch.
-        ConfigError: A table, or what the branch began with, cannot be read.
+        ConfigError: A table, or the description of that state, cannot be read.
     """
     point = read_point(files, root, name)
     path = existing_branch(files, root, name)

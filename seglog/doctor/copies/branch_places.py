@@ -1,4 +1,4 @@
-"""Where the branches of a store are, and how they may be called."""
+"""The paths of a store's branches, and the rules for their names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def branch_path(root: Path, name: str) -> Path:
 
 
 def branch_names(files: Files, root: Path) -> list[str]:
-    """Returns the branches of a store; what killed commands left is none."""
+    """Returns the branches of a store; remains of killed commands are left out."""
     return [entry.name for entry in files.list_dir(root / BRANCHES) if entry.is_dir and _is_name(entry.name)]
 
 

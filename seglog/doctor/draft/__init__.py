@@ -1,8 +1,8 @@
-"""Drafts: a store's files that can be changed at will while the real ones stay as they are.
+"""Drafts: a copy-on-write view of a store's files, which can be changed while the real ones stay unchanged.
 
-Changed pages are kept in memory and temporary files; ``changes`` says which bytes differ.
+Changed pages are kept in memory and temporary files; ``changes`` lists the bytes that differ.
 
-Called by repairs, and by commands that show first what they would change.
+Called by repairs, and by commands that show their changes before they make them.
 Truth: the real files below the draft.
 """
 

@@ -1,4 +1,4 @@
-"""What a draft holds other than the store: the changes to make, by file and stretch of bytes."""
+"""The differences between a draft and its store: the changes to make, by file and stretch of bytes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ REMOVED: Final = "removed"
 MOVED: Final = "moved"
 CHANGED: Final = "changed"
 RENAMED: Final = "renamed"
-"""As a move, to a name that another file leaves at the same time."""
+"""Like a move, but to a name that another file gives up at the same time."""
 MADE: Final = "folder made"
 _COMPARED_BYTES: Final = 1 << 20
 
 Stretch = tuple[int, int]
-"""Where it starts in its file, and how long it is."""
+"""Start in the file, and length in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one file.
+    """The change of one file.
 
     Attributes:
         kind: One of :data:`CREATED`, :data:`REMOVED`, :data:`MOVED`, :data:`RENAMED`, :data:`CHANGED` and
             :data:`MADE`.
         path: The file, or folder.
-        old_bytes: Its length before, 0 for one that was not there.
-        new_bytes: Its length afterwards, 0 for one that goes.
-        stretches: What differs, in order; of a new file what is not zero.
+        old_bytes: Its length before, 0 for a new file.
+        new_bytes: Its length afterwards, 0 for a removed file.
+        stretches: The stretches that differ, in order; for a new file those that are not zero.
         target: The new name of a file that is moved.
     """
 
@@ -49,12 +49,12 @@ class Change:
 
     @property
     def changed_bytes(self) -> int:
-        """How many bytes differ."""
+        """Number of bytes that differ."""
         return sum(size for _position, size in self.stretches)
 
 
 def changes_of(draft: DraftFiles) -> list[Change]:
-    """Returns what to do to the real files so that they become those of a draft; folders and moves first."""
+    """Returns the changes that make the real files equal to those of a draft; folders and moves first."""
     made = [Change(MADE, path) for path in sorted(draft.folders)]
     moves = {
         node.base: path
@@ -73,7 +73,7 @@ def changes_of(draft: DraftFiles) -> list[Change]:
 
 
 def _is_move(draft: DraftFiles, path: Path, node: DraftNode) -> bool:
-    """Returns whether a real file merely got another name, one that was free, and left its own."""
+    """Returns whether a real file only got another name that was free, and its own name is unused."""
     is_free = node.base != path and not draft.files.exists(path)
     return is_free and node.base is not None and draft.nodes.get(node.base) is None and not node.is_touched
 
@@ -109,9 +109,9 @@ def _data(new: OpenFile) -> Iterator[Stretch]:
 
 
 def _differing(node: DraftNode, path: Path, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
-    """Yields the stretches of a file that differ from what it was, within its new length."""
+    """Yields the stretches of a file that differ from the real file, within its new length."""
     size = new.size_bytes
-    # Other pages than those that were written show the file itself, up to where it was cut once.
+    # Pages that were not written show the real file, up to the shortest length that the file was cut to.
     whole = node.base != path or node.base_bytes < min(size, old.size_bytes)
     for start, end in [(0, size)] if whole else node.changed_stretches():
         for at, stop in _with_data(start, end, old, new):
@@ -119,7 +119,7 @@ def _differing(node: DraftNode, path: Path, old: OpenFile, new: OpenFile) -> Ite
 
 
 def _with_data(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
-    """Yields where pieces of a stretch start and end; what was and is a hole is left out."""
+    """Yields start and end of pieces of a stretch; parts that are holes in both files are left out."""
     while start < end:
         begins = [at for at in (old.next_data(start), new.next_data(start)) if at is not None]
         if not begins or min(begins) >= end:
@@ -130,7 +130,7 @@ def _with_data(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[S
 
 
 def _differing_pages(start: int, end: int, old: OpenFile, new: OpenFile) -> Iterator[Stretch]:
-    """Yields what differs in a piece, page by page."""
+    """Yields the differing pages of a piece."""
     is_now = bytes(read_part(new, start, end - start))
     was = bytes(read_part(old, start, end - start)).ljust(len(is_now), b"\0")[: len(is_now)]
     if is_now == was:
@@ -145,7 +145,7 @@ def _differing_pages(start: int, end: int, old: OpenFile, new: OpenFile) -> Iter
 
 
 def _joined(stretches: Iterator[Stretch]) -> Iterator[Stretch]:
-    """Joins stretches that lie nearer to each other than a description of them would take."""
+    """Joins stretches whose distance is shorter than the description of a stretch."""
     near = 64
     held: Stretch | None = None
     for position, size in stretches:

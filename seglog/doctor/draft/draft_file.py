@@ -1,9 +1,9 @@
 """One file of a draft: the bytes of a real file, with changes on top.
 
-Changes are kept by page of 4 KiB in runs, so that filling a lost segment of 1 GiB takes little. A file that
-is mapped to be read is the real file's own map, with the changed pages laid over it for this process alone.
-One that is mapped to be written is copied into a temporary file first: what goes through a map cannot be seen
-otherwise. Nothing here takes memory by the length of a file.
+Changes are kept by page of 4 KiB, in runs, so that filling a lost segment of 1 GiB takes little memory. A
+file that is mapped for reading is the real file's own map; the changed pages are written over it in a private
+mapping. A file that is mapped for writing is copied into a temporary file first, because writes through a map
+cannot be observed. No memory use here depends on the length of a file.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from seglog.storage.segments import Scratch
 
 _COPIED_BYTES: Final = 1 << 20
 _MAX_LAID_PAGES: Final = 1024
-"""Pages laid over a map are memory of ours; a file with more of them is read without one."""
+"""Pages written over a private map take memory; a file with more changed pages is read without a map."""
 
 
 class DraftNode:
-    """The content of a file, independent of its name.
+    """The contents of a file, independent of its name.
 
     Attributes:
-        base: The real file that it began as, None for one that the draft made.
+        base: The real file that it began as, None for a file that the draft created.
         size_bytes: Its length.
-        base_bytes: How much of the real file still shows where no page is over it.
+        base_bytes: Length of the real file's part that is visible where no page covers it.
         was_bytes: The length of the real file.
         runs: Changed pages.
-        pool: What they hold.
-        mapped: The whole content once it was mapped to be written.
+        pool: The contents of the changed pages.
+        mapped: The whole contents, once it was mapped for writing.
     """
 
     __slots__ = (
@@ -64,14 +64,14 @@ class DraftNode:
 
     @property
     def is_touched(self) -> bool:
-        """Whether anything was written, or may have been."""
+        """Whether the file was written, or may have been."""
         is_whole = self.base_bytes == self.size_bytes == self.was_bytes
         return bool(self.runs) or self.mapped is not None or not is_whole
 
     def resize(self, size_bytes: int) -> None:
         """Cuts the file, or extends it by zeros."""
         if self.scratch is not None and self.mapped is not None:
-            # Other memory: the old one may still be in use.
+            # A new memory area, because the old one may still be in use.
             before, self.scratch = self.scratch, Scratch(size_bytes)
             _copy_scratch(before, self.scratch, min(size_bytes, self.size_bytes))
             self.mapped = memoryview(self.scratch.map())
@@ -86,13 +86,13 @@ class DraftNode:
         self.size_bytes = size_bytes
 
     def empty(self) -> None:
-        """Forgets all content."""
+        """Discards all contents."""
         self.mapped = self.scratch = None
         self.runs = PageRuns()
         self.size_bytes = self.base_bytes = self.reserved_bytes = 0
 
     def changed_stretches(self) -> Iterator[tuple[int, int]]:
-        """Yields where stretches start and end that may differ from the real file, in order."""
+        """Yields start and end of stretches that may differ from the real file, in order."""
         if self.mapped is None:
             for run in self.runs:
                 yield run.first * PAGE_BYTES, min(run.end * PAGE_BYTES, self.size_bytes)
@@ -104,11 +104,11 @@ class DraftFile:
     """An open file of a draft.
 
     Args:
-        node: Its content.
-        files: Where the real file is.
-        writable: Whether what is written through its map counts.
-        is_copied: Whether it may be copied so that it can be mapped to be read: the files of a log are long,
-            and are read where they cannot be mapped.
+        node: Its contents.
+        files: Access to the real file.
+        writable: Whether writes through its map count.
+        is_copied: Whether it may be copied to map it for reading. Log files are long, so they are not copied;
+            they are read if they cannot be mapped.
     """
 
     def __init__(
@@ -126,11 +126,11 @@ class DraftFile:
 
     @property
     def descriptor(self) -> int:
-        """None: a draft has no file of its own that others could write."""
+        """None: a draft has no file descriptor that others could write to."""
         return -1
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Reads the real file, and what is over it."""
+        """Reads the real file, and the pages over it."""
         node = self._node
         count = max(0, min(len(buffer), node.size_bytes - position))
         if node.mapped is not None:
@@ -169,7 +169,7 @@ class DraftFile:
         node.size_bytes = max(node.size_bytes, end)
 
     def next_data(self, position: int) -> int | None:
-        """Returns where the real file or a page has something next."""
+        """Returns the next position at which the real file or a page has data."""
         node = self._node
         if node.scratch is not None and node.mapped is not None:
             return node.scratch.next_data(position)
@@ -189,7 +189,7 @@ class DraftFile:
         self._node.resize(size_bytes)
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Extends the file where it is shorter, as reserving space on a disk does."""
+        """Extends the file if it is shorter, as reserving space on a disk does."""
         node = self._node
         end = position + size_bytes
         if end > node.size_bytes:
@@ -228,7 +228,7 @@ class DraftFile:
         return memory
 
     def sync(self) -> None:
-        """Nothing of a draft is on a disk."""
+        """Does nothing: a draft has nothing on a disk."""
 
     def close(self) -> None:
         """Closes the real file."""
@@ -237,9 +237,9 @@ class DraftFile:
             self._base = None
 
     def _map_over(self, base: OpenFile) -> memoryview | None:
-        """Returns the map of the real file, with changed pages over it that only this process sees.
+        """Returns a private map of the real file, with the changed pages written over it.
 
-        None where it has another length, or too many pages were changed.
+        None if the real file has another length, or too many pages were changed.
         """
         node = self._node
         if node.base_bytes != node.size_bytes or node.runs.page_count() > _MAX_LAID_PAGES:
@@ -275,7 +275,7 @@ class DraftFile:
             node.runs.put(Run(first + start, end - start, slot))
 
     def _write_part(self, view: memoryview, position: int) -> None:
-        """Writes less than a page, within one."""
+        """Writes less than a page, within one page."""
         number, at = divmod(position, PAGE_BYTES)
         page = bytearray(PAGE_BYTES)
         self.read_into(memoryview(page), number * PAGE_BYTES)

@@ -1,7 +1,7 @@
-"""A draft of a store: files that can be changed at will while the real ones stay as they are.
+"""A draft of a store: files that can be changed while the real ones stay unchanged.
 
-A repair is made on a draft first, by the same code that would do it for good: what the draft then holds other
-than the store is the plan, byte by byte, and nothing else is ever written.
+A repair runs on a draft first, with the same code as on a store. The differences between draft and store are
+the plan, byte by byte, and a repair writes nothing else.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from seglog.storage.format.names import COMMIT_LOG
 
 
 class DraftFiles:
-    """Files over others, whose changes stay with this process.
+    """Files over other files; changes exist in this process only.
 
     Attributes:
-        files: The real ones, which are only read.
-        nodes: What was opened or changed, by path; None where a real file is gone.
+        files: The real files, which are only read.
+        nodes: Files that were opened or changed, by path; None for a removed real file.
         folders: Folders that the draft made.
 
     One thread at a time.
@@ -34,7 +34,7 @@ class DraftFiles:
         self.nodes: dict[Path, DraftNode | None] = {}
         self.folders: set[Path] = set()
         self._pool = PagePool()
-        self._names: defaultdict[Path, set[str]] = defaultdict(set)  # of the nodes in each folder
+        self._names: defaultdict[Path, set[str]] = defaultdict(set)  # names of the nodes in each folder
 
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
@@ -50,7 +50,7 @@ class DraftFiles:
         return [entries[name] for name in sorted(entries)]
 
     def usage(self, path: Path) -> DiskUsage:
-        """Returns how full the real file system is; a drafted folder has that of the one above it."""
+        """Returns the usage of the real file system; for a folder of the draft that of its real parent."""
         while not self.files.exists(path):
             path = path.parent
         return self.files.usage(path)
@@ -113,7 +113,7 @@ class DraftFiles:
         self._put(target, node)
 
     def remove_dir(self, path: Path) -> None:
-        """Removes a folder that the draft made; one of the real files stays, as no draft is asked for it."""
+        """Removes a folder that the draft created; a real folder is kept, because no repair removes one."""
         self.folders.discard(path)
 
     def remove(self, path: Path) -> None:
@@ -122,10 +122,10 @@ class DraftFiles:
         self._put(path, None)
 
     def set_stamp(self, path: Path, stamp: Stamp) -> None:
-        """Rights and times are no part of a draft."""
+        """Does nothing: a draft has no rights and times."""
 
     def sync_dir(self, path: Path) -> None:
-        """Nothing of a draft is on a disk."""
+        """Does nothing: a draft has nothing on a disk."""
 
     def lock(self, root: Path) -> HeldLock:
         """Takes the lock of the real store."""

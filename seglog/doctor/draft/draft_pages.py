@@ -1,7 +1,7 @@
-"""The changed pages of a draft: which pages of a file, as runs, and what they hold, in a temporary file.
+"""The changed pages of a draft: their numbers as runs, and their contents in memory and a temporary file.
 
-Runs, because one stretch of zeros may be as long as a file; a temporary file, because a repair may write
-every queue of a store anew.
+Runs are used because one stretch of zeros may be as long as a file; a temporary file, because a repair may
+rewrite every queue of a store.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from seglog.storage.segments import Scratch
 
 PAGE_BYTES: Final = 4096
 ZEROS: Final = -1
-"""The slot of pages that hold nothing."""
+"""The slot of pages that are all zeros."""
 _IN_MEMORY_BYTES: Final = 8 << 20
 _FIRST_IN_FILE: Final = _IN_MEMORY_BYTES // PAGE_BYTES + 1
-"""Not the one behind those in memory: no run is in both."""
+"""One slot after those in memory is unused, so that no run is in both."""
 
 
 class Run(NamedTuple):
-    """Pages behind each other.
+    """Consecutive pages.
 
     Attributes:
-        first: Number of the first in its file.
-        pages: How many.
-        slot: Where the first is in the pool, the others behind it; :data:`ZEROS` if they hold nothing.
+        first: Number of the first page in its file.
+        pages: Number of pages.
+        slot: Slot of the first page in the pool, the others follow it; :data:`ZEROS` if all are zeros.
     """
 
     first: int
@@ -35,16 +35,16 @@ class Run(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Number of the page behind them."""
+        """Number of the page after them."""
         return self.first + self.pages
 
     def between(self, first: int, end: int) -> Run:
-        """Returns the part of it within ``[first, end)``, which has some."""
+        """Returns the part of the run within ``[first, end)``, which must not be empty."""
         low, high = max(first, self.first), min(end, self.end)
         return Run(low, high - low, self.slot if self.slot == ZEROS else self.slot + low - self.first)
 
     def is_continued_by(self, later: Run) -> bool:
-        """Whether both are one."""
+        """Returns whether both runs can be joined."""
         slot = ZEROS if self.slot == ZEROS else self.slot + self.pages
         return self.end == later.first and slot == later.slot
 
@@ -62,14 +62,14 @@ class PageRuns:
         return iter(self._runs)
 
     def between(self, first: int, end: int) -> Iterator[Run]:
-        """Yields what is within ``[first, end)``."""
+        """Yields the parts of runs within ``[first, end)``."""
         for at in range(self._at(first), len(self._runs)):
             if self._runs[at].first >= end:
                 return
             yield self._runs[at].between(first, end)
 
     def put(self, run: Run) -> None:
-        """Lays a run over what is there."""
+        """Adds a run, which replaces pages that it overlaps."""
         self.remove(run.first, run.end)
         at = self._at(run.first)
         if at and self._runs[at - 1].is_continued_by(run):
@@ -81,7 +81,7 @@ class PageRuns:
         self._runs.insert(at, run)
 
     def remove(self, first: int, end: int) -> None:
-        """Forgets the pages of ``[first, end)``."""
+        """Discards the pages of ``[first, end)``."""
         at = self._at(first)
         stop = at
         left: list[Run] = []
@@ -94,25 +94,25 @@ class PageRuns:
         self._runs[at:stop] = left
 
     def page_count(self) -> int:
-        """Returns how many pages there are in them."""
+        """Returns the number of pages in all runs."""
         return sum(run.pages for run in self._runs)
 
     def _at(self, page: int) -> int:
-        """Returns the index of the first run that ends behind a page."""
+        """Returns the index of the first run that ends after a page."""
         at = bisect_right(self._runs, page, key=lambda run: run.first)
         return at - 1 if at and self._runs[at - 1].end > page else at
 
 
 class PagePool:
-    """What the changed pages of all files of a draft hold: the first in memory, the others in a file."""
+    """The contents of the changed pages of all files of a draft: the first in memory, others in a file."""
 
     def __init__(self) -> None:
         self._memory = bytearray()
         self._scratch: Scratch | None = None
-        self._end = _FIRST_IN_FILE  # slot behind the last in the file
+        self._end = _FIRST_IN_FILE  # the slot after the last one in the file
 
     def add(self, pages: bytes | memoryview) -> int:
-        """Keeps whole pages; returns the slot of the first.
+        """Stores whole pages; returns the slot of the first.
 
         Raises:
             FullError: There is no space for them.
@@ -127,7 +127,7 @@ class PagePool:
         return slot
 
     def write(self, data: bytes | memoryview, slot: int, position: int) -> None:
-        """Writes over bytes of a page, or of several in a row.
+        """Overwrites bytes of a page, or of several consecutive pages.
 
         Raises:
             FullError: There is no space for them.
@@ -139,7 +139,7 @@ class PagePool:
             self._scratch.write_at(data, at)
 
     def read(self, slot: int, position: int, size_bytes: int) -> bytes:
-        """Returns bytes of a page, or of several in a row."""
+        """Returns bytes of a page, or of several consecutive pages."""
         at = slot * PAGE_BYTES + position
         if slot < _FIRST_IN_FILE or self._scratch is None:
             return bytes(self._memory[at : at + size_bytes])

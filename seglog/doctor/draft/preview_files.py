@@ -1,6 +1,7 @@
-"""A draft for looking at what a change would do: the change runs on it, and nothing of the store is written.
+"""A draft for previews: a change runs on it, and nothing of the store is written.
 
-The ``lock`` file stays as it is too: a draft takes no lock, it only refuses a store that another process has.
+The ``lock`` file is unchanged too: a preview takes no lock, it only refuses a store that another process has
+open.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from seglog.storage.files import HeldLock, StoreRoot
 
 
 class PreviewFiles(DraftFiles):
-    """The files of one store, whose changes stay with this process.
+    """The files of one store; changes exist in this process only.
 
     Args:
-        files: The real ones, which are only read.
+        files: The real files, which are only read.
 
     One thread at a time.
     """
@@ -29,7 +30,7 @@ class PreviewFiles(DraftFiles):
 
     @override
     def lock(self, root: Path) -> HeldLock:
-        """Takes nothing, as nothing is written.
+        """Takes no lock, because nothing is written.
 
         Raises:
             StoreLockedError: A process has the store open for writing.
@@ -39,24 +40,24 @@ class PreviewFiles(DraftFiles):
 
 
 class _NoLock:
-    """Stands where a store's lock is held."""
+    """Takes the place of a store's lock."""
 
     def is_marked(self) -> bool:
-        """No RocketMQ starts on a draft."""
+        """Always false: RocketMQ cannot start on a draft."""
         return True
 
     def mark(self) -> None:
-        """Leaves no mark."""
+        """Does nothing."""
 
     def release(self) -> None:
-        """Holds nothing."""
+        """Does nothing."""
 
 
 def refuse_open(files: StoreRoot) -> None:
     """Refuses a store that a process has open for writing.
 
     Raises:
-        StoreLockedError: One has.
+        StoreLockedError: A process has it open.
     """
     holder = files.lock_holder()
     if holder is not None:

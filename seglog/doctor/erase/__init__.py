@@ -1,9 +1,9 @@
-"""Erasure: takes the body out of a message and all its copies, and proves that it is nowhere any more.
+"""Erasure: removes the body of a message and all its copies, and proves that no file of the store has it.
 
 Holds the journal that makes an erase complete after a crash, the search for residues, and the certificate.
 
-Called by ``seglog erase``, and by ``plans`` to finish an interrupted one.
-Truth: the bytes on disk after the erase; the certificate names what was not searched.
+Called by ``seglog erase``, and by ``plans`` to complete an interrupted erase.
+Truth: the bytes on disk after the erase; the certificate lists the parts that were not searched.
 """
 
 from seglog.doctor.erase.erase import Erased as Erased

@@ -1,4 +1,4 @@
-"""What is erased never comes back from the attic: its bytes there become zeros, wherever they lay."""
+"""Erases records in the attic, so that they cannot be restored: their bytes there become zeros."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seglog.storage.small_files import ATTIC, iter_kept, note_erased
 
 
 def erase_in_attic(files: Files, root: Path, records: ErasedRecords) -> None:
-    """Zeroes what the attic of a store holds of erased records, durably.
+    """Zeroes the bytes of erased records in the attic of a store, durably.
 
     Args:
-        files: Where the store is, of which the caller holds the lock.
+        files: Access to the store; the caller holds its lock.
         root: The store directory.
-        records: Which.
+        records: The erased records.
     """
     read: set[str] = set()
     for kept in iter_kept(files, root):

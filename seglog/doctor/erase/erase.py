@@ -1,12 +1,12 @@
-"""Erases messages where they lie: bodies become zeros, and everything else of the store stays right.
+"""Erases messages in place: bodies become zeros, and everything else in the store stays valid.
 
 First all copies are found and shown (:func:`plan_erase`, which changes nothing), then they are written
 (:func:`apply_erase`, under the store's lock). Size, place, queue units and index entries of the records do
-not change, so RocketMQ goes on reading the store. A segment that matched its seal is sealed anew; the
-recovery point goes. Files that share their bytes with backups or branches get bytes of their own first:
-branches of the store are erased as well, other names of the files keep what they have and are counted.
+not change, so RocketMQ can read the store as before. A segment that matched its seal is sealed again; the
+recovery point is removed. Files that share their bytes with backups or branches are separated first:
+branches of the store are erased as well, other hard links keep the old bytes and are counted.
 
-There is no way back: the old bytes are kept nowhere.
+An erase cannot be undone: the old bytes are kept nowhere.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ _MAX_TOLD: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ErasedCopy:
-    """One record and what takes its place.
+    """One record and its replacement.
 
     Attributes:
-        store: The store that it is in: the store itself is empty text, a branch its path in it.
-        message: As it is now.
-        role: What it is to the message.
+        store: The store that holds it: empty for the store itself, the relative path for a branch.
+        message: The message as it is now.
+        role: Its relation to the message that is erased.
         file: The commit-log file, relative to its store.
-        position_bytes: Where in it.
+        position_bytes: Position in the file.
         before: SHA-256 of the record as it is.
-        after: SHA-256 of what takes its place.
-        is_marked: Whether SEGLOG_ERASED fits into it.
-        other_names: How many other names its file has, outside of this store or in branches.
-        data: What takes its place.
+        after: SHA-256 of the replacement.
+        is_marked: Whether SEGLOG_ERASED fits into the record.
+        other_names: Number of other hard links of its file, outside of this store or in branches.
+        data: The replacement.
     """
 
     store: str
@@ -82,11 +82,11 @@ class ErasedCopy:
 
 @dataclass(frozen=True, slots=True)
 class ErasePlan:
-    """What is to be erased.
+    """The plan of an erase.
 
     Attributes:
-        copies: Every record, the store's first, then those of its branches.
-        searches: How they were looked for, by store.
+        copies: Every record, first in the store, then in its branches.
+        searches: How they were searched for, by store.
     """
 
     root: Path
@@ -97,13 +97,13 @@ class ErasePlan:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What was done.
+    """The result of an erase.
 
     Attributes:
-        sealed: Segments that were sealed anew, by store.
-        unsealed: Segments whose seals did not match before; those seals were left as they were.
-        packs: Undo packs that held bytes of the records, or cannot be read, by store.
-        leftovers: Where bytes of the bodies still are.
+        sealed: Segments that were sealed again, by store.
+        unsealed: Segments whose seals did not match before; those seals are unchanged.
+        packs: Undo packs that held bytes of the records, or that cannot be read, by store.
+        leftovers: Places that still hold bytes of the bodies.
     """
 
     plan: ErasePlan
@@ -126,12 +126,12 @@ def plan_erase(
     """Finds every copy of the messages of an id or key, in a store and its branches; changes nothing.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        wanted: A message id, a unique key or a key; of a key, all its messages.
-        topic: Where to look for a key; None for every topic.
+        wanted: A message id, a unique key or a key; for a key, all its messages.
+        topic: Topic in which to search for a key; None for every topic.
         scan: How much of the log to walk.
-        progress: Told about every walk.
+        progress: Called during every walk.
 
     Raises:
         NotFoundError: There is no such message.
@@ -165,17 +165,17 @@ def plan_erase(
 
 
 def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
-    """Writes what was planned, and looks whether the bodies are still anywhere in the store.
+    """Writes the plan, and checks whether the bodies are still anywhere in the store.
 
     Args:
-        files: Where the store is.
-        plan: What to do.
+        files: Access to the store.
+        plan: The plan.
         clock: The time.
 
     Raises:
         StoreLockedError: A broker or another process has the store, or a branch, open.
-        StoreError: A record changed since it was planned; nothing was written.
-        FullError: No space; what was not written yet is finished by the next erase.
+        StoreError: A record changed after the plan; nothing was written.
+        FullError: No space; the next erase completes this one.
     """
     sealed: list[tuple[str, int]] = []
     unsealed: list[tuple[str, int]] = []
@@ -199,11 +199,11 @@ def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
 
 
 def finish_erase(files: Files, root: Path) -> int:
-    """Finishes erases that were interrupted; returns how many records that were.
+    """Completes erases that were interrupted; returns the number of their records.
 
     Raises:
         StoreLockedError: A process has the store open.
-        CorruptError: What was to be written cannot be read, or does not follow from the log; nothing was.
+        CorruptError: The journal cannot be read, or does not follow from the log; nothing was written.
     """
     count = 0
     for store in stores_of(files, root):
@@ -214,7 +214,7 @@ def finish_erase(files: Files, root: Path) -> int:
 
 
 def finish_in(files: Files, root: Path) -> int:
-    """Finishes the erase of one store whose lock is held; arguments and errors as :func:`finish_erase`."""
+    """Completes the erase of one store whose lock is held; arguments and errors of :func:`finish_erase`."""
     try:
         journal = sound_journal(files, root)
     except CorruptError as error:
@@ -234,7 +234,7 @@ def finish_in(files: Files, root: Path) -> int:
 
 
 def _keyless_help(root: Path, keyless: Sequence[Keyless]) -> str:
-    """Returns how to erase lost records that have no keys, those that hold the wanted text first."""
+    """Returns advice on erasing lost records without keys; records that hold the wanted text come first."""
     listed = sorted(keyless, key=lambda one: not one.holds_text)[:_MAX_TOLD]
     more = f" and {len(keyless) - len(listed)} more" if len(keyless) > len(listed) else ""
     told = "; ".join(_keyless_text(one) + (", holds the text" if one.holds_text else "") for one in listed)
@@ -271,7 +271,7 @@ def _copy(view: LogView, store: str, message: Message) -> ErasedCopy:
 
 
 def _other_names(files: Files, path: Path) -> int:
-    """Returns how many other names a file has."""
+    """Returns the number of other hard links of a file."""
     with closing(files.open(path, writable=False)) as handle:
         return os.fstat(handle.descriptor).st_nlink - 1 if handle.descriptor >= 0 else 0
 
@@ -297,7 +297,7 @@ def _erase_in(
     """Erases records of one store.
 
     Returns:
-        The segments that were sealed anew, those that were not, and bodies of which older bytes were kept.
+        The segments that were sealed again, those that were not, and bodies of which older bytes were kept.
     """
     root = plan.root / store
     first = copies[0]
@@ -315,7 +315,7 @@ def _erase_in(
     for group in _groups(rewrites):
         write_journal(files, root, segment, group)
         for start in set(matching) & set(list_seals(files, root)):
-            remove_seal(files, root, start)  # a stop in here must leave none that does not match
+            remove_seal(files, root, start)  # a stop in here must leave no seal that does not match
         apply_rewrites(files, root, segment, group)
         records = ErasedRecords.of(group, plan.wanted)
         _erase_kept(files, root, records, packs)
@@ -331,7 +331,7 @@ def _erase_in(
 
 
 def _erase_kept(files: Files, root: Path, records: ErasedRecords, packs: ErasedPacks) -> None:
-    """Erases what a store keeps of records besides its log."""
+    """Erases the bytes of records that a store keeps outside of its log."""
     erase_in_attic(files, root, records)
     erase_in_packs(files, root, records, packs)
 
@@ -343,7 +343,7 @@ def _place(message: Message) -> ErasedPlace:
 
 
 def _groups(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
-    """Yields rewrites so many at a time as one journal takes."""
+    """Yields rewrites in groups that one journal can hold."""
     group: list[Rewrite] = []
     size_bytes = 0
     for one in rewrites:
@@ -356,7 +356,7 @@ def _groups(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
 
 
 def _seals(files: Files, root: Path, segments: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Returns which segments match their seals, and which have one that does not match."""
+    """Returns the segments that match their seals, and those that do not."""
     known: list[Seal] = []
     others: list[int] = []
     for start in sorted(set(segments) & set(list_seals(files, root))):

@@ -1,4 +1,4 @@
-"""The certificate of an erase: what was erased, where, and what was not searched, as plain JSON values."""
+"""The certificate of an erase: the erased records, their places, and parts not searched, as plain JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def certificate(done: Erased, version: str) -> dict[str, object]:
     """Returns the certificate of an erase.
 
     Args:
-        done: What was done.
-        version: Of seglog.
+        done: The result of the erase.
+        version: Version of seglog.
     """
     plan, leftovers = done.plan, done.leftovers
     return {
@@ -51,7 +51,7 @@ def certificate(done: Erased, version: str) -> dict[str, object]:
 
 
 def copy_fields(copy: ErasedCopy) -> dict[str, object]:
-    """Returns what a certificate says of one record."""
+    """Returns the fields of one record in a certificate."""
     message = copy.message
     return {
         "store": copy.store,
@@ -73,7 +73,7 @@ def copy_fields(copy: ErasedCopy) -> dict[str, object]:
 
 
 def not_looked_at(done: Erased) -> list[str]:
-    """Returns what may hold the messages and was not looked at, in words."""
+    """Returns sentences about parts that may hold the messages and were not searched."""
     said = [
         f"{store or 'the store'}: {text}"
         for store, search in done.plan.searches.items()
@@ -96,7 +96,7 @@ def not_looked_at(done: Erased) -> list[str]:
 
 
 def is_complete(done: Erased) -> bool:
-    """Returns whether nothing of the bodies is left in the store, as far as can be told."""
+    """Returns whether nothing of the bodies is left in the store, as far as the search can show."""
     unread = any(search.not_looked for search in done.plan.searches.values())
     unread = unread or any(packs.unread for packs in done.packs.values())
     return not done.leftovers.found and not unread

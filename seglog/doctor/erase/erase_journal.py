@@ -1,7 +1,7 @@
-"""``seglog/erasing``: the records that an erase is about to write, so that a crash cannot leave half of one.
+"""``seglog/erasing``: the records that an erase is about to write, so that a crash leaves none half written.
 
-It is on the disk before the first record is touched, and goes when the last one is. It holds what is to be
-written, never what was there: the erased body is in no file of ours. It is in the store, so it is
+It is on the disk before the first record is changed, and is removed after the last one. It holds the new
+bytes, never the old ones: no file of seglog holds the erased body. The journal is in the store, so it is
 untrusted: :mod:`seglog.doctor.erase.erase_proof` decides whether it is valid.
 """
 
@@ -23,9 +23,9 @@ from seglog.storage.small_files import ConfigFile
 
 JOURNAL: Final = f"{OURS}/erasing"
 MAX_JOURNAL_BYTES: Final = 256 << 20
-"""Longer ones are not read; none is written."""
+"""Greatest length of a journal; longer files are not read."""
 MAX_REWRITES_BYTES: Final = 64 << 20
-"""Records that one journal takes together; one of the longest fits more than once."""
+"""Most bytes of records in one journal; more than the longest record."""
 
 
 class Rewrite(NamedTuple):
@@ -36,7 +36,7 @@ class Rewrite(NamedTuple):
 
 
 def write_journal(files: Files, root: Path, segment_bytes: int, rewrites: Sequence[Rewrite]) -> None:
-    """Writes down what is about to be written, durably."""
+    """Writes the journal of records that are about to be written, durably."""
     records: list[ConfigValue] = [
         {"phyOffset": one.phy_offset, "data": base64.b64encode(one.data).decode()} for one in rewrites
     ]
@@ -44,7 +44,7 @@ def write_journal(files: Files, root: Path, segment_bytes: int, rewrites: Sequen
 
 
 def read_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
-    """Returns the length of segments and what was to be written; None if no erase was interrupted.
+    """Returns the segment size and the journal's records; None if no erase was interrupted.
 
     Raises:
         CorruptError: The journal cannot be read.
@@ -80,7 +80,7 @@ def remove_journal(files: Files, root: Path) -> None:
 
 
 def apply_rewrites(files: Files, root: Path, segment_bytes: int, rewrites: Sequence[Rewrite]) -> None:
-    """Writes records in their places, durably; files that have further names get bytes of their own first."""
+    """Writes records at their places, durably; files with several hard links are separated first."""
     by_file: dict[int, list[Rewrite]] = {}
     for one in rewrites:
         by_file.setdefault(one.phy_offset - one.phy_offset % segment_bytes, []).append(one)

@@ -1,8 +1,8 @@
-"""Whether what an interrupted erase was about to write follows from the log that it is to be written to.
+"""Checks whether the journal of an interrupted erase follows from the log that it would be written to.
 
-The journal is in the store and is untrusted. It counts only if each of its records is what an
-erase makes of the record in that place: the very bytes, or those of a record that is there whole, or, where
-the crash left a record half written, one with the same head.
+The journal is in the store and is untrusted. It is valid only if each of its records is the result of an
+erase of the record at that place: it is equal to the bytes there; or it is the erased form of a valid record
+there; or, if the crash left a record half written, it has the same head.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine, head_layout
 
 _ERASED_FIELDS: Final = frozenset({"body_crc", "sys_flag", "body_bytes"})
-"""Of a head, what an erase changes."""
+"""Fields of a head that an erase changes."""
 
 
 def sound_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
-    """Returns the length of segments and what an interrupted erase was to write; None if there is none.
+    """Returns the segment size and records of a valid journal; None if no erase was interrupted.
 
     Raises:
         CorruptError: The journal cannot be read, or does not follow from the log.
@@ -37,16 +37,16 @@ def sound_journal(files: Files, root: Path) -> tuple[int, list[Rewrite]] | None:
 
 
 def prove_rewrites(files: Files, root: Path, segment_bytes: int, rewrites: Sequence[Rewrite]) -> None:
-    """Does nothing if a journal says what an erase of this very store says.
+    """Checks that the journal follows from the log of this store.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        segment_bytes: The length of segments that the journal states.
-        rewrites: What it would write.
+        segment_bytes: The segment size that the journal states.
+        rewrites: The records of the journal.
 
     Raises:
-        CorruptError: It does not.
+        CorruptError: It does not follow.
     """
     listing = list_store(files, root)
     wanted = listing.geometry.segment_size_bytes

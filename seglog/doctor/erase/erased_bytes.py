@@ -1,7 +1,7 @@
-"""Which bytes are those of erased records, wherever else than in the log they are kept.
+"""Finds the bytes of erased records in files other than the log.
 
-The attic, undo packs and files that were moved aside hold bytes as they were. Those at the place of an erased
-record are its own, and so is every record that states such a place, or has the key that was erased.
+The attic, undo packs and files that were moved aside hold old bytes. Bytes from the place of an erased
+record belong to it, and so does every record that states such a place, or that has the erased key.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from seglog.storage.small_files import ErasedPlace
 
 _WINDOW_BYTES: Final = 8 << 20
 _MAX_RECORD_BYTES: Final = 5 << 20
-"""Longer records than brokers take are looked for at their place only."""
+"""Longer records than brokers accept are searched for at their place only."""
 
 
 @dataclass(slots=True)
 class ErasedRecords:
-    """Records whose bytes become zeros, and what was found of them.
+    """Erased records, and their bytes that were found.
 
     Attributes:
-        sizes: Their lengths, by place.
-        bodies_at: Where in each its body starts and ends.
-        key: Whose messages are erased; empty for none.
+        sizes: Lengths of the records, by place.
+        bodies_at: Start and end of the body within each record.
+        key: The key whose messages are erased; empty for none.
         places: Records that were found by the key.
-        bodies: What their bodies were, up to 256 bytes of each that was there whole.
+        bodies: Their old bodies, up to 256 bytes of each body that was complete.
     """
 
     sizes: dict[int, int] = field(default_factory=dict)
@@ -64,11 +64,11 @@ class ErasedRecords:
         return made
 
     def zeroed(self, data: bytes, phy_offset: int | None) -> bytes:
-        """Returns bytes with zeros for those of the records.
+        """Returns bytes in which those of the records are zeros.
 
         Args:
-            data: Bytes as they were.
-            phy_offset: Where in the log they lay; None for those of other files.
+            data: Old bytes.
+            phy_offset: Their place in the log; None for bytes of other files.
         """
         made = bytearray(data)
         if phy_offset is not None:
@@ -87,12 +87,12 @@ class ErasedRecords:
         return bytes(made)
 
     def zero_in_file(self, files: Files, path: Path, phy_offset: int | None = None) -> int:
-        """Zeroes what a file without checksums holds of the records, durably; returns how many bytes.
+        """Zeroes the bytes of the records in a file without checksums, durably; returns their number.
 
         Args:
-            files: Where the store is.
+            files: Access to the store.
             path: The file.
-            phy_offset: Where in the log it lay; None for other files.
+            phy_offset: Place of its first byte in the log; None for other files.
         """
         count = 0
         with closing(files.open(path, writable=False)) as handle:
@@ -114,9 +114,9 @@ class ErasedRecords:
         return self._starts[low : bisect_left(self._starts, end)]
 
     def _zero(self, made: bytearray, data: bytes, place: int, at: int) -> None:
-        """Zeroes the record of a place, which starts at ``at`` in the bytes, or before them."""
+        """Zeroes the record of a place, which starts at ``at`` in the bytes, or before their start."""
         low, high = self.bodies_at.get(place, (0, 0))
-        # Where sectors were swapped the bytes of a place are those of another record.
+        # If sectors were swapped, the bytes at a place belong to another record.
         is_own = at >= 0 and (RECORD_MAGIC.match(data, at + MAGIC_AT) is None or _stated(data, at) == place)
         if is_own and low < high and at + high <= len(data):
             self.bodies.add(data[at + low : at + min(high, low + MAX_NEEDLE_BYTES)])
@@ -134,7 +134,7 @@ class ErasedRecords:
 
 
 def changed_bytes(before: bytes, after: bytes) -> int:
-    """Returns how many bytes differ; both are as long."""
+    """Returns the number of bytes that differ; both have the same length."""
     return sum(was != now for was, now in zip(before, after, strict=True))
 
 

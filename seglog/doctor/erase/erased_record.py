@@ -1,10 +1,10 @@
-"""A record without its body: the same size, place, keys and properties, and zeros where the body was.
+"""A record without its body: the same size, place, keys and properties, and zeros instead of the body.
 
-RocketMQ serves such a record as a message like any other; queue unit and index entries stay right. The
-compression bits go, because zeros are no compressed body. ``SEGLOG_ERASED=1`` is added to the properties
-where the body leaves room for it: its bytes are taken from the body's. Checksums are computed anew.
+RocketMQ serves such a record as a message like any other; queue unit and index entries stay valid. The
+compression bits are cleared, because zeros are no compressed body. ``SEGLOG_ERASED=1`` is added to the
+properties if the body is long enough: its bytes are taken from the body's. Checksums are computed again.
 
-Source: tried on the real store (5.3.3, 5.4.0, 5.5.0); ``MessageExtEncoder.java``.
+Source: tried with RocketMQ 5.3.3, 5.4.0 and 5.5.0; ``MessageExtEncoder.java``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _CLEARED: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.NEED_UNWRAP
 
 @dataclass(frozen=True, slots=True)
 class ErasedRecord:
-    """What takes a record's place.
+    """The replacement of a record.
 
     Attributes:
-        data: As long as the record.
-        is_marked: Whether the mark fitted.
+        data: Its bytes, as many as those of the record.
+        is_marked: Whether the mark fits.
     """
 
     data: bytes
@@ -37,14 +37,14 @@ class ErasedRecord:
 
 
 def erase_record(record: bytes | memoryview, phy_offset: int) -> ErasedRecord:
-    """Returns what takes the place of a record; of an erased one, the same again.
+    """Returns the replacement of a record; for an erased record, the same bytes again.
 
     Args:
-        record: The whole record.
-        phy_offset: Where it is.
+        record: The complete record.
+        phy_offset: Its physical offset.
 
     Raises:
-        CorruptError: The bytes are no record that proves itself.
+        CorruptError: The bytes are no valid record.
     """
     view = memoryview(bytes(record))
     row = examine(view, 0, phy_offset)
@@ -64,7 +64,7 @@ def erase_record(record: bytes | memoryview, phy_offset: int) -> ErasedRecord:
 
 
 def _marked(own: bytes, body_bytes: int, crc_bytes: int) -> bytes:
-    """Returns properties with the mark if it is not there and fits."""
+    """Returns properties with the mark added, unless they have it or it does not fit."""
     if props.find_property(own, ERASED.encode()) is not None:
         return own
     end = b"" if not own or own.endswith(b"\x02") else b"\x02"

@@ -1,7 +1,7 @@
-"""Lost records that no key names any more, of which the attic or an undo pack still keeps bytes.
+"""Lost records without known keys, of which the attic or an undo pack still has bytes.
 
-A tombstone has the keys of its record only where they could be read. Where they could not, nothing that goes
-by keys finds it, and its bytes may be in the attic and in undo packs.
+A tombstone has the keys of its record only if they could be read. Otherwise a search by key does not find it,
+while its bytes may be in the attic and in undo packs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from seglog.storage.small_files import JOURNAL, iter_kept
 
 @dataclass(frozen=True, slots=True)
 class Keyless:
-    """A lost record without keys of which bytes are kept.
+    """A lost record without keys whose bytes are kept.
 
     Attributes:
-        message: Its tombstone; the message id names it.
-        holds_text: Whether those bytes hold a text that was looked for.
+        message: Its tombstone, with its message id.
+        holds_text: Whether those bytes hold one of the texts.
     """
 
     message: Message
@@ -37,13 +37,13 @@ class Keyless:
 
 
 def find_keyless(view: LogView, texts: Iterable[str], *, is_text_needed: bool) -> list[Keyless]:
-    """Returns the lost records without keys of which bytes are kept, in log order.
+    """Returns the lost records without keys whose bytes are kept, in log order.
 
     Args:
         view: The store.
         texts: Keys or ids that may be in these bytes.
-        is_text_needed: Whether only those count that hold one of the texts; where no bytes do, the log is
-            not walked.
+        is_text_needed: Whether to return only records that hold one of the texts; if no kept bytes do, the
+            log is not walked.
     """
     encoded = [re.escape(text.encode("utf-8", "surrogateescape")) for text in texts]
     wanted = re.compile(rb"(?<![\w-])(?:" + b"|".join(encoded) + rb")(?![\w-])")
@@ -70,7 +70,7 @@ def _stones(view: LogView) -> list[Message]:
 
 
 def _kept_of_log(files: Files, root: Path) -> Iterator[tuple[int, bytes]]:
-    """Yields the bytes of the log that the attic and undo packs keep, and where in the log they lay."""
+    """Yields the bytes of the log in the attic and in undo packs, with their physical offsets."""
     for kept in iter_kept(files, root):
         place = log_place(kept.name, kept.position_bytes)
         if place is not None:
@@ -82,4 +82,4 @@ def _kept_of_log(files: Files, root: Path) -> Iterator[tuple[int, bytes]]:
                 if place is not None:
                     yield place, entry.data
         except (CorruptError, UnsafePathError, FileKindError):
-            continue  # an erase names it
+            continue  # it belongs to an erase

@@ -1,8 +1,8 @@
-"""What is erased stays in no undo pack and in no file that was moved aside: its bytes there become zeros.
+"""Erases records in undo packs and in files that were moved aside: their bytes there become zeros.
 
-The journal of a pack is written anew, whole and on the disk before it takes the place of the old one. After
-an erase a pack takes its repair back no more: the log is another one than the repair left. What else it
-keeps stays for people.
+The journal of a pack is written again, complete and on the disk before it replaces the old one. After an
+erase a pack can no longer undo its repair, because the log differs from the repaired one. The rest of the
+pack is kept for manual use.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from seglog.storage.small_files import JOURNAL, note_erased, pack_numbers
 
 @dataclass(slots=True)
 class ErasedPacks:
-    """What became of the undo packs of a store.
+    """The effect of an erase on the undo packs of a store.
 
     Attributes:
-        zeroed: How many bytes of erased records each held, by its name relative to the store.
-        unread: Packs that cannot be read, and why.
+        zeroed: Number of bytes of erased records in each pack, by its name relative to the store.
+        unread: Packs that cannot be read, and the reasons.
     """
 
     zeroed: dict[str, int] = field(default_factory=dict)
@@ -37,13 +37,13 @@ class ErasedPacks:
 
 
 def erase_in_packs(files: Files, root: Path, records: ErasedRecords, done: ErasedPacks) -> None:
-    """Zeroes what undo packs and files in ``seglog/stray`` hold of erased records, durably.
+    """Zeroes the bytes of erased records in undo packs and files in ``seglog/stray``, durably.
 
     Args:
-        files: Where the store is, of which the caller holds the lock.
+        files: Access to the store; the caller holds its lock.
         root: The store directory.
-        records: Which.
-        done: Told what became of each pack.
+        records: The erased records.
+        done: Gets the result for each pack.
     """
     remove_leftovers(files, root, ())
     for folder in pack_folders(files, root):
@@ -61,7 +61,7 @@ def erase_in_packs(files: Files, root: Path, records: ErasedRecords, done: Erase
 
 
 def pack_folders(files: Files, root: Path) -> list[Path]:
-    """Returns the folders of the undo packs that have a journal, with those that were moved aside."""
+    """Returns the folders of the undo packs that have a journal, also of those that were moved aside."""
     found = [pack_folder(root, number) for number in pack_numbers(files, root)]
     found += [root / DISCARDED / one.name for one in files.list_dir(root / DISCARDED) if one.is_dir]
     return [folder for folder in found if files.exists(folder / JOURNAL)]

@@ -1,4 +1,4 @@
-"""Searches all files of a store for bytes that should be nowhere any more."""
+"""Searches all files of a store for bytes of erased bodies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from seglog.storage.files import Files, read_part
 
 MIN_BODY_BYTES: Final = 16
-"""Shorter bodies occur by chance."""
+"""Shorter bodies are not searched for, because they occur by chance."""
 MAX_NEEDLE_BYTES: Final = 256
 _WINDOW_BYTES: Final = 8 << 20
 _MAX_HITS: Final = 100
@@ -19,7 +19,7 @@ _MAX_HITS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A place where such bytes are."""
+    """A place that has such bytes."""
 
     file: str
     position_bytes: int
@@ -27,13 +27,13 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
-        searched_bytes: How much was read; holes of files are not.
-        bodies: How many different bodies were looked for.
-        too_short: How many were not, because they are too short to tell anything.
-        found: Where they are, at most 100 places.
+        searched_bytes: Number of bytes that were read, without holes.
+        bodies: Number of different bodies that were searched for.
+        too_short: Number of bodies that were too short to be searched for.
+        found: Their places, at most 100.
     """
 
     searched_bytes: int
@@ -43,12 +43,12 @@ class Leftovers:
 
 
 def find_leftovers(files: Files, root: Path, bodies: Sequence[bytes]) -> Leftovers:
-    """Looks for bodies in every file below a directory, by their first 256 bytes.
+    """Searches every file below a directory for bodies, by their first 256 bytes.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        bodies: As they were stored.
+        bodies: The bodies as they were stored.
     """
     needles = {body[:MAX_NEEDLE_BYTES] for body in bodies if len(body) >= MIN_BODY_BYTES and any(body)}
     too_short = {body for body in bodies if 0 < len(body) < MIN_BODY_BYTES}
@@ -59,7 +59,7 @@ def find_leftovers(files: Files, root: Path, bodies: Sequence[bytes]) -> Leftove
             searched += fresh
             for needle in needles:
                 position = window.find(needle)
-                # What begins in the overlap is found in the next window, with all its bytes.
+                # A match that begins in the overlap is found in the next window, with all its bytes.
                 while 0 <= position < fresh and len(found) < _MAX_HITS:
                     found.append(Leftover(path.relative_to(root).as_posix(), at + position))
                     position = window.find(needle, position + 1)
@@ -67,7 +67,7 @@ def find_leftovers(files: Files, root: Path, bodies: Sequence[bytes]) -> Leftove
 
 
 def iter_files(files: Files, folder: Path, left_out: Path | None = None) -> Iterator[Path]:
-    """Yields every file below a folder, but for those below ``left_out``."""
+    """Yields every file below a folder, without the files below ``left_out``."""
     for entry in files.list_dir(folder):
         path = folder / entry.name
         if not entry.is_dir:
@@ -77,7 +77,7 @@ def iter_files(files: Files, folder: Path, left_out: Path | None = None) -> Iter
 
 
 def _windows(files: Files, path: Path) -> Iterator[tuple[int, bytes, int]]:
-    """Yields stretches of a file that was ever written: where, the bytes, how many the next one lacks."""
+    """Yields the written stretches of a file: position, bytes, and number of bytes not in the next one."""
     with closing(files.open(path, writable=False)) as handle:
         at = handle.next_data(0)
         while at is not None:

@@ -1,7 +1,7 @@
-"""Exchange: messages as rows of JSON lines or Parquet, out of a store and into one.
+"""Exchange: messages as rows of JSON lines or Parquet, from a store and into a store.
 
 Called by ``seglog export``, ``seglog import`` and the Spark writer.
-Truth: a row holds all that a record says.
+Truth: a row has all fields of a record.
 """
 
 from seglog.doctor.exchange.export import Selection as Selection

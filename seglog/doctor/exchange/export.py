@@ -1,4 +1,4 @@
-"""Chooses messages of a store, queue by queue, for an export."""
+"""Selects messages of a store, queue by queue, for an export."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from seglog.storage.writes import QueueInfo
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which messages.
+    """The messages to export.
 
     Attributes:
-        topics: Their topics; none for all but RocketMQ's own.
+        topics: Their topics; empty for all but RocketMQ's own.
         queue_id: Their queue; None for all.
         from_offset: Queue offset of the first.
         to_offset: Queue offset of the last; None for the end.
@@ -31,7 +31,7 @@ class Selection:
         end_ms: Latest store time.
         tags: ``TagA || TagB``; None for all.
         key: One of their keys, or their unique key; None for all.
-        lag_of: Only what this group has not consumed yet, in the queues where it has an offset.
+        lag_of: Only messages that this group has not consumed, in the queues where it has an offset.
         inflate: Whether zlib bodies are inflated.
     """
 
@@ -53,14 +53,14 @@ def iter_rows(
     offsets: Sequence[GroupOffset],
     on_lost: Callable[[str, int, range, str], object],
 ) -> Iterator[MessageRow]:
-    """Yields the messages that a selection names, by topic, queue and queue offset.
+    """Yields the selected messages, by topic, queue and queue offset.
 
     Args:
         store: The store.
-        wanted: Which messages.
-        offsets: Where groups go on.
-        on_lost: Called with topic, queue, queue offsets and why of messages that are lost: of all that the
-            selection names by place and tag, because a lost message has neither time nor keys.
+        wanted: The selection.
+        offsets: The offsets of groups.
+        on_lost: Called with topic, queue, queue offsets and reason for lost messages: for all that the
+            selection covers by place and tag, because a lost message has neither time nor keys.
 
     Raises:
         NotFoundError: The store has no such topic or queue, or the group has no offset in them.
@@ -95,7 +95,7 @@ def _queues(store: MessageStore, wanted: Selection) -> list[QueueInfo]:
     found = [
         queue
         for queue in store.queues()
-        if not queue.topic.startswith(LMQ_PREFIX)  # they hold messages of other topics
+        if not queue.topic.startswith(LMQ_PREFIX)  # light queues hold messages of other topics
         and (queue.topic in wanted.topics if wanted.topics else not is_transit_topic(queue.topic))
         and wanted.queue_id in (None, queue.queue_id)
     ]

@@ -22,9 +22,9 @@ class Moved:
     """A run of queue offsets that moved together.
 
     Attributes:
-        first: The first of them, as it was.
-        count: How many.
-        new_first: What the first became.
+        first: The first old offset.
+        count: Number of offsets.
+        new_first: The first new offset.
     """
 
     topic: str
@@ -35,7 +35,7 @@ class Moved:
 
 
 class Import:
-    """Appends messages to a store, each to its topic and queue, and knows what became of their offsets.
+    """Appends messages to a store, each to its topic and queue, and records their new offsets.
 
     Birth, flags, keys, properties and body are kept; place, store time and store host are new.
 
@@ -49,12 +49,12 @@ class Import:
 
     @property
     def count(self) -> int:
-        """How many messages were appended."""
+        """Number of messages that were appended."""
         return sum(run.count for run in self.moved)
 
     @property
     def moved(self) -> list[Moved]:
-        """What became of their offsets, by topic and queue, in the order of appending."""
+        """The old and new offsets, by topic and queue, in the order of appending."""
         return [run for key in sorted(self._runs) for run in self._runs[key]]
 
     def add(self, row: MessageRow) -> None:
@@ -62,7 +62,7 @@ class Import:
 
         Raises:
             InvalidArgumentError: It is of a topic of RocketMQ's own.
-            StoreError: What :meth:`~seglog.storage.store.MessageStore.append` refuses.
+            StoreError: :meth:`~seglog.storage.store.MessageStore.append` refuses the message.
         """
         check_row(row)
         put = self._store.append(
@@ -88,7 +88,7 @@ class Import:
 
 
 def check_row(row: MessageRow) -> None:
-    """Refuses what no import can put.
+    """Refuses a message that cannot be imported.
 
     Raises:
         InvalidNameError: No store can have its topic or queue.

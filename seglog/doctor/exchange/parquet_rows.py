@@ -20,7 +20,7 @@ _BYTES: Final = ("body", "properties")
 
 
 def write_parquet(file: BinaryIO, rows: Iterable[MessageRow]) -> int:
-    """Writes rows to a file, ten thousand at a time; returns how many.
+    """Writes rows to a file, ten thousand at a time; returns their number.
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
@@ -48,7 +48,7 @@ def read_parquet(path: Path) -> Iterator[MessageRow]:
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
-        InvalidArgumentError: The file is no Parquet, or has other columns.
+        InvalidArgumentError: The file is no Parquet file, or has other columns.
     """
     pq = _parquet()
     import pyarrow as pa

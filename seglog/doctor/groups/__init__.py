@@ -1,6 +1,6 @@
 """Consumer groups of a store that no broker has open: offsets, dead letters, transactions, parked messages.
 
-Holds what an operator does to a group: move, skip, park, send again, commit or roll back.
+Holds the operations of an operator: move, skip, park, send again, commit or roll back.
 
 Called by the commands of ``seglog`` for groups.
 Truth: the broker's own tables, changed through the broker's own codecs.

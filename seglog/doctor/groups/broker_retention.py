@@ -1,8 +1,8 @@
-"""What the cleaning of a RocketMQ broker does to each file of the log, and by which of its rules.
+"""The effect of a RocketMQ broker's cleaning on each file of the log, and the rule that applies.
 
 RocketMQ 5.4.0: ``DefaultMessageStore.CleanCommitLogService`` (deleteExpiredFiles, isSpaceToDelete) and
-``MappedFileQueue.deleteExpiredFileByTime``. It goes by when a file was last changed, not by its messages; it
-stops at the first file that stays; the newest is never deleted.
+``MappedFileQueue.deleteExpiredFileByTime``. The age of a file is that of its last change, not of its
+messages. Cleaning stops at the first file that is kept; the newest file is never deleted.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 _HOUR_MS: Final = 3_600_000
 _LEAST_PERCENT: Final = 10
 _MOST_PERCENT: Final = 95
-"""What ``MessageStoreConfig.getDiskMaxUsedSpaceRatio`` makes of a ratio that is beyond them."""
+"""Limits to which ``MessageStoreConfig.getDiskMaxUsedSpaceRatio`` clips a ratio."""
 
 
 class Rule(enum.Enum):
-    """Why a file goes or stays."""
+    """Why a file is deleted or kept."""
 
     FORCED = "forced"
-    """The disk is so full that the oldest files go however young they are."""
+    """The disk is so full that the oldest files are deleted at any age."""
     EXPIRED_NOW = "expired-now"
-    """It is expired, and the disk so full that expired files go at any hour."""
+    """The file is expired, and the disk is so full that expired files are deleted at any hour."""
     EXPIRED = "expired"
-    """It is expired, and goes at the hour of cleaning."""
+    """The file is expired, and is deleted at the hour of cleaning."""
     AGE = "age"
-    """It stays until it expires."""
+    """The file is kept until it expires."""
     BEHIND = "behind"
-    """It is expired, and stays behind one that is not."""
+    """The file is expired, and is kept because an older file is kept."""
     NEWEST = "newest"
     """The last file is never deleted."""
 
@@ -48,8 +48,8 @@ class BrokerRules:
     Attributes:
         reserved_hours: ``fileReservedTime``.
         delete_when: ``deleteWhen``: hours of the day, divided by semicolons.
-        expired_percent: ``diskMaxUsedSpaceRatio``: above it expired files go at any hour.
-        forced_percent: ``diskSpaceCleanForciblyRatio``: above it files go however young they are.
+        expired_percent: ``diskMaxUsedSpaceRatio``: above it expired files are deleted at any hour.
+        forced_percent: ``diskSpaceCleanForciblyRatio``: above it files are deleted at any age.
         refused_percent: ``diskSpaceWarningLevelRatio``: above it the broker refuses messages.
         is_forcible: ``cleanFileForciblyEnable``.
     """
@@ -90,9 +90,9 @@ class Kept:
     Attributes:
         name: Its name.
         size_bytes: Its length.
-        changed_ms: When it was last changed.
-        expires_ms: When it is expired by that.
-        rule: Why it goes or stays.
+        changed_ms: Time of its last change.
+        expires_ms: Time at which it expires.
+        rule: Why it is deleted or kept.
     """
 
     name: str
@@ -105,13 +105,13 @@ class Kept:
 def broker_cleaning(
     files: RestoringFiles, root: Path, rules: BrokerRules, usage: DiskUsage, now_ms: int
 ) -> Iterator[Kept]:
-    """Yields what RocketMQ's cleaning does to each file of the log, the oldest first.
+    """Yields the effect of RocketMQ's cleaning on each file of the log, the oldest first.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store.
         rules: The broker's settings.
-        usage: How full its disk is.
+        usage: Usage of its disk.
         now_ms: The time now.
     """
     log_files, _findings = list_log_files(files, root)
@@ -135,7 +135,7 @@ def broker_cleaning(
 
 
 def is_above(usage: DiskUsage, percent: int) -> bool:
-    """Returns whether more of a disk is in use than some of a hundred parts."""
+    """Returns whether the used share of a disk is above a number of percent."""
     return 100 * usage.used_bytes > percent * (usage.used_bytes + usage.available_bytes)
 
 

@@ -1,6 +1,6 @@
-"""The tables of topics and groups of a store that is not open, to be read and changed as a broker does.
+"""The tables of topics and groups of a store that is not open, read and changed as a broker does.
 
-Which cluster and broker the store belongs to is not in it, so the topics that bear their names, and the
+The store does not contain the names of its cluster and broker, so the topics with these names, and the
 system's, are not added here: a broker adds its own when it starts.
 """
 
@@ -33,7 +33,7 @@ class HeldTables(NamedTuple):
 
 
 def read_topics(files: Files, root: Path, clock: Clock, *, evidence: Path | None = None) -> TopicTable:
-    """Returns the topics of a store; damaged files stay where they are unless ``evidence`` is given.
+    """Returns the topics of a store; damaged files are not moved unless ``evidence`` is given.
 
     Raises:
         ConfigError: The file and its backup cannot be read.
@@ -43,7 +43,7 @@ def read_topics(files: Files, root: Path, clock: Clock, *, evidence: Path | None
 
 
 def read_groups(files: Files, root: Path, clock: Clock, *, evidence: Path | None = None) -> GroupTable:
-    """Returns the groups of a store; damaged files stay where they are unless ``evidence`` is given.
+    """Returns the groups of a store; damaged files are not moved unless ``evidence`` is given.
 
     Raises:
         ConfigError: The file and its backup cannot be read.

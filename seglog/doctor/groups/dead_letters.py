@@ -1,7 +1,8 @@
-"""The dead letters of a store: what groups gave up after their last attempt, and giving it to them again.
+"""The dead letters of a store: messages that groups gave up after their last attempt, and sending them again.
 
-A letter stays in its DLQ when it is sent again. A receipt records that, and once all letters up to one
-were, the system's group for tools has passed that one, so that retention need not keep it.
+A letter stays in its DLQ when it is sent again. A receipt records the sending. Once all letters up to an
+offset were sent, the offset of the system's group for tools is moved past it, so that retention need not keep
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from seglog.storage.reads import MessageRow, row_of
 from seglog.storage.store import MessageStore
 
 TO_RETRY: Final = "retry"
-"""Only the group that gave the message up gets it."""
+"""Only the group that gave up the message gets it."""
 TO_ORIGIN: Final = "origin"
 """Every group of its topic gets it."""
 
@@ -37,10 +38,10 @@ class Grave:
     """The dead letters of one group.
 
     Attributes:
-        letters: How many there are.
-        resent: How many of them were sent again.
-        oldest_ms: When the first of them was stored; 0 without.
-        newest_ms: When the last was.
+        letters: Number of letters.
+        resent: Number of letters that were sent again.
+        oldest_ms: Store time of the first letter; 0 without letters.
+        newest_ms: Store time of the last letter.
     """
 
     group: str
@@ -56,7 +57,7 @@ class Letter:
 
     Attributes:
         origin: The topic that it was consumed from.
-        receipt: What became of it when it was sent again; None if it was not.
+        receipt: Its receipt if it was sent again; else None.
     """
 
     group: str
@@ -98,9 +99,9 @@ def iter_letters(
 
     Args:
         store: The store.
-        groups: Whose; those of every group if empty.
-        wanted: Which.
-        left_only: Whether to leave out those that were sent again.
+        groups: The groups; empty for every group.
+        wanted: Condition on the messages.
+        left_only: Whether to leave out letters that were sent again.
 
     Raises:
         NotFoundError: A group has none.
@@ -136,18 +137,18 @@ def resend(
     """Sends dead letters again, each once, and yields a receipt for each.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps what is stored, and keeps the rate.
-        groups: Whose letters; those of every group if empty.
-        wanted: Which of them.
+        clock: Gives the store times, and the rate.
+        groups: The groups; empty for every group.
+        wanted: Condition on the messages.
         to: :data:`TO_RETRY` or :data:`TO_ORIGIN`.
-        rate: Letters a second at most; 0 for as many as go.
+        rate: Most letters per second; 0 for no limit.
 
     Raises:
         StoreLockedError: A broker or another process has the store open.
         NotFoundError: A group has no letters.
-        FullError: There is no space; the next run goes on.
+        FullError: There is no space; the next run continues.
     """
     with MessageStore.open(root, create=False, files=files, clock=clock) as store:
         found = list(groups) or [
@@ -178,7 +179,7 @@ def _parcels(store: MessageStore, group: str, wanted: Condition, to: str) -> Ite
 
 
 def _pass(store: MessageStore, group: str, receipts: ReceiptFile, now_ms: int) -> None:
-    """Moves the group for tools behind the letters that were all sent again."""
+    """Moves the group for tools past the letters that were all sent again."""
     topic = f"{DLQ_PREFIX}{group}"
     table = OffsetTable(store.files, store.path)
     for queue in store.queues():

@@ -1,7 +1,7 @@
-"""Moves groups in a store that no process has open: to offsets, times and ends, and back to where they were.
+"""Moves groups in a store that no process has open: to offsets, times and ends, and back to former offsets.
 
-Every move is planned first, and the plan can be looked at without the store's lock. Carrying it out plans
-it again under the lock, changes ``config/consumerOffset.json`` and writes the moves into the history.
+Every move is planned first, which needs no lock on the store. Carrying it out plans again under the lock,
+changes ``config/consumerOffset.json`` and records the moves in the history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes import QueueInfo
 
 Target = Callable[[MessageStore, QueueInfo], int]
-"""Says where a group goes on in a queue."""
+"""Returns the offset at which a group continues in a queue."""
 
 RESET_CLIENT: Final = "seglog offsets reset"
 RESTORE_CLIENT: Final = "seglog offsets restore"
@@ -31,14 +31,14 @@ RESTORE_CLIENT: Final = "seglog offsets restore"
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A group in a queue, and where it is to go on.
+    """A move of a group in a queue.
 
     Attributes:
-        before: Where it goes on now; None if it never said so.
-        after: Where it goes on then.
-        wanted: What was asked for; more than ``after`` if that is beyond the end of the queue.
-        min_offset: Of the queue.
-        max_offset: Of the queue.
+        before: Its present offset; None if it has none.
+        after: Its new offset.
+        wanted: The requested offset; greater than ``after`` if it is beyond the end of the queue.
+        min_offset: Start of the queue.
+        max_offset: End of the queue.
     """
 
     group: str
@@ -52,27 +52,27 @@ class Move:
 
     @property
     def is_clamped(self) -> bool:
-        """Whether the queue has no such offset any more."""
+        """Whether the queue does not have the requested offset."""
         return self.after != self.wanted
 
 
 def to_start(_store: MessageStore, queue: QueueInfo) -> int:
-    """Leads to the first message that is there."""
+    """Returns the offset of the first message that exists."""
     return queue.min_offset
 
 
 def to_end(_store: MessageStore, queue: QueueInfo) -> int:
-    """Leads behind the last message."""
+    """Returns the offset after the last message."""
     return queue.max_offset
 
 
 def to_time(timestamp_ms: int) -> Target:
-    """Returns what leads to the first message stored at or after a moment."""
+    """Returns a target: the first message stored at or after a time."""
     return lambda store, queue: store.offset_by_time(queue.topic, queue.queue_id, timestamp_ms)
 
 
 def to_offset(queue_offset: int) -> Target:
-    """Returns what leads to an offset, and raises OffsetRangeError in a queue that has none such."""
+    """Returns a target: an offset; the target raises OffsetRangeError for a queue that does not have it."""
 
     def target(_store: MessageStore, queue: QueueInfo) -> int:
         low, high = queue.min_offset, queue.max_offset
@@ -98,22 +98,22 @@ def reset(
     queue_id: int | None = None,
     apply: bool = False,
 ) -> list[Move]:
-    """Returns how a group moves in the queues of a topic, and moves it if that is asked.
+    """Returns the moves of a group in the queues of a topic, and makes them if ``apply`` is set.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps table and history.
+        clock: Time stamps for table and history.
         group: The group.
         topic: The topic.
-        target: Where to.
+        target: The new offsets.
         queue_id: Only in this queue.
-        apply: Whether to do it.
+        apply: Whether to make the moves.
 
     Raises:
         NotFoundError: The topic has no such queue.
         OffsetRangeError: A queue has no such offset.
-        StoreLockedError: It is to be done, and a broker has the store open.
+        StoreLockedError: The moves must be made, and a broker has the store open.
         ConfigError: The table cannot be read.
     """
     check_group(group)
@@ -150,22 +150,22 @@ def restore(
     topic: str | None = None,
     apply: bool = False,
 ) -> list[Move]:
-    """Returns which groups stood elsewhere at a moment, and puts them back there if that is asked.
+    """Returns the moves of groups back to their offsets at a time, and makes them if ``apply`` is set.
 
-    Queues in which a group had no offset then stay as they are: without one it might begin at their end.
+    Queues in which a group had no offset then are left out: without an offset it might begin at their end.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps table and history.
-        moment_ms: The moment.
+        clock: Time stamps for table and history.
+        moment_ms: The time, in ms since 1970 UTC.
         group: Only this group.
         topic: Only in this topic.
-        apply: Whether to do it.
+        apply: Whether to make the moves.
 
     Raises:
         NotFoundError: The history begins later, or there is none.
-        StoreLockedError: It is to be done, and a broker has the store open.
+        StoreLockedError: The moves must be made, and a broker has the store open.
         ConfigError: The table cannot be read.
     """
 
@@ -189,14 +189,14 @@ def restore(
 def without_offset_at(
     files: Files, root: Path, moment_ms: int, *, group: str | None = None, topic: str | None = None
 ) -> list[GroupOffset]:
-    """Returns where groups stand now in queues in which they had no offset at a moment.
+    """Returns the present offsets of groups in queues in which they had no offset at a time.
 
-    A restore leaves them as they are.
+    A restore does not change them.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        moment_ms: The moment.
+        moment_ms: The time, in ms since 1970 UTC.
         group: Only of this group.
         topic: Only in this topic.
 

@@ -1,4 +1,4 @@
-"""Brings messages back that retention has parked; see :mod:`seglog.broker.retention.retention_side_files`."""
+"""Restores messages that retention has parked; see :mod:`seglog.broker.retention.retention_side_files`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RECEIPTS: Final = "parked"
 
 @dataclass(frozen=True, slots=True)
 class ParkedMessages:
-    """What one file holds for one group.
+    """The messages in one file for one group.
 
     Attributes:
         file: The file, relative to the store.
         why: What the messages were needed for.
-        group: Whose they are; empty for delayed and half messages.
-        messages: How many.
-        waiting: How many of them have not been brought back.
+        group: The group; empty for delayed and half messages.
+        messages: Number of messages.
+        waiting: Number of messages that have not been restored.
     """
 
     file: str
@@ -41,12 +41,12 @@ class ParkedMessages:
 
 
 def list_parked(files: Files, root: Path, groups: Collection[str] = ()) -> list[ParkedMessages]:
-    """Returns what is parked, by file, reason and group.
+    """Returns the parked messages, by file, reason and group.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        groups: Only what these need; everything if empty.
+        groups: Only messages for these groups; all if empty.
 
     Raises:
         InvalidArgumentError: A file is damaged.
@@ -62,18 +62,18 @@ def list_parked(files: Files, root: Path, groups: Collection[str] = ()) -> list[
 
 
 def unpark(files: Files, root: Path, clock: Clock, groups: Collection[str] = ()) -> Iterator[Receipt]:
-    """Brings parked messages back, and yields a receipt for each.
+    """Restores parked messages, and yields a receipt for each.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps what is stored.
-        groups: Only what these need; everything if empty.
+        clock: Gives the store times.
+        groups: Only messages for these groups; all if empty.
 
     Raises:
         StoreLockedError: A broker or another process has the store open.
         InvalidArgumentError: A file is damaged.
-        FullError: There is no space; the next run goes on.
+        FullError: There is no space; the next run continues.
     """
     with MessageStore.open(root, create=False, files=files, clock=clock) as store:
         resender = Resender(store, ReceiptFile(store, _RECEIPTS), clock)

@@ -1,8 +1,8 @@
-"""Puts one message aside for a group: a copy in the group's parking topic, and the group goes on behind it.
+"""Parks one message for a group: writes a copy to the group's parking topic, and moves the group past it.
 
-The copy is on the disk before the offset moves, so a crash between leaves the message parked and not yet
-skipped; running again finds the copy and only skips. The copy has everything of the message, and two
-properties that say where it came from.
+The copy is on the disk before the offset moves, so a crash in between leaves the message parked and not yet
+skipped; the next run finds the copy and only skips. The copy has all fields of the message, and two
+properties that name its origin.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from seglog.storage.writes import Durability
 _CONSUMED: Final = (Role.MESSAGE, Role.COMMITTED, Role.RETRY)
 _KEPT_FLAGS: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.MULTI_TAGS
 _DROPPED: Final = (props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET)
-"""They would put the copy into further queues."""
+"""Properties that would put the copy into further queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """What was done.
+    """The result of parking.
 
     Attributes:
-        message: The message that was put aside.
+        message: The message that was parked.
         topic: The parking topic.
-        queue_offset: The copy's place in its queue 0.
+        queue_offset: The copy's offset in its queue 0.
         message_id: The copy's id.
-        was_parked: Whether the copy was there already, from a run that did not finish.
-        before: Where the group went on.
-        after: Where it goes on now.
+        was_parked: Whether the copy existed already, from a run that did not complete.
+        before: The group's former offset.
+        after: The group's new offset.
     """
 
     message: Message
@@ -59,20 +59,20 @@ class Parked:
 
 
 def park(files: Files, root: Path, clock: Clock, wanted: str, group: str) -> Parked:
-    """Parks the message that a group stands at.
+    """Parks the next message of a group.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps the copy and the table.
+        clock: Time stamps for the copy and the table.
         wanted: Its message id or unique key.
         group: The group.
 
     Raises:
         NotFoundError: No such message, or the group has no offset in its queue.
-        InvalidArgumentError: The group does not stand at it.
+        InvalidArgumentError: The message is not the next one of the group.
         StoreLockedError: A broker or another process has the store open.
-        FullError: No space; the group stays where it was.
+        FullError: No space; the group's offset is unchanged.
     """
     check_group(group)
     with LogView(files, root) as view:
@@ -107,7 +107,7 @@ def park(files: Files, root: Path, clock: Clock, wanted: str, group: str) -> Par
 def _choose(
     family: Sequence[Message], offsets: Sequence[GroupOffset], wanted: str, group: str
 ) -> tuple[Message, int]:
-    """Returns the record that the group stands at, and its offset."""
+    """Returns the record at the group's offset, and the offset."""
     consumed = [one for one in family if role_of(one) in _CONSUMED and group_of(one) in (None, group)]
     at = {(one.topic, one.queue_id): one.queue_offset for one in offsets if one.group == group}
     known = [one for one in consumed if (one.topic, one.queue_id) in at]
@@ -144,7 +144,7 @@ def _properties(message: Message) -> bytes:
 
 
 def add_topic(files: Files, root: Path, topic: str, now_ms: int) -> None:
-    """Adds the parking topic to topics.json, where that exists, so that a broker knows it."""
+    """Adds the parking topic to topics.json, if that exists, so that a broker knows it."""
     file = ConfigFile(files, root / CONFIG / "topics.json", root / OURS / "evidence")
     fields = dict(file.load(lambda value: as_object(value, "topics")) or {})
     table = dict(as_object(fields.get("topicConfigTable", {}), "topicConfigTable"))

@@ -1,4 +1,4 @@
-"""From which queue offset to which a queue has messages, with a walk over the log only where it must be."""
+"""The range of queue offsets of a queue, with a walk over the log only if it is needed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from seglog.storage.survey import survey
 
 
 def queue_range(files: Files, root: Path, topic: str, queue_id: int) -> tuple[int, int]:
-    """Returns the queue offset of a queue's first message and that of the next one.
+    """Returns the queue offset of a queue's first message, and the offset of its next message.
 
-    After a clean stop the queue's files say so. After a crash they may lack units, and the log is walked.
+    After a clean stop the queue's files give both. After a crash they may lack units, and the log is walked.
 
     Raises:
         NotFoundError: There is no such store, or the queue never had a message.

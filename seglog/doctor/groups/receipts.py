@@ -1,9 +1,9 @@
 """Sends messages of a store again, each once, and keeps a receipt for each.
 
-Receipts are lines of JSON below ``<store>/seglog/receipts``. Before some messages are put, the file says that
-they are going to be, and from which queue offset on they will be found; afterwards it says what became of
-each. A run that follows one that was stopped in between finds the messages by a property that names the one
-they were made of, so that none is sent twice.
+Receipts are lines of JSON below ``<store>/seglog/receipts``. Before some messages are put, a line announces
+them, with the queue offset from which on they will be stored; afterwards a line records the result for each.
+If a run is stopped in between, the next run finds its messages by a property with the id of the original, so
+that none is sent twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seglog.storage.store import MessageStore
 
 RECEIPTS: Final = f"{OURS}/receipts"
 RESENT_ID: Final = "SEGLOG_RESENT_ID"
-"""Of a message that was sent again: the key of its receipt."""
+"""Property of a message that was sent again: the key of its receipt."""
 _AT_A_TIME: Final = 64
 _KEPT_FLAGS: Final = flags.COMPRESSED | flags.COMPRESSION_MASK | flags.MULTI_TAGS
 _DROPPED: Final = (props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET, RESENT_ID)
@@ -37,13 +37,13 @@ _DROPPED: Final = (props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET, R
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A message to be sent again.
+    """A message that must be sent again.
 
     Attributes:
-        key: Names it among all that the same file of receipts is for.
-        row: The message as it is to be stored, but for its place.
+        key: Identifies it among all messages of the same file of receipts.
+        row: The message to store, without its place.
         old_id: Its message id.
-        group: The group that it is for; empty for all.
+        group: The group that it is for; empty for all groups.
     """
 
     key: str
@@ -71,11 +71,11 @@ class Receipt:
 
     @property
     def is_new(self) -> bool:
-        """Whether there was none before."""
+        """Whether the message was sent by this run, or by one that left no receipt."""
         return self.status != "was-sent"
 
     def fields(self) -> dict[str, object]:
-        """Returns it for programs."""
+        """Returns the fields of the receipt for programs."""
         return {
             "kind": "receipt",
             "status": self.status,
@@ -93,11 +93,11 @@ class ReceiptFile:
 
     Attributes:
         done: Receipts by key.
-        announced: Topic, queue and first queue offset by key, of messages without a receipt.
+        announced: Topic, queue and first queue offset by key, for messages without a receipt.
 
     Args:
-        store: The store; a store that was opened for reading only reads them.
-        name: What they are for.
+        store: The store; with a store that was opened for reading receipts can only be read.
+        name: Name of the purpose.
     """
 
     def __init__(self, store: MessageStore, name: str) -> None:
@@ -106,7 +106,7 @@ class ReceiptFile:
         self.done: dict[str, Receipt] = {}
         self.announced: dict[str, tuple[str, int, int]] = {}
         data = self._files.read_file(self._path) if self._files.exists(self._path) else b""
-        self._end_bytes = data.rfind(b"\n") + 1  # behind it is half a line of a run that was killed
+        self._end_bytes = data.rfind(b"\n") + 1  # half a line of a run that was killed may follow
         for number, line in enumerate(data[: self._end_bytes].splitlines(), 1):
             try:
                 self._take(decode_json_object(line))
@@ -119,11 +119,11 @@ class ReceiptFile:
                 ) from error
 
     def announce(self, places: Mapping[str, tuple[str, int, int]]) -> None:
-        """Notes that messages are going to be put, durably."""
+        """Records durably that messages will be put."""
         self._write([{"announced": key, "place": place} for key, place in places.items()])
 
     def add(self, receipts: Sequence[Receipt]) -> None:
-        """Notes what became of messages, durably."""
+        """Records durably the results for messages."""
         self._write([asdict(receipt) for receipt in receipts])
 
     def _take(self, line: dict[str, Any]) -> None:
@@ -153,13 +153,13 @@ class ReceiptFile:
 
 
 def _receipt_of(line: dict[str, Any]) -> Receipt:
-    """Returns a receipt as it was written.
+    """Returns the receipt of a line.
 
     Raises:
         TypeError: A field is missing, unknown or of another type.
     """
     for field in fields(Receipt):
-        if type(line.get(field.name)).__name__ != field.type:  # annotations are texts here
+        if type(line.get(field.name)).__name__ != field.type:  # annotations are strings here
             raise TypeError(f"{field.name} is {line.get(field.name)!r}")
     return Receipt(**line)
 
@@ -169,9 +169,9 @@ class Resender:
 
     Args:
         store: The store, open for writing.
-        receipts: What was sent before.
-        clock: Theirs, for the rate.
-        rate: Messages a second at most; 0 for as many as go.
+        receipts: Receipts of earlier runs.
+        clock: Gives the time of receipts, and the rate.
+        rate: Most messages per second; 0 for no limit.
     """
 
     def __init__(self, store: MessageStore, receipts: ReceiptFile, clock: Clock, rate: int = 0) -> None:
@@ -182,10 +182,10 @@ class Resender:
         self._pause = threading.Condition()
 
     def send(self, parcels: Iterable[Parcel]) -> Iterator[Receipt]:
-        """Sends what has no receipt yet, and yields the receipt of each.
+        """Sends messages without a receipt, and yields the receipt of each message.
 
         Raises:
-            FullError: There is no space; what was sent before has its receipt.
+            FullError: There is no space; messages that were sent before have their receipts.
             StoreError: A message was refused.
         """
         found = self._find_announced()
@@ -239,7 +239,7 @@ class Resender:
         return _receipt(parcel, "sent", put.message_id, put.queue_offset)
 
     def _find_announced(self) -> dict[str, tuple[str, int]]:
-        """Returns id and place by key of messages that a run put before it was stopped."""
+        """Returns id and place, by key, of messages that a run put before it was stopped."""
         starts: dict[tuple[str, int], int] = {}
         for topic, queue_id, first in self._receipts.announced.values():
             starts[topic, queue_id] = min(first, starts.get((topic, queue_id), first))

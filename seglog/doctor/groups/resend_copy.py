@@ -1,7 +1,7 @@
-"""What a message looks like that is given to a group, or to all of its topic, once more.
+"""The form of a message that is sent again to a group, or to all groups of its topic.
 
-To a group it comes through the group's retry topic: no other group gets it again, and clients see it under
-the topic that it was consumed from. To its topic it comes as a new message, for every group.
+For a group it is put to the group's retry topic: no other group gets it again, and clients see it under
+the topic that it was consumed from. For its topic it is put as a new message, for every group.
 
 Source: ``AbstractSendMessageProcessor.java consumerSendMsgBack``,
 ``DefaultMQPushConsumerImpl.java resetRetryAndNamespace``.
@@ -46,7 +46,7 @@ _OF_A_DEATH: Final = (
 
 
 def origin_of(row: MessageRow) -> str:
-    """Returns the topic that a retry or a dead letter was consumed from first; its own for other messages."""
+    """Returns the topic from which a retry or dead letter was first consumed; for others their own topic."""
     named = row.named
     return named.get(RETRY_TOPIC) or named.get(DLQ_ORIGIN_TOPIC) or row.topic
 
@@ -65,7 +65,7 @@ def for_everybody(row: MessageRow, queue_id: int) -> MessageRow:
     """Returns a message for its topic.
 
     Raises:
-        InvalidArgumentError: It is a dead letter that does not tell its topic.
+        InvalidArgumentError: It is a dead letter that does not name its topic.
     """
     origin = origin_of(row)
     if origin.startswith(DLQ_PREFIX):
@@ -77,7 +77,7 @@ def for_everybody(row: MessageRow, queue_id: int) -> MessageRow:
 
 
 def for_its_time(row: MessageRow) -> MessageRow:
-    """Returns a delayed message for the topic and queue that it was to be delivered to."""
+    """Returns a delayed message for the topic and queue of its delivery."""
     named = row.named
     queue_id = named.get(props.REAL_QUEUE_ID, "")
     topic = named.get(props.REAL_TOPIC) or row.topic

@@ -1,4 +1,4 @@
-"""Retention of a store that no broker has open: what would go, who needs it, and doing it."""
+"""Retention of a store that no broker has open: its plan, the groups that need messages, and the deletion."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from seglog.storage.store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class RetentionPlan:
-    """What retention would do now.
+    """The plan of retention.
 
     Attributes:
-        going: The files of the log that would go, oldest first.
-        held: The first one that is old enough and stays for those who need it; None if none does.
-        behind: Files behind that one that are old enough too.
+        going: The files of the log that would be deleted, oldest first.
+        held: The first file that is old enough and is kept for groups that need it; None if there is none.
+        behind: Files after that one that are old enough too.
         young: Files that are not old enough.
-        ignored_groups: Groups that did not count.
+        ignored_groups: Groups that do not count.
     """
 
     going: tuple[Doomed, ...]
@@ -39,14 +39,14 @@ class RetentionPlan:
 
 @dataclass(frozen=True, slots=True)
 class RetentionDone:
-    """What retention did.
+    """The result of retention.
 
     Attributes:
-        plan: What it was to do.
-        min_phy_offset: Where the log begins now.
-        log_files: Files of the log that went.
-        freed_bytes: Lengths of all files that went.
-        parked: Messages by the file that they were written to.
+        plan: The plan.
+        min_phy_offset: Start of the log now.
+        log_files: Number of log files that were deleted.
+        freed_bytes: Lengths of all files that were deleted.
+        parked: Number of messages by the file that they were written to.
     """
 
     plan: RetentionPlan
@@ -58,10 +58,10 @@ class RetentionDone:
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """What is old enough, and what of it may go.
+    """The age of deletable files, and the policy for messages that are needed.
 
     Attributes:
-        older_than_ms: Age of the newest message of a file that may go.
+        older_than_ms: Least age of the newest message of a file that may be deleted.
         policy: What happens to messages that a group needs.
         ignored_groups: Groups that need nothing.
         idle_ms: Groups without a commit for longer than this are ignored; 0 counts all.
@@ -74,7 +74,7 @@ class RetentionRules:
 
 
 def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules) -> RetentionPlan:
-    """Returns what retention would do now; the store may be open for writing.
+    """Returns the plan of retention; the store may be open for writing.
 
     Raises:
         StoreError: There is no store, or it cannot be read.
@@ -84,11 +84,11 @@ def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules
 
 
 def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules) -> RetentionDone:
-    """Does what :func:`plan_retention` says.
+    """Carries out the plan of :func:`plan_retention`.
 
     Raises:
         StoreLockedError: A broker or another process has the store open.
-        FullError: There is no space to park messages; the files that hold them are still there.
+        FullError: There is no space to park messages; the files that hold them are kept.
         StoreError: The store cannot be opened, or a file could not be deleted.
     """
     with MessageStore.open(root, create=False, files=files, clock=clock) as store:
@@ -107,7 +107,7 @@ def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules)
 def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> RetentionPlan:
     segments = store.retention.segments()
     limit_ms = clock.now_ms() - rules.older_than_ms
-    # Only a file that nothing older is behind may go: the log stays one piece.
+    # A file may be deleted only together with all older files: the log must stay contiguous.
     young_from = next((n for n, one in enumerate(segments) if one.newest_store_ms > limit_ms), len(segments))
     ignored = frozenset(rules.ignored_groups)
     if rules.idle_ms:

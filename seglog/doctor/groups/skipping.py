@@ -1,8 +1,8 @@
 """Moves one group in one queue, in a store that no process has open.
 
-Only ``config/consumerOffset.json`` changes, under the store's lock, and what it was before becomes its
-``.bak``, as RocketMQ does it. A broker that runs keeps its offsets in memory and would write over ours: it
-holds the lock, so it is never met here.
+Only ``config/consumerOffset.json`` changes, under the store's lock, and its former contents become its
+``.bak``, as in RocketMQ. A running broker keeps its offsets in memory and would overwrite the change; but it
+holds the lock, so this code cannot run beside it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from seglog.storage.format.names import check_group, check_queue_id, check_topic
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was changed.
+    """The result of a skip.
 
     Attributes:
-        before: Where the group went on; None if it had no offset.
-        after: Where it goes on now; None if it has no offset any more.
-        min_offset: Of the queue.
-        max_offset: Of the queue.
+        before: The group's former offset; None if it had none.
+        after: The group's new offset; None if it has none any more.
+        min_offset: Start of the queue.
+        max_offset: End of the queue.
     """
 
     group: str
@@ -49,20 +49,20 @@ def skip(
     to: int | None = None,
     forget: bool = False,
 ) -> Skipped:
-    """Moves a group past the message where it stands, or to an offset.
+    """Moves a group past its next message, or to an offset.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps the table's version.
+        clock: Time stamp for the table's version.
         group: The group.
         topic: The topic.
         queue_id: The queue.
-        to: Where it goes on; None for past one message.
-        forget: Whether to take its offset away instead, as if it had never consumed.
+        to: The new offset; None to skip one message.
+        forget: Whether to remove the group's offset instead, as if it had never consumed.
 
     Raises:
-        NotFoundError: No such store or queue, or the group has no offset there and ``to`` names none.
+        NotFoundError: No such store or queue, or the group has no offset there and ``to`` is None.
         OffsetRangeError: The queue has no such offset, or the group is at its end.
         StoreLockedError: A broker or another process has the store open.
         ConfigError: The table cannot be read.
@@ -89,7 +89,7 @@ def _target(
     group: str, topic: str, queue_id: int, before: int | None, to: int | None, bounds: tuple[int, int]
 ) -> int:
     low, high = bounds
-    # Messages below the minimum are gone: who stands there is delivered the first that is left.
+    # Messages below the minimum are removed: a group with such an offset gets the first one that is left.
     target = max(before or 0, low) + 1 if to is None else to
     if target > high and to is None and before is not None:
         raise OffsetRangeError(

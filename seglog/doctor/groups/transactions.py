@@ -1,9 +1,9 @@
-"""Transactions without an end: which half messages wait, and an end for one of them by hand.
+"""Open transactions: lists half messages without an outcome, and commits or rolls back one of them.
 
-A commit is what a broker's is: a record in the message's own topic that names the place of its half, then
-an op record that settles the half, so that a broker asks its producer no more. Both are on the disk before
-the call returns. A crash between leaves the message committed and not yet settled; running again finds the
-record and only settles.
+A commit writes the same as a broker's: a record in the message's own topic with the place of its half
+message, then an op record that settles the half message, so that a broker no longer asks its producer. Both
+are on the disk before the call returns. A crash in between leaves the message committed and not yet settled;
+the next run finds the record and only settles.
 
 Source: ``EndTransactionProcessor.java processRequest, endMessageTransaction``,
 ``TransactionalMessageBridge.java makeOpMessageInner``.
@@ -44,10 +44,10 @@ class OpenHalf:
 
     Attributes:
         message: Its record in the half topic.
-        topic: Where it goes if it is committed, empty if it does not say.
-        queue_id: The queue there, -1 if it does not say.
-        producer_group: Who would be asked.
-        checks: How often a broker asked.
+        topic: Its topic after a commit, empty if the record does not name it.
+        queue_id: Its queue after a commit, -1 if the record does not name it.
+        producer_group: The producer group that a broker would ask.
+        checks: Number of times that a broker asked.
     """
 
     message: Message
@@ -59,13 +59,13 @@ class OpenHalf:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What was done.
+    """The result of a commit or rollback.
 
     Attributes:
-        half: What was ended.
+        half: The half message.
         committed_offset: Queue offset of the message in its topic; None if it was rolled back.
         committed_id: Its message id, empty if it was rolled back.
-        was_committed: Whether it was there already, from a run that did not finish.
+        was_committed: Whether the message existed already, from a run that did not complete.
         op_offset: Queue offset of the op record.
     """
 
@@ -87,7 +87,7 @@ def open_transactions(files: Files, root: Path) -> list[OpenHalf]:
 
 
 def count_open_transactions(store: MessageStore) -> int:
-    """Returns how many half messages of an open store have no outcome.
+    """Returns the number of half messages without an outcome in an open store.
 
     Raises:
         ConfigError: Neither the table of offsets nor its backup can be read.
@@ -99,17 +99,17 @@ def end_transaction(files: Files, root: Path, clock: Clock, wanted: str, *, comm
     """Commits one half message, or rolls it back.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        clock: Stamps the records.
-        wanted: Its message id, unique key or transaction id.
-        commit: Whether consumers get it.
+        clock: Time stamps for the records.
+        wanted: Message id, unique key or transaction id of the half message.
+        commit: Whether to commit; otherwise the half message is rolled back.
 
     Raises:
-        NotFoundError: No half message of that name waits.
-        InvalidArgumentError: Several do, or it does not say where it belongs.
+        NotFoundError: No half message of that name is open.
+        InvalidArgumentError: Several are, or the record does not name its topic.
         StoreLockedError: A broker or another process has the store open.
-        FullError: No space; it waits as before.
+        FullError: No space; the half message is still open.
     """
     with MessageStore.open(root, create=False, files=files, clock=clock) as store:
         half = _choose(list(_open_in(store, OffsetTable(files, root))), wanted)
@@ -185,13 +185,13 @@ def _names_of(message: Message) -> tuple[str | None, ...]:
 
 
 def _committed(store: MessageStore, half: OpenHalf) -> Message | None:
-    """Returns the record that an earlier run or a broker made of a half, None without one."""
+    """Returns the record that an earlier run or a broker committed for a half message, None without one."""
     _check_target(half)
     queues = {(queue.topic, queue.queue_id) for queue in store.queues()}
     if (half.topic, half.queue_id) not in queues:
         return None
     view = store.queue(half.topic, half.queue_id)
-    # It is behind its half in the log; times may have been set back.
+    # It is after its half message in the log; times may have been set back, so places are compared.
     places = view.units()["phy_offset"]
     start = view.min_offset + int(np.searchsorted(places, half.message.phy_offset))
     del places  # shares memory with the store

@@ -1,6 +1,7 @@
-"""Messages: one message, and all that was made of it, by place, key or id.
+"""Messages: one message and all its copies, by place, key or id.
 
-Holds a log without a survey, related records (half, delayed, retried, dead, parked), roles and conditions.
+Holds a log view without a survey, related records (half, delayed, retried, dead, parked), roles and
+conditions.
 
 Called by ``seglog explain``, ``erase``, ``dlq`` and the other commands that name a message.
 Truth: records; copies name their origin in their properties.

@@ -1,4 +1,4 @@
-"""Properties and topics by which the copies of a message tell where they come from.
+"""Properties and topics by which copies of a message name their origin.
 
 Source: ``MessageConst.java``, ``MixAll.java``, ``TopicValidator.java``, ``TimerMessageStore.java``.
 """
@@ -8,21 +8,21 @@ from __future__ import annotations
 from typing import Final
 
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
-"""Of retry and DLQ copies: the id of the message that was consumed first; some clients put a unique key."""
+"""In retry and DLQ copies: id of the message that was consumed first; some clients write a unique key."""
 RETRY_TOPIC: Final = "RETRY_TOPIC"
-"""Of retry and DLQ copies: the topic that the message was consumed from."""
+"""In retry and DLQ copies: the topic that the message was consumed from."""
 DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
 ORIGIN_GROUP: Final = "ORIGIN_GROUP"
-"""Of retry copies of pop consumers, whose topic names group and topic."""
+"""In retry copies of pop consumers, whose topic names group and topic."""
 TIMER_OUT_MS: Final = "TIMER_OUT_MS"
 TIMER_DEL_UNIQKEY: Final = "TIMER_DEL_UNIQKEY"
-"""Of a record that cancels a timer message."""
+"""In a record that cancels a timer message."""
 PARKED_FROM: Final = "SEGLOG_PARKED_FROM"
-"""Of a parked copy: ``topic/queue@offset`` of the message."""
+"""In a parked copy: ``topic/queue@offset`` of the message."""
 PARKED_ID: Final = "SEGLOG_PARKED_ID"
-"""Of a parked copy: the message id of the message."""
+"""In a parked copy: the message id of the message."""
 ERASED: Final = "SEGLOG_ERASED"
-"""Of a record whose body was erased."""
+"""In a record whose body was erased."""
 
 ID_PROPERTIES: Final = (ORIGIN_MESSAGE_ID, DLQ_ORIGIN_MESSAGE_ID, PARKED_ID)
-"""Each may name the message that a copy was made of."""
+"""Properties that may name the message from which a copy was made."""

@@ -1,4 +1,4 @@
-"""The life of one message: its records as a tree, each with what index, queues and groups say of it."""
+"""The life of one message: its records as a tree, each with its index entries, queue unit and groups."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class UnitPlace:
     """The queue unit of a record.
 
     Attributes:
-        file: Relative to the store.
-        position_bytes: Where in it.
-        state: ``right``, ``other`` if it leads elsewhere, ``none`` if nothing is there.
+        file: The queue file, relative to the store.
+        position_bytes: Position in the file.
+        state: ``right``, ``other`` if it leads to another record, ``none`` if there is no unit.
     """
 
     file: str
@@ -49,7 +49,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """Whether a group went past a record."""
+    """Whether a group's offset is past a record."""
 
     group: str
     next_offset: int
@@ -63,15 +63,15 @@ class Stage:
 
     Attributes:
         message: The record.
-        parent: Physical offset of the record that it was made of; None for the first.
+        parent: Physical offset of the record from which it was made; None for the first.
         group: The group that a retry, dead or parked copy is for.
         file: The commit-log file, relative to the store.
-        position_bytes: Where in it.
-        has_record_crc: Whether it carries ``__CRC32#``.
+        position_bytes: Position in the file.
+        has_record_crc: Whether it has ``__CRC32#``.
         unit: Its queue unit; None for records that have none, or share one.
         index: Entries of the key index that lead to it.
         groups: Groups that have an offset in its queue.
-        wait: Of a half, delayed or timer record: what it waits or waited for.
+        wait: For a half, delayed or timer record: what it waits or waited for.
         is_erased: Whether its body was erased.
     """
 
@@ -90,19 +90,19 @@ class Stage:
 
     @property
     def body_crc(self) -> int:
-        """The CRC of the body as it is, which is that in the record: only such records are found."""
+        """The CRC of the present body, equal to the CRC in the record: only such records are found."""
         return zlib.crc32(self.message.body) & CRC_MASK
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """All records of one message, in log order, and how they were looked for."""
+    """All records of one message, in log order, and how they were searched for."""
 
     stages: tuple[Stage, ...]
     search: Search
 
     def children(self, parent: int | None) -> list[Stage]:
-        """Returns the records that were made of another one; for None those that begin the tree."""
+        """Returns the records that were made from another one; for None the records that begin the tree."""
         return [stage for stage in self.stages if stage.parent == parent]
 
 
@@ -112,8 +112,8 @@ def life_of(view: LogView, family: Sequence[Message], search: Search, offsets: S
     Args:
         view: The store.
         family: Its records, in log order.
-        search: How they were looked for.
-        offsets: Where groups go on.
+        search: How they were searched for.
+        offsets: The offsets of groups.
     """
     stages: list[Stage] = []
     for number, message in enumerate(family):
@@ -169,7 +169,7 @@ def _index_entries(view: LogView, message: Message) -> list[IndexEntry]:
             if phy_offset == message.phy_offset:
                 found.append(IndexEntry(file, name))
             elif phy_offset < message.phy_offset:
-                break  # chains lead back in the log
+                break  # chains lead to ever smaller places
     if tag := message.tags:
         files = view.tag_entries(message.topic, tag, message.phy_offset)
         found += [IndexEntry(file, tag, is_tag=True) for file in files]

@@ -1,8 +1,8 @@
-"""The log of a store as its files show it, without a survey: records by place, keys by index, and one scan.
+"""The log of a store without a survey: records by place, keys by index, and one scan.
 
-A survey walks the whole log; who asks for one message should not wait for that. So the files are listed,
-records are read where index entries or ids say, and each must prove itself. :meth:`LogView.scan` walks what
-has to be walked: records by the walk's kernel, and texts in them by a search over whole windows of bytes,
+A survey walks the whole log, and a request for one message should not wait for that. So the files are listed,
+records are read where index entries or ids lead, and each record is verified. :meth:`LogView.scan` walks the
+log if it must: records by the walk's kernel, and texts in them by a search over whole windows of bytes,
 so that only records that hold one of the texts are decoded.
 """
 
@@ -50,14 +50,14 @@ _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What a scan came to.
+    """The result of a scan.
 
     Attributes:
-        phy_offsets: Of the records that hold one of the texts, in order.
-        start: Where it began.
-        end: Where it ended: at the log's end, or where it was told to.
+        phy_offsets: Physical offsets of the records that hold one of the texts, in order.
+        start: Start of the scan.
+        end: End of the scan: the log's end, or the end that the caller set.
         holes: Stretches that could not be read.
-        records: How many records were walked.
+        records: Number of records that were walked.
     """
 
     phy_offsets: tuple[int, ...]
@@ -72,16 +72,16 @@ class LogView:
 
     Attributes:
         root: The store directory.
-        listing: Its files, as they were when this was made.
-        index: The files of the index that can be used, oldest first.
+        listing: Its files at the time of creation.
+        index: The usable files of the index, oldest first.
 
     Args:
         files: Where the store is.
         root: The store directory.
 
     Raises:
-        NotFoundError: There is none.
-        NotAStoreError: Something else is there.
+        NotFoundError: There is no store.
+        NotAStoreError: ``root`` is not a store.
         UnsupportedStoreError: A store of another kind.
     """
 
@@ -110,23 +110,23 @@ class LogView:
 
     @property
     def start(self) -> int:
-        """Where the log starts."""
+        """Start of the log, a physical offset."""
         return min((file.first_offset for file in self.listing.log_files), default=0)
 
     @cached_property
     def topics(self) -> list[str]:
-        """Topics that may be in the log, sorted: by folders, by topics.json, and by the groups of these."""
+        """Topics that may be in the log, sorted: from folders, topics.json, and the groups of these."""
         found = {topic for topic, _queue in (*self.listing.queue_files, *self.listing.batch_files)}
         found |= known_topics(self.files, self.root) or frozenset()
         found |= {SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC}
-        # A queue that lost its folder is still in the index.
+        # A queue whose folder was lost is still in the index.
         groups = {topic.removeprefix(RETRY_PREFIX) for topic in found if topic.startswith(RETRY_PREFIX)}
         return sorted(
             found.union(f"{prefix}{group}" for prefix in (DLQ_PREFIX, PARK_PREFIX) for group in groups)
         )
 
     def record_at(self, phy_offset: int) -> memoryview | None:
-        """Returns the bytes of the record that says it starts at a place, None if none does."""
+        """Returns the bytes of the record that states a place as its start, None if there is none."""
         if phy_offset < self.start:
             return None
         head = self._reader.read(phy_offset, FILLER_BYTES)
@@ -139,7 +139,7 @@ class LogView:
         return record if len(record) == size else None
 
     def message_at(self, phy_offset: int) -> Message | None:
-        """Returns the message whose record starts at a place and proves itself, None if none does."""
+        """Returns the message whose valid record starts at a place, None if there is none."""
         record = self.record_at(phy_offset)
         try:
             message = None if record is None else decode_message(record, verify=True)
@@ -149,16 +149,16 @@ class LogView:
 
     @property
     def indexed_from(self) -> int | None:
-        """The record that the index begins with, None without an index that can be used."""
+        """The first record in the index, None without a usable index."""
         return self.index[0].header.begin_phy_offset if self.index else None
 
     @property
     def indexed_to(self) -> int | None:
-        """The last record that the index knows; not all keys of it need be in."""
+        """The last record in the index; the index may lack some of its keys."""
         return self.index[-1].header.end_phy_offset if self.index else None
 
     def index_places(self, topic: str, key: str) -> Iterator[tuple[str, int]]:
-        """Yields the index file and the place of each entry that may be of a key of a topic, newest first."""
+        """Yields index file and place of each entry that may belong to a key of a topic, newest first."""
         hashed = key_hash(f"{topic}#{key}")
         for file in reversed(self.index):
             for phy_offset in iter_places(self.files, file, hashed, 0, MAX_TIMESTAMP_MS):
@@ -167,7 +167,7 @@ class LogView:
     def tag_entries(self, topic: str, tag: str, phy_offset: int) -> Iterator[str]:
         """Yields the index files that lead to a record by its tag.
 
-        They are looked up by the record's place: the chain of a tag may be as long as the log.
+        They are searched by the record's place, because the chain of a tag may be as long as the log.
         """
         hashed = key_hash(tag_key(topic, tag))
         for file in self.index:
@@ -185,10 +185,10 @@ class LogView:
         """Walks the log and returns the records that hold one of some texts anywhere.
 
         Args:
-            texts: What to look for.
+            texts: The texts.
             start: Where to begin, the start of a record; None for the log's start.
             end: Where to end; None for the log's end.
-            progress: Told bytes read and bytes in all.
+            progress: Called with bytes read and bytes in all.
         """
         segment = self.segment_size_bytes
         reader = LogReader(self.files, self.root, segment)
@@ -212,7 +212,7 @@ class LogView:
     def _holding(
         self, phy_offsets: npt.NDArray[np.int64], last_bytes: int, texts: Sequence[bytes]
     ) -> set[int]:
-        """Returns which of records that follow each other hold one of the texts."""
+        """Returns which of some consecutive records hold one of the texts."""
         start = int(phy_offsets[0])
         window = bytes(self._reader.read(start, int(phy_offsets[-1]) + last_bytes - start))
         found: set[int] = set()

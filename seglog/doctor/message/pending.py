@@ -1,4 +1,4 @@
-"""What a record that is not for consumers waits for, and whether that came: a time, a transaction's end."""
+"""What a record that consumers do not read waits for, and whether it happened: a time, or an outcome."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Wait:
     """A wait.
 
     Attributes:
-        state: ``delivered``, ``waiting``, ``passed`` (its turn came, but no copy was found), ``cancelled``,
+        state: ``delivered``, ``waiting``, ``passed`` (it was due, but no copy was found), ``cancelled``,
             ``committed``, ``rolled-back``, ``checked`` (put back for another check), ``pending``.
-        due_ms: When a delayed or timer message is due, 0 for halves.
-        op_phy_offset: The record that marks a half as done; None without one.
+        due_ms: Time at which a delayed or timer message is due, 0 for half messages.
+        op_phy_offset: The record that marks a half message as done; None without one.
     """
 
     state: str
@@ -41,12 +41,12 @@ class Wait:
 
 
 def wait_of(view: LogView, message: Message, later: Sequence[Message]) -> Wait | None:
-    """Returns what a record waits for; None for one that consumers read.
+    """Returns what a record waits for; None for a record that consumers read.
 
     Args:
         view: The store.
         message: The record.
-        later: The records of the same message that were stored behind it, in log order.
+        later: The later records of the same message, in log order.
     """
     role = role_of(message)
     if role is Role.HALF:
@@ -72,7 +72,7 @@ def _due_ms(view: LogView, message: Message, role: Role) -> int:
 
 
 def _due_by_queue(view: LogView, message: Message) -> int | None:
-    """Returns what the broker has written, by its own ``messageDelayLevel``; None where no unit is there."""
+    """Returns the due time that the broker wrote, by its ``messageDelayLevel``; None without a unit."""
     queue = view.listing.queue_files.get((message.topic, message.queue_id))
     if queue is None:
         return None
@@ -95,7 +95,7 @@ def _half(view: LogView, message: Message, later: Sequence[Message]) -> Wait:
 
 
 def _find_op(view: LogView, half: Message) -> int | None:
-    """Returns the place of the record that says a half is done: its body lists queue offsets of halves."""
+    """Returns the place of the op record of a half message: its body lists queue offsets of half messages."""
     queue = view.listing.queue_files.get((OP_TOPIC, half.queue_id))
     if queue is None:
         return None

@@ -1,6 +1,6 @@
-"""Conditions on messages as they are typed: ``key=o-1``, ``tag=fruit``, ``stored>=2026-01-01``, ``shop=x``.
+"""Conditions on messages as users type them: ``key=o-1``, ``tag=fruit``, ``stored>=2026-01-01``, ``shop=x``.
 
-A field that is none of the known ones is a property. ``~`` asks whether a text is in there somewhere.
+A field name that is not a known one is a property. ``~`` tests whether the value contains a text.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ FIELDS: Final = (*_TEXTS, *_NUMBERS)
 
 
 def parse_conditions(texts: Sequence[str]) -> Condition:
-    """Returns whether a message meets all of some conditions.
+    """Returns a function that tests whether a message meets all conditions.
 
     Raises:
-        InvalidArgumentError: A text is no condition.
+        InvalidArgumentError: A text is not a valid condition.
     """
     conditions = [_parse(text) for text in texts]
     return lambda row: all(condition(row) for condition in conditions)

@@ -20,19 +20,19 @@ def iter_queue(
     tags: str | None = None,
     on_lost: Callable[[range, str], object] | None = None,
 ) -> Iterator[Message]:
-    """Yields the messages of queue offsets ``[start, end)``; what the log lost is passed over.
+    """Yields the messages of queue offsets ``[start, end)``; lost messages are left out.
 
     Args:
         store: The store.
-        topic: Of the queue.
-        queue_id: Its number.
+        topic: Topic of the queue.
+        queue_id: Queue id.
         start: First queue offset.
-        end: Behind the last.
+        end: Queue offset after the last one.
         tags: ``TagA || TagB``; None for all.
-        on_lost: Called with queue offsets that are passed over, and why: ``lost`` or ``repairable``.
+        on_lost: Called with queue offsets that are left out, and the reason: ``lost`` or ``repairable``.
 
     Raises:
-        CorruptError: A record cannot be taken apart.
+        CorruptError: A record cannot be decoded.
     """
     while start < end:
         result = store.get(topic, queue_id, start, min(_AT_A_TIME, end - start), tags)

@@ -1,8 +1,8 @@
-"""Finds a message and all that was made of it: half, delayed, retried, dead, parked and committed copies.
+"""Finds a message and all records made from it: half, delayed, retried, dead, parked and committed copies.
 
 RocketMQ's copies keep the producer's UNIQ_KEY, and every UNIQ_KEY is in the key index; so the index finds
-them where it covers the log. ORIGIN_MESSAGE_ID is in no index: copies that share nothing else with their
-message, and records without keys, are found by a scan only.
+them in the part of the log that it covers. ORIGIN_MESSAGE_ID is in no index: copies that share nothing else
+with their message, and records without keys, are found only by a scan.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.walk import Progress
 
 _OF_IDS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
-"""Bytes that ids and keys are usually made of: next to one of these a text is part of a longer one."""
+"""Usual bytes of ids and keys: if a text is next to one of these, it is part of a longer id."""
 
 
 class Scan(enum.Enum):
-    """How much of the log is walked."""
+    """How much of the log is scanned."""
 
     NEVER = "never"
-    """Nothing: only what the index knows is found."""
+    """Nothing: only records in the index are found."""
     WHERE_NEEDED = "where needed"
-    """What the index does not cover; all of it for a message without UNIQ_KEY, or of a transaction in its own
-    topic (3.x, 4.x) without an end."""
+    """The part that the index does not cover; all of it for a message without UNIQ_KEY, or for a message of a
+    transaction in its own topic (3.x, 4.x) without an outcome."""
     ALWAYS = "always"
     """All of it."""
 
 
 @dataclass(slots=True)
 class Search:
-    """How the records were looked for.
+    """How the records were searched for.
 
     Attributes:
-        by_index: Whether the index was asked.
+        by_index: Whether the index was used.
         scanned: The stretches of the log that were walked.
         mentions: Records that hold the key or an id somewhere, but are no copies: in a body, for instance.
-            Not those that hold it as a part of a longer one.
-        not_looked: What was not looked at, in words.
+            Records that hold it only as a part of a longer id are left out.
+        not_looked: Sentences about parts that were not searched.
     """
 
     by_index: bool = False
@@ -59,11 +59,11 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """The messages that were asked for.
+    """The messages that were found.
 
     Attributes:
-        families: For each, all records that belong to it, in log order.
-        search: How they were looked for.
+        families: For each message, all records that belong to it, in log order.
+        search: How they were searched for.
     """
 
     families: list[list[Message]]
@@ -71,7 +71,7 @@ class Families:
 
 
 def names_of(message: Message) -> set[str]:
-    """Returns the ids by which a record is known, or knows what it was made of."""
+    """Returns the ids of a record, and the ids by which it names its origin."""
     found = {message.message_id}
     for name in (props.UNIQ_KEY, copy_names.TIMER_DEL_UNIQKEY, *copy_names.ID_PROPERTIES):
         value = message.properties.get(name)
@@ -94,14 +94,14 @@ def find_families(
     Args:
         view: The store.
         wanted: A message id, a unique key or a key.
-        topic: Where to look for a key; None for every topic.
+        topic: Topic in which to search for a key; None for every topic.
         scan: How much of the log to walk.
-        limit: Messages at most, the newest; None for all.
-        progress: Told about every walk.
+        limit: Most messages, the newest ones; None for all.
+        progress: Called during every walk.
 
     Raises:
         InvalidArgumentError: ``wanted`` is empty.
-        NotFoundError: There is no such message, as far as was looked.
+        NotFoundError: There is no such message in the searched parts.
     """
     if not wanted:
         raise InvalidArgumentError("an empty key names no message")
@@ -111,7 +111,7 @@ def find_families(
 
 
 class _Finder:
-    """One search and what it has found so far."""
+    """One search and its results so far."""
 
     def __init__(
         self, view: LogView, wanted: str, topic: str | None, scan: Scan, progress: Progress | None
@@ -156,7 +156,7 @@ class _Finder:
         return Families(families, self._search)
 
     def _by_message_id(self, message_id: str) -> list[Message]:
-        """Returns the message that an id names, if there is one."""
+        """Returns the message of an id, if there is one."""
         try:
             host, phy_offset = decode_message_id(message_id)
         except InvalidArgumentError:
@@ -165,7 +165,7 @@ class _Finder:
         return [message] if message is not None and message.store_host == host else []
 
     def _by_index(self, key: str, *, any_key: bool) -> Iterator[Message]:
-        """Yields the messages that the index leads to: those with a key, or only with that unique key."""
+        """Yields the messages that the index leads to: all with a key, or only those with that unique key."""
         self._search.by_index = self._search.by_index or bool(self._view.index)
         for topic in self._view.topics if self._topic is None or not any_key else [self._topic]:
             for _file, phy_offset in self._view.index_places(topic, key):
@@ -182,7 +182,7 @@ class _Finder:
         return f"{message.topic}#{self._wanted}" in keys or message.message_id == self._wanted
 
     def _close_by_index(self, seeds: Iterable[Message]) -> None:
-        """Adds what has the same unique keys, and the messages that copies name as their origin."""
+        """Adds records with the same unique keys, and the messages that copies name as their origin."""
         left = list(seeds)
         while left:
             for name in names_of(left.pop()) - self._asked:
@@ -201,20 +201,20 @@ class _Finder:
             names = {self._wanted} if any(map(self._has_key, self._seen.values())) else set()
             for at, message in self._seen.items():
                 if names_of(message) & self._asked:
-                    # What a scan found is known by what it was found by: nothing names it alone.
+                    # A record that a scan found has no other names: nothing names its own message id.
                     names |= _searched(message) if at in before else names_of(message) - {message.message_id}
             if not self._walk(names, whole=whole) or len(self._seen) == known:
                 return
             self._close_by_index([m for m in self._seen.values() if names_of(m) & self._asked])
 
     def _is_open(self) -> bool:
-        """Returns whether a transaction of 3.x or 4.x has no end yet: no index has an entry of a ROLLBACK."""
+        """Returns whether a transaction of 3.x or 4.x has no outcome yet: a ROLLBACK is in no index."""
         roles = Counter(map(role_of, self._seen.values()))
         ends = roles[Role.COMMITTED] + roles[Role.ROLLED_BACK]
         return roles[Role.PREPARED] > ends
 
     def _walk(self, names: set[str], *, whole: bool) -> bool:
-        """Walks for names that no walk has looked for; returns whether there were any."""
+        """Walks for names that no earlier walk searched for; returns whether there were any."""
         texts = {name.encode("utf-8", "surrogateescape") for name in names} - self._walked
         if not texts:
             return False
@@ -255,7 +255,7 @@ class _Finder:
         return True
 
     def _families(self, seeds: set[int]) -> list[list[Message]]:
-        """Returns the records of each message that was asked for; those that share a name are of one."""
+        """Returns the records of each requested message; records that share a name belong to one message."""
         owner: dict[str, int] = {}
         families: dict[int, list[Message]] = {}
         for at, message in sorted(self._seen.items()):
@@ -295,7 +295,7 @@ def _holds_whole(data: bytes, text: bytes) -> bool:
 
 
 def _searched(message: Message) -> set[str]:
-    """Returns the names that further copies of a record may have: a copy names the first, never a copy."""
+    """Returns the names that further copies of a record may have: a copy names the original, never a copy."""
     names = names_of(message)
     has_origin = any(message.properties.get(name) for name in copy_names.ID_PROPERTIES)
     return names - {message.message_id} if has_origin else names

@@ -1,4 +1,4 @@
-"""What a record is to a message: the message itself, a half, a hop through a delay, a retry, a dead copy."""
+"""The role of a record of a message: the message itself, a half, a delayed record, a retry, a dead letter."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from seglog.storage.format.system_names import TIMER_TOPIC
 
 
 class Role(enum.Enum):
-    """Kinds of records; the values go into JSON."""
+    """Kinds of records; the values are used in JSON."""
 
     MESSAGE = "message"
-    """In the topic that consumers read."""
+    """A message in the topic that consumers read."""
     HALF = "half"
-    """Of a transaction, until its end."""
+    """A half message of a transaction without an outcome."""
     COMMITTED = "committed"
-    """Of a transaction that was committed."""
+    """The message of a transaction that was committed."""
     PREPARED = "prepared"
-    """Of a transaction, in its own topic, as stores and replicas of 3.x have it."""
+    """A message of a transaction, in its own topic, as stores and replicas of 3.x have it."""
     ROLLED_BACK = "rolled-back"
-    """The end of such a one."""
+    """The record of the rollback of a prepared message."""
     DELAYED = "delayed"
-    """Waits in the delay topic."""
+    """A message that waits in the delay topic."""
     TIMER = "timer"
-    """Waits in the timer wheel."""
+    """A message that waits in the timer wheel."""
     TIMER_CANCEL = "timer-cancel"
-    """Takes a message out of the timer wheel."""
+    """A record that removes a message from the timer wheel."""
     RETRY = "retry"
-    """For a group that could not consume it."""
+    """A copy for a group that could not consume the message."""
     DEAD = "dead"
-    """For a group that gave up."""
+    """A copy for a group that gave up."""
     PARKED = "parked"
-    """Put aside for a group by ``seglog park``."""
+    """A copy that ``seglog park`` made for a group."""
 
 
 _BY_TOPIC = {
@@ -55,7 +55,7 @@ _HOPS = (Role.DELAYED, Role.TIMER)
 
 
 def role_of(message: Message) -> Role:
-    """Returns what a record is."""
+    """Returns the role of a record."""
     found = _BY_TOPIC.get(message.topic)
     if found is Role.TIMER and message.properties.get(copy_names.TIMER_DEL_UNIQKEY):
         return Role.TIMER_CANCEL
@@ -80,11 +80,11 @@ def group_of(message: Message) -> str | None:
 
 
 def parent_of(message: Message, earlier: Sequence[Message]) -> Message | None:
-    """Returns the record that a record was made of, None if it is the first or unknown.
+    """Returns the record from which a record was made, None if it is the first or unknown.
 
     Args:
         message: The record.
-        earlier: The records of the same message that were stored before it, in log order.
+        earlier: The earlier records of the same message, in log order.
     """
     role = role_of(message)
     newest = earlier[::-1]
@@ -107,13 +107,13 @@ def parent_of(message: Message, earlier: Sequence[Message]) -> Message | None:
         return next(iter(tried or consumed), None)
     if role is Role.TIMER_CANCEL:
         return next((one for one in newest if role_of(one) is Role.TIMER), None)
-    # Rolled on in the wheel, or sent again by its producer.
+    # A timer message that was rolled over in the wheel, or a message that its producer sent again.
     same = [one for one in newest if (one.topic, role_of(one)) == (message.topic, role)]
     return next(iter(same), None)
 
 
 def _leads_to(hop: Message, message: Message) -> bool:
-    """Returns whether a record waited for the time at which a message was put."""
+    """Returns whether the due time of a delayed record is the time at which a message was put."""
     if role_of(hop) not in _HOPS or hop.reconsume_times != message.reconsume_times:
         return False
     target = (message.topic, str(message.queue_id))

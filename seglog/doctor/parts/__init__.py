@@ -1,4 +1,4 @@
-"""Parts of a store beside log, queues and index: filters, timer, transactions, offsets, tables.
+"""Parts of a store other than log, queues and index: filters, timer, transactions, offsets, tables.
 
 Called by checks, and by repairs for the same findings on a surveyed store.
 Truth: the log; each of these parts can be rebuilt or clamped.

@@ -1,4 +1,4 @@
-"""What is to be said of a store of controller mode, which has a file of epochs."""
+"""Findings on a store of controller mode, which has a file of epochs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _BACKUP: Final = f"{EPOCH_FILE}.bak"
 
 
 def epoch_findings(files: Files, root: Path, checkpoint: Checkpoint, end_phy_offset: int) -> list[Finding]:
-    """Returns what is not as it should be; nothing for a store that has no file of epochs.
+    """Returns the findings; empty for a store without a file of epochs.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         checkpoint: Its checkpoint, which has the offset that all in-sync replicas had.
-        end_phy_offset: Where its log ends.
+        end_phy_offset: End of its log.
     """
     if not any(files.exists(root / name) for name in (EPOCH_FILE, _BACKUP)):
         return []
@@ -53,10 +53,12 @@ def epoch_findings(files: Files, root: Path, checkpoint: Checkpoint, end_phy_off
 
 
 def _read(files: Files, root: Path) -> tuple[tuple[Epoch, ...], bool]:
-    """Returns the epochs as RocketMQ reads them, and whether from the backup: the file is missing or damaged.
+    """Returns the epochs as RocketMQ reads them, and whether they are those of the backup.
+
+    RocketMQ reads the backup if the file is missing or damaged.
 
     Raises:
-        CorruptError: Neither can be read; it says what is wrong with the file.
+        CorruptError: Neither can be read; the error describes the file's damage.
     """
     try:
         return decode_epochs(files.read_file(root / EPOCH_FILE)), False

@@ -1,7 +1,7 @@
-"""Which units of ConsumeQueueExt are gone, or are not those of the messages whose queue units lead to them.
+"""Finds units of ConsumeQueueExt that are missing, or that belong to other messages than their queue units.
 
-A unit of it repeats the message's store time and tags code, so a record of the log shows whether it is its
-own. The bitmap is repeated nowhere.
+A unit of it repeats the message's store time and tags code, so the record in the log shows whether the unit
+belongs to it. The bitmap is not repeated anywhere.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from seglog.storage.reads import ExtFiles
 
 
 class ExtFaults(NamedTuple):
-    """What is wrong with the filter data of a queue's units.
+    """Faults of the filter data of a queue's units.
 
     Attributes:
-        addressed: How many of the units lead to filter data.
-        lost: Rows of those without any.
-        wrong: Rows of those that lead to that of another message.
-        lost_file: Where the first lost one should be, relative to the store; empty without one.
-        wrong_file: Where the first wrong one is.
+        addressed: Number of units that lead to filter data.
+        lost: Indices of units whose filter data is missing.
+        wrong: Indices of units that lead to filter data of another message.
+        lost_file: File of the first missing one, relative to the store; empty without one.
+        wrong_file: File of the first wrong one.
     """
 
     addressed: int
@@ -41,13 +41,13 @@ class ExtFaults(NamedTuple):
 def ext_faults(
     files: Files, root: Path, queue: tuple[str, int], units: Units, segment_size_bytes: int
 ) -> ExtFaults:
-    """Looks at the filter data of some units.
+    """Checks the filter data of some units.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        queue: Topic and number.
-        units: Of the queue; ``(n,)``, in their order.
+        queue: Topic and queue id.
+        units: Units of the queue; ``(n,)``, in their order.
         segment_size_bytes: Length of the log's files.
     """
     addressed = np.flatnonzero(is_message(units) & (units["tags_code"] <= MAX_EXT_ADDRESS)).tolist()
@@ -67,7 +67,7 @@ def ext_faults(
             if phy_offset < 0 or size_bytes <= 0:
                 continue
             record = examine(reader.read(phy_offset, size_bytes), 0, phy_offset, verify=False)
-            # A message that cannot be read says nothing about its filter data.
+            # A message that cannot be read is no evidence about its filter data.
             if not isinstance(record, Damage) and (found.unit.store_timestamp_ms, found.unit.tags_code) != (
                 record.store_timestamp_ms,
                 record.tags_code,

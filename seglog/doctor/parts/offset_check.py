@@ -1,4 +1,4 @@
-"""Holds offsets of groups and delay levels, and the topic table, against the queues."""
+"""Compares offsets of groups and delay levels, and the topic table, with the queues."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DELAYS: Final = f"{CONFIG}/{DELAY_FILE}"
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """How far a group is in a queue.
+    """The progress of a group in a queue.
 
     Attributes:
-        lag: Messages that it has not got yet and that are still there.
-        missed: Messages that retention took before it got them.
+        lag: Number of messages that it has not received and that still exist.
+        missed: Number of messages that retention removed before the group received them.
     """
 
     group: str
@@ -36,7 +36,7 @@ class GroupLag:
 
 
 def group_lags(tables: ConfigTables, queues: Queues) -> list[GroupLag]:
-    """Returns how far each group is in each queue that there is."""
+    """Returns the progress of each group in each existing queue."""
     lags: list[GroupLag] = []
     for at in tables.offsets:
         queue = queues.get((at.topic, at.queue_id))
@@ -59,7 +59,7 @@ def group_lags(tables: ConfigTables, queues: Queues) -> list[GroupLag]:
 
 
 def offset_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
-    """Returns offsets that do not fit their queues."""
+    """Returns findings on offsets that do not fit their queues."""
     findings: list[Finding] = []
     for at in tables.offsets:
         queue = queues.get((at.topic, at.queue_id))
@@ -88,7 +88,7 @@ def _delay_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
     for level, offset in tables.delays.items():
         queue = queues.get((SCHEDULE_TOPIC, level - 1))
         if queue is None:
-            continue  # levels are written down before they have a message
+            continue  # the table lists levels before their first message
         if offset > queue.max_offset:
             words = (f"at most {queue.max_offset} for level {level}", str(offset))
             findings.append(Finding("delay-offset-beyond", _DELAYS, 0, 0, *words, offset - queue.max_offset))
@@ -106,12 +106,12 @@ def _delay_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
 def topic_findings(
     tables: ConfigTables, queues: Queues, with_files: Iterable[tuple[str, int, str]]
 ) -> list[Finding]:
-    """Returns where the topic table and the queues disagree.
+    """Returns the differences between the topic table and the queues.
 
     Args:
         tables: The config files.
         queues: All queues.
-        with_files: Topic, number and folder of every queue that has files.
+        with_files: Topic, queue id and folder of every queue that has files.
     """
     findings: list[Finding] = []
     topics = tables.topics or {}

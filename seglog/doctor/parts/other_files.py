@@ -1,4 +1,4 @@
-"""The parts of a store beside log, queues and index: filter data, compaction topics, our own files."""
+"""Checks parts other than log, queues and index: filter data, compaction topics, seglog's own files."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ _PIECE_UNITS: Final = 1 << 16
 
 
 def state_findings(files: Files, root: Path, holder: int | None) -> list[Finding]:
-    """Returns how the store was left, or who has it."""
+    """Returns findings on the last stop of the store, or on the process that has it open."""
     if holder is not None:
         return [Finding("in-use", "lock", found=f"process {holder}" if holder > 0 else "a process")]
     return [Finding("not-closed", ABORT_FILE)] if files.exists(root / ABORT_FILE) else []
 
 
 def own_findings(files: Files, root: Path, geometry: StoreGeometry, end_phy_offset: int) -> list[Finding]:
-    """Returns what is to be said of ``seglog/``; its seals are told with the log.
+    """Returns the findings on ``seglog/``; its seals are reported with the log.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         geometry: Lengths of its files.
-        end_phy_offset: Where the log ends.
+        end_phy_offset: End of the log.
     """
     segment_size_bytes = geometry.segment_size_bytes
     findings: list[Finding] = []
@@ -115,10 +115,10 @@ def _damaged(name: str, error: CorruptError) -> Finding:
 def ext_findings(
     files: Files, root: Path, queues: Iterable[QueueFiles], geometry: StoreGeometry
 ) -> list[Finding]:
-    """Returns what is wrong with ``consumequeue_ext/`` and addresses that lead into it.
+    """Returns the findings on ``consumequeue_ext/`` and on addresses that lead into it.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         queues: All plain queues with files.
         geometry: Lengths of the files of log and queues.
@@ -155,7 +155,7 @@ def ext_findings(
 
 
 def _stray_addresses(files: Files, queue: QueueFiles) -> Iterator[Finding]:
-    """Yields a finding for each file with units that lead to filter data, in a store that has none."""
+    """Yields a finding for each file with units that lead to filter data, in a store without filter data."""
     for first in sorted(queue.sizes):
         count, place = 0, -1
         for at, units in _units_of(files, queue.directory / segment_file_name(first)):
@@ -198,13 +198,13 @@ def compaction_findings(
     min_phy_offset: int,
     geometry: StoreGeometry,
 ) -> list[Finding]:
-    """Returns what is wrong with the files of compaction topics.
+    """Returns the findings on the files of compaction topics.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        queues: Those of the store.
-        min_phy_offset: Where the log starts.
+        queues: The queues of the store.
+        min_phy_offset: Start of the log.
         geometry: Lengths of the files of log and queues.
     """
     base = root / COMPACTION
@@ -274,7 +274,7 @@ def _position_findings(files: Files, base: Path) -> Iterator[Finding]:
     for name in (POSITION_FILE, f"{POSITION_FILE}.bak"):
         data = files.read_file(base / name) if files.exists(base / name) else b""
         try:
-            # RocketMQ takes an empty backup for none.
+            # RocketMQ treats an empty backup as missing.
             if data or (name == POSITION_FILE and files.exists(base / name)):
                 decode_config(data)
         except CorruptError as error:

@@ -1,4 +1,4 @@
-"""What a store holds beside log, queues and index: tables, timer, filter data, logs of compaction topics."""
+"""Checks all parts other than log, queues and index: tables, timer, filter data, compaction logs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from seglog.storage.scan import ListedStore, Queues
 def check_parts(
     store: ListedStore, files: Files, tables: ConfigTables, queues: Queues, end_phy_offset: int
 ) -> list[Finding]:
-    """Returns what is wrong.
+    """Returns the findings.
 
     Args:
         store: The store.
-        files: Where it is.
+        files: Access to the store.
         tables: Its config files.
         queues: Its queues.
-        end_phy_offset: Where its log ends.
+        end_phy_offset: End of its log.
     """
     root, geometry = store.root, store.geometry
     start = store.log_start(end_phy_offset)

@@ -1,4 +1,4 @@
-"""Holds the timer's files against each other and against the queue that the timer reads."""
+"""Compares the timer's files with each other and with the queue that the timer reads."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from seglog.storage.scan import ListedStore, QueueEnds, Queues
 TIMER_WHEEL: Final = "timerwheel"
 TIMER_CHECK: Final = f"{CONFIG}/timercheck"
 MOST_READ_MS: Final = 1 << 42
-"""The timer reads no slot ahead of the clock: a later time (2109) is damage. RocketMQ would wait for it."""
+"""The timer never reads a slot in the future: a later time (2109) is damage. RocketMQ would wait for it."""
 _PLACE: Final = np.dtype([("phy_offset", "i8"), ("size_bytes", "i4")])
 _Ints = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class _TimerLog:
-    """The units of the timer log, with their places in it."""
+    """The units of the timer log, with their positions in it."""
 
     start: int = 0
     end: int = 0
@@ -61,13 +61,13 @@ class _TimerLog:
 
 
 def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_offset: int) -> list[Finding]:
-    """Returns what is wrong about the timer; nothing where none was ever used.
+    """Returns the findings on the timer; empty if it was never used.
 
     Args:
         store: The store.
-        files: Where it is.
+        files: Access to the store.
         queues: Its queues.
-        min_phy_offset: Where its log starts; -1 without any.
+        min_phy_offset: Start of its log; -1 without any.
     """
     root, min_phy_offset = store.root, max(0, min_phy_offset)
     sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
@@ -78,7 +78,7 @@ def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_off
     log = _read_log(files, root, units, min_phy_offset)
     check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
     wheel_bytes = sizes.get(TIMER_WHEEL)
-    if not wheel_bytes:  # RocketMQ takes an empty file for a new one
+    if not wheel_bytes:  # RocketMQ treats an empty file as a new one
         has_snapshot = any(name.startswith(f"{TIMER_WHEEL}.") for name in sizes)
         if log.positions and not has_snapshot:
             findings.append(Finding("timer-wheel-missing", TIMER_WHEEL))
@@ -91,23 +91,23 @@ def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_off
 
 
 def timer_notes(files: Files, root: Path, queues: Queues) -> list[Finding]:
-    """Returns what is normal about the timer, and to be known: how many messages wait."""
+    """Returns notes on the normal state of the timer: the number of waiting messages."""
     queue = queues.get((TIMER_TOPIC, 0))
     count = 0 if queue is None else waiting_timers(files, root, queue.min_offset, queue.max_offset)
     return [Finding("timer-waiting", queue_directory(TIMER_TOPIC, 0), messages=count)] if count else []
 
 
 def waiting_timers(files: Files, root: Path, min_offset: int, max_offset: int) -> int:
-    """Returns how many timer messages wait for their time.
+    """Returns the number of timer messages that wait for their time.
 
-    Those are the ones that the wheel has in slots that are still to be read, and those that the timer has
+    They are the messages in slots of the wheel that the timer has not read yet, and those that the timer has
     not taken from its topic yet.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        min_offset: Where the queue of the timer topic begins.
-        max_offset: Where it ends.
+        min_offset: Start of the queue of the timer topic.
+        max_offset: End of that queue.
     """
     if max_offset <= min_offset:
         return 0
@@ -131,7 +131,7 @@ def _check_findings(
     head = read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES) if size else b""
     check = decode_timer_checkpoint(head)
     if not size or (size == TIMER_CHECKPOINT_FILE_BYTES and check == TimerCheckpoint()):
-        # Zeros say no more than no file does: RocketMQ begins anew with either.
+        # A file of zeros is equal to a missing file: RocketMQ begins anew with either.
         count = 0 if queue is None else queue.max_offset - queue.min_offset
         missing = Finding("timer-check-missing", TIMER_CHECK, messages=count)
         return check, [missing] if is_used and count else []
@@ -170,7 +170,7 @@ def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _T
         data = files.read_file(root / name)
         found = read_timer_log(data)
         is_last = first == max(listed)
-        rest = memoryview(data)[found.end_bytes :]  # most of 100 MB
+        rest = memoryview(data)[found.end_bytes :]  # a view: it may be most of 100 MB
         if not found.is_closed and (not is_last or has_data(rest)):
             words = ("a unit", rest[:TIMER_UNIT_BYTES].hex())
             log.findings.append(Finding("timer-log-damaged", name, found.end_bytes, len(rest), *words))
@@ -192,7 +192,7 @@ def _places(phy_offsets: npt.NDArray[np.generic], sizes: npt.NDArray[np.generic]
 def _stray_units(
     name: str, units: TimerUnits, places: npt.NDArray[np.void], min_phy_offset: int
 ) -> Iterator[Finding]:
-    living = units["phy_offset"] >= min_phy_offset  # retention takes the log before the timer's
+    living = units["phy_offset"] >= min_phy_offset  # retention removes the log before the timer's
     stray = living & ~np.isin(_places(units["phy_offset"], units["record_bytes"]), places)
     backwards = units["previous_position"] >= (np.arange(len(units)) + 1) * TIMER_UNIT_BYTES + int(
         name.rpartition("/")[2]
@@ -223,18 +223,18 @@ def _wheel_findings(
     numbers = occupied_slots(slots)
     chosen = slots[numbers]
     slot_ms = chosen["slot_time"].astype(np.int64) * DEFAULT_PRECISION_MS
-    # What the timer is done with may lead to files that it removed.
+    # Slots that the timer has read may lead to files that it removed.
     waiting = slot_ms >= check.last_read_timestamp_ms
     numbers, chosen, slot_ms = numbers[waiting], chosen[waiting], slot_ms[waiting]
     last = chosen["last_position"].astype(np.int64)
     at = np.searchsorted(positions, last).clip(max=max(len(positions) - 1, 0))
     if len(positions):
-        # The timer removes no file of its log that a waiting slot begins in.
+        # The timer removes no file of its log in which a waiting slot begins.
         leads = (positions[at] == last) & np.isin(chosen["first_position"].astype(np.int64), positions)
         leads &= times[at] // DEFAULT_PRECISION_MS == chosen["slot_time"]
     else:
         leads = np.zeros(len(last), np.bool_)
-    if min_phy_offset == 0:  # the timer removes no file whose messages are there
+    if min_phy_offset == 0:  # the timer removes no file whose messages still exist
         leads &= chosen["first_position"] >= log.start
     wrong = np.flatnonzero(~leads)
     if not len(wrong):

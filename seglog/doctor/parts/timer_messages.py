@@ -1,4 +1,4 @@
-"""What the timer must still deliver: its messages in the commit log, and the units that it has of them."""
+"""Messages that the timer must still deliver: their records in the commit log, and their units in its log."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class TimerMessage:
     """One record of the timer topic.
 
     Attributes:
-        due_ms: When it is to be delivered.
-        is_delete: Whether it takes another message out of the timer.
-        rolls: How often it was put again.
+        due_ms: Time at which it must be delivered.
+        is_delete: Whether it removes another message from the timer.
+        rolls: Number of times that it was rolled over.
     """
 
     phy_offset: int
@@ -54,7 +54,7 @@ class TimerMessage:
 
 
 def iter_timer_messages(reader: LogReader, units: Units) -> Iterator[TimerMessage]:
-    """Yields the messages that units of the timer topic lead to; those without a time are left out."""
+    """Yields the messages of units of the timer topic; messages without a time are left out."""
     for phy_offset, size_bytes, _code in units[is_message(units)].tolist():
         record = reader.read(phy_offset, size_bytes)
         row = examine(record, 0, phy_offset, verify=False)
@@ -78,7 +78,7 @@ def iter_timer_messages(reader: LogReader, units: Units) -> Iterator[TimerMessag
 
 
 def stored_timer_units(files: Files, root: Path) -> tuple[TimerUnits, npt.NDArray[np.int64]]:
-    """Returns everything in the timer log that can be a unit, also behind damage, and where each is."""
+    """Returns everything in the timer log that can be a unit, also after damage, and the positions."""
     parts, places = [np.empty(0, TIMER_UNIT.dtype)], [np.empty(0, np.int64)]
     for first in numbered_files(files, root / TIMER_LOG):
         data = files.read_file(root / TIMER_LOG / segment_file_name(first))
@@ -95,7 +95,7 @@ class Wanted:
 
     Attributes:
         units: ``(n,)`` in the order of the timer topic.
-        made: How many of them were made anew.
+        made: Number of units that were rebuilt.
     """
 
     units: list[TimerUnit]
@@ -105,12 +105,13 @@ class Wanted:
 def wanted_units(messages: list[TimerMessage], stored: TimerUnits, read_ms: int) -> Wanted:
     """Returns the units of messages that the timer took from its topic.
 
-    Those that it has are kept where their time can be. Of the others those get one that are not due yet at
-    ``read_ms``; and the last one in any case: RocketMQ goes on in the topic behind the last unit's message.
+    Existing units are kept if their time is possible. Missing units are made for messages that are not due at
+    ``read_ms``, and always for the last message, because RocketMQ continues in the topic after the last
+    unit's message.
 
     Args:
-        messages: What the timer took, in order.
-        stored: What its log holds.
+        messages: The messages that the timer took, in order.
+        stored: The units in its log.
         read_ms: Time of the slot that the timer reads next.
     """
     held = _by_place(stored)
@@ -141,7 +142,7 @@ def _by_place(stored: TimerUnits) -> dict[tuple[int, int], TimerUnit]:
 
 
 def _can_be(unit: TimerUnit, message: TimerMessage) -> bool:
-    """Returns whether a unit has the time of its message, or an earlier one after which it is put again."""
+    """Returns whether a unit has the time of its message, or an earlier one at which it is rolled over."""
     if unit.magic & TIMER_ROLL:
         return unit.write_timestamp_ms <= unit.fire_timestamp_ms < message.due_ms
     return _slot(unit.fire_timestamp_ms) == _slot(message.due_ms)

@@ -1,7 +1,7 @@
-"""Files of which some cannot be read: a check goes on behind them, and says which.
+"""Files of which some cannot be read: a check continues after them, and reports them.
 
-A file that must not be opened counts as empty; what is neither a file nor a folder counts as gone
-(:mod:`seglog.storage.directory.reading_root`). Where the disk gives an error, only the piece around it
+A file that must not be opened counts as empty; a name that is neither a file nor a folder counts as absent
+(:mod:`seglog.storage.directory.reading_root`). After a read error of the disk only the piece around it
 counts as zeros.
 """
 
@@ -30,7 +30,7 @@ _UNREADABLE: Final = frozenset(
 
 
 class UnreadFiles:
-    """What could not be read of a store, once for each file.
+    """The unreadable parts of a store, one finding for each file.
 
     Thread rule: any thread.
     """
@@ -40,37 +40,37 @@ class UnreadFiles:
         self._found: dict[str, Finding] = {}
 
     def add(self, finding: Finding) -> None:
-        """Adds a finding, unless there is one of that file."""
+        """Adds a finding, unless the file has one already."""
         with self._lock:
             self._found.setdefault(finding.file, finding)
 
     def findings(self) -> list[Finding]:
-        """Returns what was added, in that order."""
+        """Returns the findings in the order of adding."""
         with self._lock:
             return list(self._found.values())
 
 
 class CheckedFiles(Files, Protocol):
-    """What a check reads a store through; a file that cannot be read is noted, and counts as empty."""
+    """The interface through which a check reads a store; an unreadable file is noted, and counts as empty."""
 
     @property
     def findings(self) -> list[Finding]:
-        """What could not be read so far, and what no store has."""
+        """Returns findings on files that could not be read so far, and on file kinds that no store has."""
 
     def add(self, finding: Finding) -> None:
-        """Remembers a file that another reader could not read."""
+        """Records a file that another reader could not read."""
 
     def meet_odd(self, path: Path, found: str, expected: str) -> None:
-        """Remembers a name that is of another kind than it should be."""
+        """Records a name that is of another kind than it should be."""
 
     def status(self, path: Path) -> os.stat_result:
-        """Returns what the file system keeps of a name."""
+        """Returns the file system's attributes of a name."""
 
     def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
-        """Returns each name in a directory, sorted, and what the file system keeps of it."""
+        """Returns each name in a directory, sorted, with the file system's attributes."""
 
     def lock_holder(self) -> int | None:
-        """Returns the process that has the store open for writing, -1 if it has no name, None without one."""
+        """Returns the process that has the store open for writing, -1 if it is unknown, None without one."""
 
 
 class ForgivingFiles(ReadingRoot):
@@ -88,7 +88,7 @@ class ForgivingFiles(ReadingRoot):
     @property
     @override
     def findings(self) -> list[Finding]:
-        """What could not be read so far, once for each file, and what no store has."""
+        """Returns findings on unreadable files, one for each, and on kinds of files that no store has."""
         return [*super().findings, *self._unread.findings()]
 
     @override
@@ -143,7 +143,7 @@ class ForgivingFiles(ReadingRoot):
             return []
 
     def note(self, path: Path, error: OSError, position_bytes: int = 0, size_bytes: int = 0) -> None:
-        """Remembers that a file cannot be read; raises what is no matter of reading again."""
+        """Records that a file cannot be read; raises errors for which another read is no remedy."""
         if error.errno not in _UNREADABLE:
             raise error
         finding = Finding(
@@ -157,7 +157,7 @@ class ForgivingFiles(ReadingRoot):
         self.add(finding)
 
     def add(self, finding: Finding) -> None:
-        """Remembers a file that another reader could not read."""
+        """Records a file that another reader could not read."""
         self._unread.add(finding)
 
 
@@ -168,7 +168,7 @@ def _open_nothing() -> int:
 
 
 class _ForgivingFile(RealFile):
-    """An open file whose bad places read as zeros."""
+    """An open file whose unreadable places read as zeros."""
 
     __slots__ = ("_files",)
 
@@ -190,7 +190,7 @@ class _ForgivingFile(RealFile):
             until = done + _PIECE_BYTES - (position + done) % _PIECE_BYTES
             piece = buffer[done : min(wanted, until)]
             piece[:] = bytes(len(piece))
-            with suppress(OSError):  # it was noted above
+            with suppress(OSError):  # the error was noted above
                 super().read_into(piece, position + done)
             done += len(piece)
         return done

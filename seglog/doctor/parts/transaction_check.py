@@ -1,4 +1,4 @@
-"""Half messages and the op records that settle them: which transactions are still open.
+"""Half messages and the op records that settle them: finds transactions that are still open.
 
 Source: ``TransactionalMessageServiceImpl.java check, fillOpRemoveMap``.
 """
@@ -30,20 +30,20 @@ from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.overlay import is_message
 from seglog.storage.scan import Queues
 
-"""A broker's own group, which goes through both topics."""
+"""A broker's own group, which consumes both topics."""
 _OFFSETS: Final = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*,?")
 
 
 @dataclass(frozen=True, slots=True)
 class HalfQueue:
-    """What is open in one queue of half messages.
+    """The open half messages of one queue.
 
     Attributes:
-        queue_id: Its number.
-        begin: Halves before this queue offset are done with, or gone.
-        max_offset: That of the next half.
+        queue_id: Queue id.
+        begin: Half messages before this queue offset are done, or removed.
+        max_offset: Queue offset of the next half message.
         settled: Queue offsets from ``begin`` on that op records name.
-        beyond: Those behind the end of the queue that op records name.
+        beyond: Queue offsets after the queue's end that op records name.
     """
 
     queue_id: int
@@ -54,7 +54,7 @@ class HalfQueue:
 
     @property
     def pending(self) -> int:
-        """How many halves wait for their end."""
+        """Number of half messages without an outcome."""
         return max(0, self.max_offset - self.begin - len(self.settled))
 
 
@@ -65,7 +65,7 @@ def half_findings(
     queues: Queues,
     tables: ConfigTables,
 ) -> list[Finding]:
-    """Returns what is open, and op records that settle what is not there; takes what half_queues takes."""
+    """Returns findings on open half messages and on op records without one; arguments as in half_queues."""
     findings: list[Finding] = []
     for half in half_queues(files, root, geometry, queues, tables):
         if half.pending:
@@ -86,14 +86,14 @@ def half_queues(
     queues: Queues,
     tables: ConfigTables,
 ) -> Iterator[HalfQueue]:
-    """Yields the queues of half messages, with what op records settle in them.
+    """Yields the queues of half messages, with the offsets that op records settle in them.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         geometry: Lengths of its files.
-        queues: Those of the store.
-        tables: Its config files: where the broker's own group is in both topics.
+        queues: The queues of the store.
+        tables: Its config files, which have the offsets of the broker's own group in both topics.
     """
     done = {(at.topic, at.queue_id): at.offset for at in tables.offsets if at.group == TRANSACTION_GROUP}
     for (topic, queue_id), queue in queues.items():
@@ -111,7 +111,7 @@ def half_queues(
 
 
 def named_offsets(body: bytes | memoryview) -> list[int]:
-    """Returns the half offsets that the body of an op record names; none if it is no such body."""
+    """Returns the half message offsets in the body of an op record; empty if it is no such body."""
     text = bytes(body).decode("ascii", "replace")
     return [int(offset) for offset in text.split(",") if offset] if _OFFSETS.fullmatch(text) else []
 
@@ -119,7 +119,7 @@ def named_offsets(body: bytes | memoryview) -> list[int]:
 def _op_offsets(
     files: Files, root: Path, geometry: StoreGeometry, queue_id: int, first_op: int
 ) -> Iterator[int]:
-    """Yields the half offsets that op records name, from a queue offset on."""
+    """Yields the half message offsets in op records, from a queue offset on."""
     queue = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
     first_slot, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
     units = units[max(0, first_op - first_slot) :]
@@ -128,5 +128,5 @@ def _op_offsets(
             try:
                 message = decode_message(reader.read(int(unit["phy_offset"]), int(unit["size_bytes"])))
             except CorruptError:
-                continue  # told as a hole of the log, or as a unit that leads nowhere
+                continue  # reported as a hole of the log, or as a unit that leads to no record
             yield from named_offsets(message.body)

@@ -1,7 +1,7 @@
-"""Reports: a check as one page that needs nothing else.
+"""Reports: a check as one self-contained HTML page.
 
 Called by ``seglog report``.
-Truth: the check that it draws; it looks at no store.
+Truth: the check that the page shows; this room reads no store.
 """
 
 from seglog.doctor.report.html_report import render_report as render_report

@@ -18,19 +18,19 @@ _BAR: Final = 14
 _LABEL: Final = 190
 _MAX_ROWS: Final = 256
 _LEAST: Final = 3
-"""Pixels that a hole takes at least, however small it is."""
+"""Least width of a hole, in pixels."""
 _BUCKETS: Final = 120
 _HEIGHT: Final = 140
 _STEPS_MIN: Final = (1, 5, 10, 30, 60, 180, 360, 720, 1440, 10_080, 43_200, 525_600)
 
 
 def segment_map(report: CheckReport) -> str:
-    """Returns a row for each segment: what is written, what cannot be read, what is missing or empty."""
+    """Returns a row for each segment: the parts that are written, unreadable, missing or empty."""
     length = report.geometry.segment_size_bytes
     sizes = {file.first_offset: file.size_bytes for file in report.log_files}
     if not sizes:
         return "<p>There is no commit-log file.</p>"
-    every = range(min(sizes), max(sizes) + 1, length)  # not a list: a name may claim any distance
+    every = range(min(sizes), max(sizes) + 1, length)  # not a list: a file name may state any offset
     firsts = _worth_showing(report, every, sizes) if len(every) > _MAX_ROWS else list(every)
     left_out = len(every) - len(firsts)
     rows = [_segment_row(report, first, sizes.get(first), number) for number, first in enumerate(firsts)]
@@ -52,7 +52,7 @@ def segment_map(report: CheckReport) -> str:
 
 
 def _worth_showing(report: CheckReport, firsts: range, sizes: Mapping[int, int]) -> list[int]:
-    """Returns the segments with holes, then those that have a file, the newest first, as many as fit."""
+    """Returns the segments to draw: first those with holes, then those with a file, the newest first."""
     start, step = firsts.start, firsts.step
     hurt = (
         first
@@ -104,7 +104,7 @@ def _segment_row(report: CheckReport, first: int, file_bytes: int | None, number
 
 
 def timeline(minutes: Sequence[tuple[int, int, int]]) -> str:
-    """Returns bytes written over time.
+    """Returns a drawing of the bytes written over time.
 
     Args:
         minutes: Minute since 1970, records and bytes, in order.

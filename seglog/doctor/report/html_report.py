@@ -1,8 +1,8 @@
-"""A check as one page that needs nothing else: no network, no script, light or dark as the reader has it.
+"""A check as one self-contained HTML page: no network, no script, light or dark by the reader's setting.
 
-Made by hand, without a template library: the page is a dozen parts, every text of which goes through one
-function that escapes it, and the base install stays small. The page forbids itself scripts and loads, so
-that nothing a store says can act.
+It is written without a template library, so the base install stays small: the page has a dozen parts, and
+every text goes through one function that escapes it. The page forbids scripts and loads by its policy, so
+that no data from a store is executed.
 """
 
 from __future__ import annotations

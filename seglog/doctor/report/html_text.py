@@ -9,7 +9,7 @@ from seglog.text import printable
 
 
 def text(value: object) -> str:
-    """Returns text that can stand anywhere in a page; what no eye can see is shown as its escape."""
+    """Returns text escaped for any place in a page; invisible characters are shown as escapes."""
     return escape(printable(str(value)))
 
 
@@ -37,7 +37,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Seq
 
 
 def bar(share: float) -> str:
-    """Returns a bar that takes a share of its cell, from 0 to 1."""
+    """Returns a bar that fills a share of its cell, from 0 to 1."""
     percent = 100 * min(1.0, max(0.0, share))
     return f'<span class="bar"><span style="width:{percent:.1f}%"></span></span>'
 

@@ -1,7 +1,7 @@
-"""Tables of a broker that is not running: config files as a check reads them, and where each group stands.
+"""Tables of a broker that is not running: config files as a check reads them, and the offsets of groups.
 
 Called by checks, repairs and everything about groups.
-Truth: the file, or its backup where the file cannot be read.
+Truth: the file, or its backup if the file cannot be read.
 """
 
 from seglog.doctor.tables.config_tables import ConfigTables as ConfigTables

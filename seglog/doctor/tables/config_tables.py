@@ -1,4 +1,4 @@
-"""The config files of a broker as a check reads them: what can be taken is taken, the rest is a finding."""
+"""The config files of a broker as a check reads them: valid values are used, others are findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Object = Mapping[str | int, ConfigValue]
 
 @dataclass(frozen=True, slots=True)
 class StoredOffset:
-    """Where a group goes on in a queue."""
+    """The offset of a group in a queue."""
 
     group: str
     topic: str
@@ -44,7 +44,7 @@ class StoredOffset:
 
 @dataclass(frozen=True, slots=True)
 class TopicQueues:
-    """What ``topics.json`` says of a topic; -1 for a number that it does not say."""
+    """The fields of a topic in ``topics.json``; -1 for a missing number."""
 
     read_queues: int
     write_queues: int
@@ -53,14 +53,14 @@ class TopicQueues:
 
 @dataclass(slots=True)
 class ConfigTables:
-    """What the config files say.
+    """The contents of the config files.
 
     Attributes:
-        topics: By name; None where the file is missing or cannot be read.
-        offsets: Those of consumer groups.
-        delays: By delay level; None where the file is missing or cannot be read.
+        topics: Topics by name; None if the file is missing or cannot be read.
+        offsets: Offsets of consumer groups.
+        delays: Offsets by delay level; None if the file is missing or cannot be read.
         groups: Names of the consumer groups that the broker knows; None as above.
-        findings: What is wrong.
+        findings: The findings.
     """
 
     topics: dict[str, TopicQueues] | None = None
@@ -71,7 +71,7 @@ class ConfigTables:
 
 
 def load_tables(files: Files, root: Path) -> ConfigTables:
-    """Reads the config files, or their backups; damage of single files is told by the survey."""
+    """Reads the config files, or their backups; the survey reports damage of single files."""
     tables = ConfigTables()
     listed = {entry.name: entry.size_bytes for entry in files.list_dir(root / CONFIG) if not entry.is_dir}
     stems = {name.removesuffix(_BACKUP) for name in listed}
@@ -83,11 +83,11 @@ def load_tables(files: Files, root: Path) -> ConfigTables:
 
 
 def read_table(name: str, value: Object) -> ConfigTables:
-    """Returns what one file says.
+    """Returns the contents of one file.
 
     Args:
         name: A key of :data:`TABLES`.
-        value: What the file holds.
+        value: The value of the file.
     """
     tables = ConfigTables()
     _take(tables, name, value)
@@ -97,11 +97,11 @@ def read_table(name: str, value: Object) -> ConfigTables:
 def _load(
     files: Files, root: Path, name: str, listed: Mapping[str, int], findings: list[Finding]
 ) -> Object | None:
-    """Returns the value of a file or its backup, as RocketMQ takes it; None where neither has one."""
+    """Returns the value of a file or its backup, as RocketMQ does; None if neither has one."""
     damage = ""
     for candidate in (name, name + _BACKUP):
         if not listed.get(candidate):
-            continue  # an empty file counts as none
+            continue  # an empty file counts as missing
         try:
             value = decode_config(files.read_file(root / CONFIG / candidate))
         except CorruptError as error:
@@ -170,7 +170,7 @@ def _group_offsets(table: Object, findings: list[Finding]) -> Iterator[StoredOff
         if not group or not isinstance(queues, Mapping):
             findings.append(_wrong(OFFSETS_FILE, "topic@group and a table of queues", key))
             continue
-        # RocketMQ takes a commit of any queue id, and ours as well; what is below 0 is of no queue.
+        # RocketMQ accepts a commit of any queue id, and so does seglog; a negative one is of no queue.
         of_queues = {queue_id: offset for queue_id, offset in queues.items() if not _is_below_0(queue_id)}
         for queue_id, offset in _numbers(of_queues, OFFSETS_FILE, f"queue of {key}", findings):
             yield StoredOffset(group, topic, queue_id, offset)
@@ -191,6 +191,6 @@ def _numbers(table: Object, name: str, what: str, findings: list[Finding]) -> It
 
 
 def _number(value: ConfigValue) -> int | None:
-    """Returns a number from -1 on, None for anything else."""
+    """Returns a number of at least -1, None for anything else."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and isinstance(value, int) and value >= -1 else None

@@ -1,6 +1,6 @@
-"""Where each group goes on, read from ``config/consumerOffset.json``, and changed there one offset at a time.
+"""The offset of each group, read from ``config/consumerOffset.json``, and changed there one at a time.
 
-Everything else in the file stays as it is: tables of other versions, progress of broadcast groups.
+All other contents of the file are kept: tables of other versions, progress of broadcast groups.
 
 Source: ``ConsumerOffsetManager.java``.
 """
@@ -26,7 +26,7 @@ _BROADCAST: Final = "broadcast"
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """Where a group goes on in a queue."""
+    """The offset of a group in a queue."""
 
     group: str
     topic: str
@@ -63,11 +63,11 @@ class OffsetTable:
         return sorted(found, key=lambda one: (one.group, one.topic, one.queue_id, one.is_broadcast))
 
     def of(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Returns where a group goes on in a queue, None if it never said so."""
+        """Returns the offset of a group in a queue, None if it has none."""
         return by_queue(self.all()).get((group, topic, queue_id))
 
     def set(self, group: str, topic: str, queue_id: int, queue_offset: int | None, now_ms: int) -> None:
-        """Makes a group go on elsewhere, durably; the file before becomes the ``.bak``.
+        """Sets the offset of a group, durably; the former file becomes the ``.bak``.
 
         The caller holds the store's lock.
 
@@ -75,8 +75,8 @@ class OffsetTable:
             group: The group.
             topic: The topic.
             queue_id: The queue.
-            queue_offset: Where it goes on; None takes the entry away.
-            now_ms: Goes into the table's version.
+            queue_offset: The new offset; None removes the entry.
+            now_ms: The time for the table's version.
         """
         key = f"{topic}{SEPARATOR}{group}"
         table = dict(as_object(self._fields.get("offsetTable", {}), "offsetTable"))
@@ -108,7 +108,7 @@ class OffsetTable:
 
 
 def by_queue(offsets: Iterable[GroupOffset]) -> dict[tuple[str, str, int], int]:
-    """Returns where groups go on, by group, topic and queue; without broadcast consumers."""
+    """Returns offsets by group, topic and queue, without broadcast consumers."""
     return {(one.group, one.topic, one.queue_id): one.queue_offset for one in offsets if not one.is_broadcast}
 
 
