@@ -36,10 +36,7 @@ class SeglogError(Exception):
     response_code: ClassVar[int] = _SYSTEM_ERROR
     help: str = "run the command again with --help, or report this with its full text"
     is_retryable: bool = False
-    """Whether the same request may succeed if it is repeated later or elsewhere.
-
-    Otherwise the error is fatal, or fenced for a :class:`FencedError`.
-    """
+    """Whether the request may succeed later or elsewhere; if not: fatal, or fenced (:class:`FencedError`)."""
 
     __module__ = "seglog.errors"
 

@@ -1,8 +1,8 @@
 """Whole stores on Apache Spark: the only room that knows pyspark.
 
-Jobs cut the commit log into splits and walk each with the engine's own kernels; what the splits saw is
-put together on the driver by the engine's own rules. pyspark is imported when a session is made, so the
-parts that need none (planning, walking, putting together) work and are tested without it.
+Jobs divide the commit log into splits and walk each with the engine's own kernels; the driver joins the
+results of the splits by the engine's own rules. pyspark is imported when a session is made, so the parts that
+need no Spark (planning, walking, joining) work and are tested without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def register(spark: SparkSession) -> None:
     """Makes ``spark.read.format("seglog")`` work in a session, on all of its machines that have seglog.
 
     Raises:
-        MissingDependencyError: PySpark is older than 4.1, or newer than what is known.
+        MissingDependencyError: PySpark is older than 4.1, or newer than the versions that were tried.
     """
     from seglog.spark.packages import require_packages
 
@@ -29,6 +29,6 @@ def register(spark: SparkSession) -> None:
     try:
         spark.dataSource.register(SeglogDataSource)
     except AnalysisException as error:
-        # Before 4.3 Spark keeps the source that it found itself, in pyspark_seglog: the same.
+        # Before 4.3 Spark keeps the source that it found by itself in pyspark_seglog; it is the same source.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise

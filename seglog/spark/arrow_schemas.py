@@ -1,4 +1,4 @@
-"""Schemas of Spark as schemas of Arrow, with each signature that PySpark has had for it."""
+"""Converts Spark schemas to Arrow schemas, for each signature that PySpark's function has had."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Returns a schema with times in UTC, as batches cross between Spark and Python."""
+    """Returns the Arrow schema of batches between Spark and Python, with times in UTC."""
     from pyspark.sql.pandas import types
 
     convert: Callable[..., pa.Schema] = types.to_arrow_schema
-    # PySpark 4.1 has times in UTC by itself; later ones are told the zone.
+    # PySpark 4.1 always uses UTC for times; later versions take the zone as an argument.
     has_zone = "timezone" in inspect.signature(convert).parameters
     return convert(schema, timezone="UTC") if has_zone else convert(schema)

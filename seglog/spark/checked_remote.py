@@ -1,4 +1,4 @@
-"""The files of a store as an audit reads them, at a path or at an address."""
+"""Access to the files of a store for an audit, at a path or at an address."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from seglog.storage.findings import Finding
 
 
 def checked_files(store: str) -> tuple[CheckedFiles, Path]:
-    """Returns the files of a store for an audit, and the store directory among them.
+    """Returns access to the files of a store for an audit, and the store directory in it.
 
     Args:
         store: A path or an address.
 
     Raises:
-        MissingDependencyError: Nothing that is installed knows such addresses.
-        NotFoundError: It is no address.
+        MissingDependencyError: No installed package supports such addresses.
+        NotFoundError: The text is no valid address.
     """
     if not is_address(store):
         return ForgivingFiles(store), Path(store).absolute()
@@ -32,7 +32,7 @@ def checked_files(store: str) -> tuple[CheckedFiles, Path]:
 class CheckedRemoteFiles(RemoteFiles):
     """A store at an address. An absent file reads as an empty one; owners and rights are not known there.
 
-    An error of the connection ends the audit: it says nothing about the store.
+    An error of the connection ends the audit, because it is no fact about the store.
 
     Args:
         files: The file system.
@@ -46,20 +46,20 @@ class CheckedRemoteFiles(RemoteFiles):
 
     @property
     def findings(self) -> list[Finding]:
-        """What could not be read so far, and what no store has."""
+        """Returns findings on files that could not be read so far, and on file kinds that no store has."""
         return self._unread.findings()
 
     def add(self, finding: Finding) -> None:
-        """Remembers a file that another reader could not read."""
+        """Records a file that another reader could not read."""
         self._unread.add(finding)
 
     def meet_odd(self, path: Path, found: str, expected: str) -> None:
-        """Remembers a name that is of another kind than it should be."""
+        """Records a name that is of another kind than it should be."""
         name = path.relative_to(self._root).as_posix()
         self.add(Finding("file-kind", name, expected=expected, found=found))
 
     def status(self, path: Path) -> os.stat_result:
-        """Returns a status as that of a file of the user's own.
+        """Returns a status like that of a file of the user.
 
         Raises:
             FileNotFoundError: There is nothing.
@@ -70,14 +70,14 @@ class CheckedRemoteFiles(RemoteFiles):
         return _status(is_dir=is_dir, size_bytes=0)
 
     def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
-        """Returns each name in a directory, sorted, with a status as that of files of the user's own."""
+        """Returns each name in a directory, sorted, with a status like that of a file of the user."""
         return [
             (entry.name, _status(is_dir=entry.is_dir, size_bytes=entry.size_bytes))
             for entry in self.list_dir(path)
         ]
 
     def lock_holder(self) -> None:
-        """Returns None: a lock is not seen from another machine."""
+        """Returns None: another machine cannot see the lock."""
 
     @override
     def read_file(self, path: Path) -> bytes:

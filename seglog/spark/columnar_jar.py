@@ -1,7 +1,8 @@
 """The columnar reader: a small jar with which Spark reads messages of local stores as columns of the log.
 
-Python plans, walks and proves as without it, and rows are the same; only which process makes columns of
-records differs. Sources are beside the jar in ``seglog/spark/columnar``; ``tools/build-columnar`` makes it.
+Python plans, walks and verifies as without the jar, and the rows are the same; only the process that converts
+records to columns differs. The sources are beside the jar in ``seglog/spark/columnar``;
+``tools/build-columnar`` builds it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Final
 JAR: Final = Path(__file__).parent / "columnar" / "seglog-columnar.jar"
 EXTENSIONS: Final = "seglog.spark.Extensions"
 SETTING: Final = "spark.seglog.columnar"
-"""``false`` has a session read rows as without the jar."""
+"""Setting; ``false`` makes a session read rows as without the jar."""
 _SPARK: Final = "4.3."
-"""The Spark that its classes were made for, and that it was tried with."""
+"""The Spark version for which its classes were compiled, and with which it was tried."""
 _JARS: Final = "spark.jars"
 _NAMED: Final = "spark.sql.extensions"
 
 
 def columnar_settings(spark_version: str, said: Mapping[str, str]) -> dict[str, str]:
-    """Returns the settings that a session needs for it; none for a Spark that it is not for.
+    """Returns the settings that a session needs for the jar; empty for other versions of Spark.
 
     Args:
         spark_version: The version of PySpark.

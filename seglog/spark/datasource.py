@@ -1,9 +1,9 @@
-"""Importing this makes ``spark.read.format("seglog")`` work in the session that is active.
+"""Importing this module registers ``spark.read.format("seglog")`` in the active session.
 
     import seglog.spark.datasource
 
-Sessions of :func:`seglog.spark.session.local_session` know the format already; for others there is
-:func:`seglog.spark.register`.
+Sessions of :func:`seglog.spark.session.local_session` have the format already; for other sessions there is
+also :func:`seglog.spark.register`.
 """
 
 from __future__ import annotations

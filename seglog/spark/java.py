@@ -1,4 +1,4 @@
-"""Finds a Java that Spark runs on, or says what to install."""
+"""Finds a Java version that Spark supports, or names the package to install."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 MIN_JAVA: Final = 17
-"""What Spark 4 asks for."""
+"""The least version that Spark 4 supports."""
 
 _JAVA_HOME: Final = "JAVA_HOME"
 _VERSION: Final = re.compile(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", re.MULTILINE)
@@ -27,7 +27,7 @@ _INSTALL: Final = {
 
 
 def java_problem() -> str | None:
-    """Returns why there is no Java for Spark and what to install; None if there is one."""
+    """Returns why there is no Java for Spark, and what to install; None if there is one."""
     seen: list[str] = []
     for source, java in _candidates():
         major = java_major(java)
@@ -39,13 +39,13 @@ def java_problem() -> str | None:
 
 
 def is_java_home_usable() -> bool:
-    """Whether JAVA_HOME, which Spark prefers to PATH, is set and leads to a Java that Spark runs on."""
+    """Returns whether JAVA_HOME, which Spark prefers to PATH, is set and has a Java that Spark supports."""
     source, java = next(_candidates(), ("", Path()))
     return source == _JAVA_HOME and (java_major(java) or 0) >= MIN_JAVA
 
 
 def java_help() -> str:
-    """Returns how to install a Java on this system."""
+    """Returns advice on installing Java on this system."""
     for tool, command in _INSTALL.items():
         if shutil.which(tool) is not None:
             return f"install one with `{command}`, or set JAVA_HOME to where one is"
@@ -53,7 +53,7 @@ def java_help() -> str:
 
 
 def java_major(java: Path) -> int | None:
-    """Returns the version that a java command has, 8 for 1.8; None if it does not run."""
+    """Returns the version of a java command, 8 for 1.8; None if it does not run."""
     try:
         said = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],

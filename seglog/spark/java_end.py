@@ -1,4 +1,4 @@
-"""How the Java ended that Spark runs in, and what it printed that matters."""
+"""How Spark's Java process ended, and the important part of its output."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _WAIT_S: Final = 5.0
 _SHOWN_LINES: Final = 5
 _OF_SHELL: Final = 128
 _NO_CAUSE: Final = ("WARNING:", "NOTE: Picked up ", "Picked up ")
-"""How lines begin that Java prints when all is well."""
+"""Beginnings of lines that Java prints at a normal start."""
 
 
 def end_text(code: int) -> str:
-    """Returns how a process ended.
+    """Returns a text on how a process ended.
 
     Args:
-        code: As :attr:`subprocess.Popen.returncode` has it.
+        code: The code of :attr:`subprocess.Popen.returncode`.
     """
     if code < 0:
         return f"it was killed by {_signal_name(-code)}"
-    is_signal = code > _OF_SHELL  # a shell says so of what it ran
+    is_signal = code > _OF_SHELL  # a shell returns the signal of its command in this form
     return f"it ended with exit code {code}" + (f" ({_signal_name(code - _OF_SHELL)})" if is_signal else "")
 
 
@@ -35,9 +35,9 @@ def _signal_name(number: int) -> str:
 
 
 def ended_java() -> str | None:
-    """Returns how the Java of this process ended; None where it runs, or another process has started it.
+    """Returns how the Java of this process ended; None if it runs, or another process started it.
 
-    Connections break a moment before a process has ended, so this waits for that for a while.
+    Connections break a moment before a process has ended, so this waits for the end for a while.
     """
     from pyspark import SparkContext
 
@@ -51,7 +51,7 @@ def ended_java() -> str | None:
 def end_within(error: BaseException) -> str | None:
     """Returns how the process ended that a function of PySpark started before it raised an error.
 
-    PySpark says only that it ended; the process is in the frames of the traceback.
+    The error of PySpark only states that it ended; the process object is in the frames of the traceback.
     """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         process = frame.f_locals.get("proc")
@@ -61,6 +61,6 @@ def end_within(error: BaseException) -> str | None:
 
 
 def printed_text(lines: Iterable[str]) -> str:
-    """Returns the last lines that Java printed, without warnings of a good start."""
+    """Returns the last lines that Java printed, without the warnings of a normal start."""
     said = [line.strip() for line in lines if line.strip() and not line.startswith(_NO_CAUSE)]
     return " / ".join(said[-_SHOWN_LINES:]) or "it printed nothing"

@@ -1,9 +1,10 @@
-"""Hands on to this process's stderr what Java, and the Python workers below it, print on theirs.
+"""Copies to this process's stderr what Java, and the Python workers below it, print on theirs.
 
-Spark gives stderr of its workers to its Java, so warnings of a read come that way. A thread reads the pipe
-for as long as Java lives. What comes before the session is there is Java's own, and is only kept for the
-error of a Java that does not start; what comes later goes to ``sys.stderr`` of that moment, line by line.
-Stacks of workers are left out: a job that failed raises them here, and workers that are stopped have no news.
+Spark passes the stderr of its workers to its Java, so warnings of a read arrive that way. A thread reads the
+pipe for as long as Java lives. Lines before the session exists come from Java itself, and are only kept for
+the error of a Java that does not start; later lines are written to the current ``sys.stderr``, line by line.
+Stack traces of workers are left out: a job that failed raises them here, and those of stopped workers are of
+no interest.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _OF_STACKS: Final = ("Exception ignored in", "During handling of the above", "Th
 class JavaStderr:
     """A pipe for the stderr of a Java that is about to start, and the thread that reads it.
 
-    The thread ends with Java. It is a daemon: it keeps no process from ending. A process that was forked off
-    has no thread, and gives up its end of the pipe.
+    The thread ends with Java. It is a daemon thread, so it does not keep a process alive. A forked child has
+    no such thread, and closes its end of the pipe.
     """
 
     def __init__(self) -> None:
         reader, self._writer = os.pipe()
-        # Without a buffer there is no lock either, that a fork could leave taken.
+        # Unbuffered, so that there is no lock that a fork could leave taken.
         self._reader = os.fdopen(reader, "rb", buffering=0)
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
         self._is_handed_on = threading.Event()
@@ -58,17 +59,17 @@ class JavaStderr:
         return self._writer
 
     def close_writer(self) -> None:
-        """Gives up this process's end of the writing side, once: with that of Java the pipe ends."""
+        """Closes this process's writing end, once: the pipe ends when Java's end is closed too."""
         writer, self._writer = self._writer, _CLOSED
         if writer != _CLOSED:
             os.close(writer)
 
     def hand_on(self) -> None:
-        """From now on lines go to stderr."""
+        """From now on lines are copied to stderr."""
         self._is_handed_on.set()
 
     def lines_so_far(self) -> list[str]:
-        """Returns the last lines of a Java that has ended before anything was handed on."""
+        """Returns the last lines of a Java that has ended before anything was copied."""
         self._thread.join(_DRAIN_S)
         return list(self._kept)
 
@@ -85,13 +86,13 @@ class JavaStderr:
     def _take(self, lines: list[str]) -> None:
         if not self._is_handed_on.is_set():
             self._kept.extend(lines)
-        elif (lines := self._without_stacks(lines)) and sys.stderr is not None:  # which it may be
-            with suppress(OSError, ValueError):  # stderr is closed; Java must be able to go on all the same
+        elif (lines := self._without_stacks(lines)) and sys.stderr is not None:  # it may be None
+            with suppress(OSError, ValueError):  # stderr is closed; Java must not block nevertheless
                 sys.stderr.write("".join(f"{line}\n" for line in lines))
                 sys.stderr.flush()
 
     def _without_stacks(self, lines: list[str]) -> list[str]:
-        """Leaves out stacks with the line of their exception; those of several workers may come mixed."""
+        """Leaves out stack traces and their exceptions' lines; those of several workers may be mixed."""
         kept: list[str] = []
         now = time.monotonic()
         if now - self._taken_s > _STACK_S:
@@ -109,7 +110,7 @@ class JavaStderr:
         return kept
 
     def _is_news(self, line: str) -> bool:
-        """Returns whether a line is no loss that was said just now: commands read stores in several jobs."""
+        """Returns whether a line is no repetition of a recent loss: commands read stores in several jobs."""
         now = time.monotonic()
         said = self._said_losses.get(line)
         if len(self._said_losses) >= _KEPT_LOSSES:
@@ -118,7 +119,7 @@ class JavaStderr:
         return said is None or now - said > _AGAIN_S
 
     def _drain(self) -> None:
-        """Waits until the thread has taken what Java has written, for its process ends now."""
+        """Waits until the thread has read what Java has written, because this process ends now."""
         give_up = time.monotonic() + _DRAIN_S
         with suppress(ValueError):  # the thread has read to the end meanwhile, and closed its side
             while time.monotonic() < give_up and select.select([self._reader], [], [], 0)[0]:

@@ -1,8 +1,8 @@
-"""Rows as lines of JSON that Spark writes: Python has no values for some of its types.
+"""Rows as lines of JSON, written by Spark, because Python has no values for some of its types.
 
-Bytes are text, or Base64 where they are none. Times are as ISO 8601 has them, in the zone of the session:
-jobs set UTC. Decimals, intervals and numbers that JSON does not have (``NaN``) are texts. Keys of maps are
-what their values would be, as text.
+Bytes are text, or Base64 if they are not UTF-8. Times are in ISO 8601, in the zone of the session, which jobs
+set to UTC. Decimals, intervals and numbers that JSON does not have (``NaN``) are texts. Keys of maps are
+converted like values, and then to text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def json_frame(frame: DataFrame, names: Sequence[str] | None = None) -> DataFram
 
     Args:
         frame: The rows.
-        names: What columns are called; None for their own names.
+        names: Names of the columns; None for their own names.
 
     Raises:
         InvalidArgumentError: Two columns, or two fields of one, have the same name.
@@ -37,7 +37,7 @@ def json_frame(frame: DataFrame, names: Sequence[str] | None = None) -> DataFram
 
     names = frame.columns if names is None else names
     _refuse_twice(names)
-    # Numbers for names: those of columns may differ in letters alone, or hold dots.
+    # Columns get numbers as names: their own names may differ only in case, or contain dots.
     numbered = frame.toDF(*(f"c{at}" for at in range(len(names))))
     values = [
         _said(sql.col(field.name), field.dataType).alias(name)
@@ -47,8 +47,8 @@ def json_frame(frame: DataFrame, names: Sequence[str] | None = None) -> DataFram
 
 
 def json_lines(frame: DataFrame) -> Iterator[str]:
-    """Yields rows as lines of JSON, all in ASCII, without the line's end."""
-    from seglog.spark.local_batches import local_batches  # pyarrow, which help does without
+    """Yields rows as lines of JSON, in ASCII, without line ends."""
+    from seglog.spark.local_batches import local_batches  # loads pyarrow, which help does not need
 
     for batch in local_batches(json_frame(frame)):
         for line in batch.column(0).to_pylist():
@@ -62,7 +62,7 @@ def _as_json(value: Column) -> Column:
 
 
 def _said(value: Column, kind: DataType) -> Column:
-    """Returns a value as one that JSON has."""
+    """Returns a value in a type that JSON has."""
     from pyspark.sql import functions as sql
     from pyspark.sql import types
 
@@ -91,13 +91,13 @@ def _said(value: Column, kind: DataType) -> Column:
             _said(value.getField(field.name), field.dataType).alias(field.name) for field in kind.fields
         ]
         return sql.when(value.isNotNull(), sql.struct(*fields))
-    return value.cast("string")  # dates, which go further than Python's; times; intervals
+    return value.cast("string")  # dates, which exceed Python's range; times; intervals
 
 
 def _base64(value: Column) -> Column:
     from pyspark.sql import functions as sql
 
-    return sql.regexp_replace(sql.base64(value), r"\r\n", "")  # Spark's has lines
+    return sql.regexp_replace(sql.base64(value), r"\r\n", "")  # Spark inserts line ends
 
 
 def _key(value: Column, kind: DataType) -> Column:

@@ -1,4 +1,4 @@
-"""Rows of a frame on the driver, batch after batch: never more than a partition of them at a time."""
+"""Rows of a frame on the driver, batch by batch: never more than one partition of them at a time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def local_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a frame as batches of Arrow.
 
     Spark's own ``toLocalIterator`` sends rows one by one, and ``toArrow`` sends all at once. Here each batch
-    travels as one row, as bytes.
+    is sent as one row, as bytes.
 
     Args:
-        frame: What is computed; its session must stay.
+        frame: The frame to compute; its session must stay open.
     """
     for row in frame.mapInArrow(_as_bytes, "batch binary").toLocalIterator():
         with pa.ipc.open_stream(row[0]) as stream:

@@ -1,7 +1,7 @@
-"""Jobs whose tasks each take some numbers and return a little for each.
+"""Jobs whose tasks each take some numbers and return a small result for each.
 
-They are RDDs: nothing is planned, compiled or turned into columns. With PySpark 4.3 Java took 0.2 CPU seconds
-for an audit of 0.4 GB in such tasks, and 0.5 for the same by ``mapInArrow``.
+They are RDDs: nothing is planned, compiled or converted to columns. With PySpark 4.3 Java took 0.2 CPU
+seconds for an audit of 0.4 GB in such tasks, and 0.5 for the same with ``mapInArrow``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def run_numbered(spark: SparkSession, count: int, tasks: int, do: Callable[[int]
     Args:
         spark: The session.
         count: How many numbers there are.
-        tasks: Tasks that share them, each a row of neighbours.
-        do: What a task does with a number. It may be done twice; its result can be pickled and is small.
+        tasks: Number of tasks; each takes consecutive numbers.
+        do: The function of a task for a number. It may be called twice; its result must be picklable and
+            small.
     """
     return numbered(spark, count, tasks, lambda numbers: map(do, numbers)).collect() if count else []
 
@@ -34,20 +35,20 @@ def run_numbered(spark: SparkSession, count: int, tasks: int, do: Callable[[int]
 def numbered(
     spark: SparkSession, count: int, tasks: int, do: Callable[[Iterable[int]], Iterable[R]]
 ) -> RDD[R]:
-    """Returns what tasks make of the numbers below ``count``, not computed yet.
+    """Returns the results of tasks for the numbers below ``count``, not computed yet.
 
     Args:
         spark: The session.
         count: How many numbers there are.
-        tasks: Tasks that share them, each a row of neighbours.
-        do: What a task does with its numbers.
+        tasks: Number of tasks; each takes consecutive numbers.
+        do: The function of a task for its numbers.
     """
     numbers = spark.sparkContext.parallelize(range(count), max(1, min(count, tasks)))
     return numbers.mapPartitions(keeping(do))
 
 
 def keeping(do: Callable[[Iterable[T]], Iterable[R]]) -> Callable[[Iterable[T]], Iterable[R]]:
-    """Returns a function that does the same in a task whose worker keeps its modules."""
+    """Returns a function that does the same in a task, after excluding modules from garbage collection."""
 
     def kept(items: Iterable[T]) -> Iterable[R]:
         keep_modules()

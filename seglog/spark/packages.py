@@ -1,4 +1,4 @@
-"""The Python packages that Spark needs here, and which versions of them."""
+"""The Python packages and versions that Spark jobs need."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from seglog.errors import MissingDependencyError
 
 PYSPARK_HELP: Final = "install PySpark with `pip install 'seglog[spark]'`"
 _NEEDED: Final = {"pyspark": ((4, 1), (5,)), "pandas": ((2, 2), (3,)), "pyarrow": ((17,), None)}
-"""Lowest version of each package, and the first that is too new; as in pyproject.toml."""
+"""Lowest version of each package, and the first that is too new; the same as in pyproject.toml."""
 
 
 def pyspark_problem() -> str | None:
-    """Returns which Python package is missing or of a wrong version; None if all are installed."""
+    """Returns which Python package is missing or has a wrong version; None if all are installed."""
     for name, (lowest, too_new) in _NEEDED.items():
         version = _version(name)
         if version is None:
@@ -32,16 +32,16 @@ def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        # The PySpark of a Spark that was unpacked, which `spark-submit` runs, is not an installed package.
+        # The PySpark of an unpacked Spark, which `spark-submit` runs, is not an installed package.
         version = getattr(sys.modules.get(name), "__version__", None)
         return version if isinstance(version, str) else None
 
 
 def require_packages() -> None:
-    """Refuses to go on without PySpark and the packages that it needs.
+    """Raises an error unless PySpark and the packages that it needs are installed.
 
     Raises:
-        MissingDependencyError: One is missing or of a wrong version.
+        MissingDependencyError: One is missing or has a wrong version.
     """
     problem = pyspark_problem()
     if problem is not None:

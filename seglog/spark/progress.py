@@ -1,4 +1,4 @@
-"""How far Spark is with the jobs that this process started: tasks done, and tasks there are."""
+"""The progress of the Spark jobs that this process started: tasks that are done, and all tasks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Tell = Callable[[int, int], None]
 
 @contextmanager
 def watch_tasks(session: SparkSession, tell: Tell) -> Iterator[None]:
-    """Reports how many tasks are done and how many there are, from a thread, as long as the block lasts.
+    """Reports the number of done tasks and of all tasks, from a thread, within the block.
 
     Args:
         session: The session.
-        tell: Called with both; never again after the block.
+        tell: Called with both numbers; never again after the block.
     """
     tracker = session.sparkContext.statusTracker()
     is_over = threading.Event()
@@ -46,15 +46,15 @@ def _watch(tracker: StatusTracker, tell: Tell, is_over: threading.Event) -> None
         try:
             done, total = task_counts(tracker)
         except (Py4JError, ConnectionError):
-            return  # Java is gone, and the job says so
+            return  # Java is gone, and the job raises the error
         if total:
             tell(done, total)
 
 
 def task_counts(tracker: StatusTracker) -> tuple[int, int]:
-    """Returns how many tasks of the running stages are done, and how many there are.
+    """Returns the number of done tasks and of all tasks of the running stages.
 
-    Stages that wait for others are not counted: Spark decides anew about them when those are done.
+    Stages that wait for others are not counted: Spark replans them when those are done.
     """
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]

@@ -1,9 +1,9 @@
-"""What may be asked in SQL: queries, and statements that show something.
+"""Decides which SQL is allowed: queries, and statements that show something.
 
-Spark's own parser decides, not words: a query is what its grammar takes as one. Of the statements those that
-show or describe are let through, and ``EXPLAIN`` of what is no statement: Spark carries out some of them
-(``EXECUTE IMMEDIATE``, ``CALL``) when it only explains them. A query that would run a command or a method of
-Java is refused too.
+Spark's own parser decides, not the words: a text is a query if its grammar accepts it as one. Allowed
+statements are those that show or describe, and ``EXPLAIN`` of a query: when Spark explains some statements
+(``EXECUTE IMMEDIATE``, ``CALL``) it carries them out. A query that would run a command or a method of Java is
+refused too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _ANY_PLAN: Final = "org.apache.spark.sql.catalyst.plans.QueryPlan"
 _WITH_PLAN: Final = "org.apache.spark.sql.catalyst.expressions.PlanExpression"
-"""An expression that has a query in it."""
+"""An expression that contains a query."""
 _PLANS: Final = "org.apache.spark.sql.catalyst.plans.logical"
 _SHOWING: Final = ("Show", "Describe", "List")
 _EXPLAIN: Final = "ExplainCommand"
 _DOING: Final = frozenset({"InsertIntoStatement", "InsertIntoDir", "UnresolvedExecuteImmediate", "Call"})
-"""Plans that do something, though Spark does not class them as commands."""
+"""Plans that change something, though Spark does not class them as commands."""
 _RUNNING: Final = {
     "ScriptTransformation": "TRANSFORM … USING, which runs a command",
     "CallMethodViaReflection": "reflect or java_method, which runs a method of Java",
@@ -33,15 +33,15 @@ _SAID_BY_SPARK: Final = re.compile(
     r"\[[\w.]+\] (.+?) SQLSTATE: \w+(?:[;\s]*\(?(line \d+,? pos \d+))?", re.DOTALL
 )
 _OF_PYTHON: Final = "Traceback (most recent call last)"
-"""In what Spark says when a data source of Python fails: that is no fault of the query."""
+"""Part of Spark's message when a Python data source fails: this is no fault of the query."""
 
 
 @contextmanager
 def refused_as(refusal: Callable[[str], Exception]) -> Iterator[None]:
-    """Within it, what Spark's parser or its look-up of names refuses is an error without Spark's plans.
+    """Within the block, an error of Spark's parser or of its name resolution is raised without Spark's plans.
 
     Args:
-        refusal: Makes the error of its text.
+        refusal: Makes the error from its text.
     """
     from pyspark.errors import AnalysisException
 
@@ -56,16 +56,16 @@ def refused_as(refusal: Callable[[str], Exception]) -> Iterator[None]:
 
 
 def doing_of(spark: SparkSession, text: str) -> str | None:
-    """Returns what Spark calls a statement that does something; None for one that only asks.
+    """Returns Spark's name of a statement that changes something; None for one that only reads.
 
-    Nothing is run, nor looked up.
+    The statement is not run, and its names are not resolved.
 
     Args:
         spark: The session.
         text: One statement.
 
     Raises:
-        ParseException: It is none of Spark's SQL.
+        ParseException: The text is no SQL of Spark.
     """
     from pyspark.errors import ParseException
 
@@ -84,9 +84,9 @@ def doing_of(spark: SparkSession, text: str) -> str | None:
 
 
 def running_of(frame: DataFrame) -> str | None:
-    """Returns what a query would run that is not Spark's; None if it only reads.
+    """Returns the foreign code that a query would run, by name; None if it only reads.
 
-    Spark has looked up its names, so that a name in quotes, or one that is put together, is seen as well.
+    Spark has resolved its names, so a quoted or computed name is found as well.
 
     Args:
         frame: A query that was not run yet.

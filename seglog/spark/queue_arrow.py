@@ -1,8 +1,8 @@
 """A queue as Arrow: the columns of a :class:`~seglog.storage.reads.queue_view.QueueView` as a record batch.
 
-Columns of fixed width take the arrays of the view as they are. Bodies and properties are packed into
-``large_binary``, which every reader of Arrow takes, or stay where they are as ``binary_view``: then the
-batch shares memory with the maps of the log, counts as a view of the store, and must be gone before the
+Columns of fixed width use the arrays of the view without a copy. Bodies and properties are packed into
+``large_binary``, which every reader of Arrow accepts, or stay where they are as ``binary_view``: then the
+batch shares memory with the maps of the log, counts as a view of the store, and must be released before the
 store is closed.
 """
 
@@ -25,7 +25,7 @@ except ImportError as error:
     ) from error
 
 _VIEW: Final = np.dtype([("size_bytes", "i4"), ("prefix", "V4"), ("buffer", "i4"), ("start", "i4")])
-"""How Arrow writes a string of more than 12 bytes; shorter ones take the place of the last three."""
+"""Arrow's format of a string of more than 12 bytes; a shorter one is stored in the last three fields."""
 _INLINE_BYTES: Final = 12
 _PREFIX_BYTES: Final = 4
 _OF_UNITS: Final = ("queue_offset", "phy_offset", "size_bytes", "tags_code", "is_message")
@@ -43,13 +43,13 @@ def queue_batch(
 
     Args:
         view: The queue.
-        queue_offset: First slot, None for the queue's.
-        count: How many, None for all that follow.
+        queue_offset: First slot; None for the first of the queue.
+        count: Number of slots; None for all that follow.
         columns: Keys of :data:`COLUMNS`, ``body`` and ``properties``.
         share: Whether bodies and properties stay in the maps of the log, as ``binary_view``.
 
     Raises:
-        As :meth:`QueueView.columns`.
+        As for :meth:`QueueView.columns`.
     """
     fixed = [name for name in columns if name not in ("body", "properties")]
     found = view.columns([*fixed, "is_message"], queue_offset, count)

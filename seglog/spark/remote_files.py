@@ -1,10 +1,9 @@
 """Stores at an address (``s3://``, ``gs://``, ``hdfs://``, ``file://`` …): read-only, by ranges.
 
-pyarrow reads what it knows itself; for other addresses fsspec is asked, where it is installed. Each task
-with such files makes its own connection: only the address travels to the tasks.
-
-These file systems report no holes, so the zeros after the end of a log are read where a local file
-system would say that nothing was ever written.
+pyarrow reads the addresses that it supports; other addresses are opened by fsspec, if it is installed. Each
+task opens a connection of its own: only the address is sent to the tasks. These file systems report no holes,
+so the zeros after the end of a log are read, while a local file system would report that nothing was ever
+written there.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ _NO_SIZE: Final = 0
 
 
 def is_address(path: str) -> bool:
-    """Returns whether a path is an address and not one of the operating system's."""
+    """Returns whether a path is an address and no path of the operating system."""
     return _SCHEME_END in path
 
 
 def locate(path: str) -> tuple[Files, Path]:
-    """Returns the file system that a path or address leads to, and the store directory there.
+    """Returns the file system of a path or address, and the store directory there.
 
     Raises:
-        MissingDependencyError: Nothing that is installed knows such addresses.
-        NotFoundError: It is no address.
+        MissingDependencyError: No installed package supports such addresses.
+        NotFoundError: The text is no valid address.
     """
     if not is_address(path):
         return ReadingRoot(path), Path(path).absolute()
@@ -43,11 +42,11 @@ def locate(path: str) -> tuple[Files, Path]:
 
 
 def connect(address: str) -> tuple[RemoteFiles, Path]:
-    """Returns the file system that an address leads to, and the store directory there.
+    """Returns the file system of an address, and the store directory there.
 
     Raises:
-        MissingDependencyError: Nothing that is installed knows such addresses.
-        NotFoundError: It is no address.
+        MissingDependencyError: No installed package supports such addresses.
+        NotFoundError: The text is no valid address.
     """
     system, name = _connect(address)
     return RemoteFiles(system, starts_with_slash=name.startswith("/")), Path("/") / name.lstrip("/")
@@ -93,7 +92,7 @@ class RemoteFile:
 
     @property
     def descriptor(self) -> int:
-        """None of the operating system's."""
+        """None: there is no descriptor of the operating system."""
         return -1
 
     def read_into(self, buffer: memoryview, position: int) -> int:
@@ -106,11 +105,11 @@ class RemoteFile:
         return len(found)
 
     def next_data(self, position: int) -> int | None:
-        """Returns the position: nothing is known of holes."""
+        """Returns the position itself, because holes are not known."""
         return position if position < self.size_bytes else None
 
     def map(self) -> memoryview:
-        """Refuses, as a file that cannot be mapped does."""
+        """Raises the error of a file that cannot be mapped."""
         raise OSError(errno.ENODEV, "a remote file cannot be mapped")
 
     def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
@@ -134,15 +133,15 @@ class RemoteFile:
 
 
 class RemoteFiles:
-    """A remote file system, to be read.
+    """A remote file system, for reading only.
 
     Args:
         system: The file system.
-        starts_with_slash: Whether its names do.
+        starts_with_slash: Whether its names start with a slash.
 
     Attributes:
         system: The file system.
-        starts_with_slash: Whether its names do.
+        starts_with_slash: Whether its names start with a slash.
     """
 
     def __init__(self, system: pyarrow.fs.FileSystem, *, starts_with_slash: bool) -> None:

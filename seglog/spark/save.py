@@ -1,4 +1,4 @@
-"""Where tables that a job made are kept: folders that Spark writes."""
+"""Writes the tables of a job to folders, by Spark."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def save_table(frame: DataFrame, folder: str, form: str) -> None:
         form: ``parquet`` or ``json``.
 
     Raises:
-        InvalidArgumentError: There is something already.
-        AnalysisException: The same, at an address that only the cluster sees.
+        InvalidArgumentError: The folder exists already.
+        AnalysisException: The same, at an address that only the cluster can read.
     """
     refuse_existing(folder)
     frame.write.format(form).save(folder)
 
 
 def refuse_existing(folder: str) -> None:
-    """Refuses a folder that exists already, before a job has run for nothing.
+    """Refuses a folder that exists already, before a job runs in vain.
 
     Raises:
-        InvalidArgumentError: It exists.
+        InvalidArgumentError: The folder exists.
     """
     if "://" not in folder and Path(folder).exists():
         raise InvalidArgumentError(f"{folder} is there already", help="name a folder that is not there yet")

@@ -1,4 +1,4 @@
-"""Spark sessions on this machine, and what is missing where there can be none."""
+"""Spark sessions on this machine, and the error that names what is missing for one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Session: TypeAlias = "SparkSession"
-"""For rooms that do not know Spark."""
+"""Type of a session for rooms that do not import Spark."""
 
 LOCAL: Final = "local[*]"
 """All cores of this machine."""
@@ -54,17 +54,20 @@ _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "16",
 }
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
-"""Days of archives are those of UTC, wherever a job runs."""
+"""Days of archives are days of UTC, on every machine."""
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
-    # A socket of the file system is quicker than one of the loopback interface, and no other user connects.
+    # A Unix domain socket is faster than a loopback socket, and other users cannot connect to it.
     "spark.python.unix.domain.socket.enabled": "true",
 }
 BRIEF_JOB_BYTES: Final = 2 << 30
-"""Up to so much log Java's quicker compiler alone takes less CPU time than both. Measured with PySpark 4.3
-and Java 17: until the first query is answered 8.6 s against 11.4 s, then reads take 5.9 against 4.3 s/GB."""
+"""Up to this much log, Java's faster compiler alone takes less CPU time than both compilers.
+
+Measured with PySpark 4.3 and Java 17: until the first query is answered 8.6 s against 11.4 s, then reads take
+5.9 against 4.3 s/GB.
+"""
 _LOG4J: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stdout.ref = stdout
@@ -74,7 +77,7 @@ appender.stdout.target = SYSTEM_OUT
 appender.stdout.layout.type = PatternLayout
 appender.stdout.layout.pattern = %d{HH:mm:ss} %p %c: %m%n%ex
 """
-"""On stdout, for stderr is that of the workers: what Spark logs is raised here too, without Java's stacks."""
+"""Log on stdout, because stderr is that of the workers; errors are raised here too, without Java's stacks."""
 _NOT_STARTED: Final = (
     "the Java that is here fits: run it again, and where it ends again look at free memory, at the limits of"
     " the container, and at options in JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and SPARK_SUBMIT_OPTS"
@@ -82,7 +85,7 @@ _NOT_STARTED: Final = (
 
 
 def require_spark() -> None:
-    """Refuses to go on where no session can be made; names all that is missing in one line.
+    """Raises an error if no session can be made; it names all that is missing in one line.
 
     Raises:
         MissingDependencyError: Java, PySpark or both are missing.
@@ -103,18 +106,19 @@ def local_session(
 ) -> SparkSession:
     """Starts a session, by default on this machine, with a worker process for each core; stop it when done.
 
-    Nothing of Java is printed. What workers print comes on stderr, such as warnings of messages that cannot
-    be read (``failOnDataLoss=false``) and of topics that no store has. Takes 7 to 30 s. With a ``local``
-    master nothing listens but on the loopback interface. Settings of the user win over ours, wherever they
+    Output of Java is not shown. Output of workers is written to stderr, such as warnings of messages that
+    cannot be read (``failOnDataLoss=false``) and of topics that no store has. Takes 7 to 30 s. With a
+    ``local`` master all ports are on the loopback interface. Settings of the user override those of seglog,
+    wherever they
     are: ``conf``, ``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``, and for options of Java
     ``SPARK_SUBMIT_OPTS``.
 
     Args:
-        app: Its name.
+        app: Name of the session.
         master: Spark's master.
         conf: Settings of Spark.
-        log_bytes: How much log the session will read, None where that is not known: with little Java starts
-            for a brief job (:data:`BRIEF_JOB_BYTES`).
+        log_bytes: Bytes of log that the session will read, None if not known: for little log Java starts
+            with options for a brief job (:data:`BRIEF_JOB_BYTES`).
 
     Raises:
         MissingDependencyError: PySpark or Java is missing, or Java does not start.
@@ -130,7 +134,7 @@ def local_session(
     settings = {name: value for name, value in ours.items() if name not in elsewhere} | _UTC | dict(conf)
     settings |= columnar_settings(pyspark.__version__, elsewhere | settings)
     spark_conf = SparkConf().setMaster(master).setAppName(app).setAll(list(settings.items()))
-    # Without PYSPARK_PYTHON the workers may run another Python, one without numpy.
+    # Without PYSPARK_PYTHON the workers may use another Python, one without numpy.
     environment: dict[str, str | None] = {"PYSPARK_PYTHON": sys.executable}
     if is_local:
         environment["SPARK_LOCAL_IP"] = _LOOPBACK
@@ -160,17 +164,17 @@ def session_for(
     conf: Mapping[str, str] = MappingProxyType({}),
     log_bytes: int | None = None,
 ) -> Iterator[SparkSession]:
-    """Lends a session: the one given, the active one, or a new one that is stopped at the end.
+    """Yields a session: the given one, the active one, or a new one that is stopped at the end.
 
     Args:
-        spark: The one given.
-        app: Name of a new one.
-        master: Master of a new one; None for what ``spark-submit`` says, or else this machine.
-        conf: Settings of a new one.
-        log_bytes: How much log it will read, if that is known.
+        spark: The given session.
+        app: Name of a new session.
+        master: Master of a new session; None for the one of ``spark-submit``, or else this machine.
+        conf: Settings of a new session.
+        log_bytes: Bytes of log that it will read, if known.
 
     Raises:
-        MissingDependencyError: As :func:`local_session`.
+        MissingDependencyError: As for :func:`local_session`.
     """
     if spark is None and pyspark_problem() is None:
         from pyspark.sql import SparkSession
@@ -190,7 +194,7 @@ def session_for(
 
 
 def _stop(session: SparkSession) -> None:
-    """Stops a session, also one whose Java is gone: what ended it is being raised."""
+    """Stops a session, also if its Java is gone: the error that ended it is being raised."""
     from py4j.protocol import Py4JError
 
     try:
@@ -201,7 +205,7 @@ def _stop(session: SparkSession) -> None:
 
 
 def is_submitted() -> bool:
-    """Whether ``spark-submit`` runs this process: its Java runs already, with master and settings."""
+    """Returns whether ``spark-submit`` runs this process: its Java runs already, with master and settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -213,7 +217,7 @@ def _submitted_session(app: str, master: str | None, conf: Mapping[str, str]) ->
 
 
 def _worker_settings() -> dict[str, str]:
-    """Lets workers import the seglog that runs here, also from a clone that was not installed."""
+    """Returns settings with which workers import this seglog, also from a clone that was not installed."""
     import seglog
 
     folder = Path(seglog.__path__[0]).resolve().parent
@@ -229,13 +233,13 @@ def start_java(
     is_brief: bool = False,
     printed: JavaStderr | None = None,
 ) -> JavaGateway:
-    """Starts the JVM; what it prints is shown if it does not start.
+    """Starts the JVM; its output is shown only if it does not start.
 
     Args:
         conf: Settings of Spark.
-        said: Options of Java that are in them.
-        is_brief: As :func:`~seglog.spark.user_settings.java_options` has it.
-        printed: Takes what it prints on stderr; None for one of its own, of which nothing is handed on.
+        said: Options of Java in these settings.
+        is_brief: As for :func:`~seglog.spark.user_settings.java_options`.
+        printed: Reads its stderr; None for a new reader that copies nothing.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -270,7 +274,7 @@ def start_java(
 
 @contextmanager
 def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Sets environment variables for a while, or takes them away: Spark reads them when it starts."""
+    """Sets or removes environment variables within the block: Spark reads them when it starts."""
     before = {name: os.environ.get(name) for name in values}
     _set_environment(values)
     try:

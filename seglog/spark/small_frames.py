@@ -1,4 +1,4 @@
-"""Small tables that the driver has, as frames that are sent to every task."""
+"""Small tables of the driver, as frames that are sent to every task."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TYPES: Final = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 
 
 def small_frame(spark: SparkSession, columns: str, rows: Iterable[tuple[object, ...]]) -> DataFrame:
-    """Returns rows as a table that joins take along instead of moving the other side.
+    """Returns rows as a table that joins broadcast instead of moving the other side.
 
     Args:
         spark: The session.
-        columns: As ``topic string, queueId int``; types are string, int and bigint.
+        columns: Such as ``topic string, queueId int``; types are string, int and bigint.
         rows: The rows.
     """
     from pyspark.sql import functions as sql
@@ -32,10 +32,10 @@ def small_frame(spark: SparkSession, columns: str, rows: Iterable[tuple[object, 
 
 
 def sent_if_small(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """Computes a table that is mostly small; returns it as one that is sent to every task, if it is.
+    """Computes a table that is mostly small; if it is small, returns it as one that is sent to every task.
 
-    A join with it then does not move the other side. A table of more than half a million rows is returned as
-    it was, and is computed again where it is used.
+    A join with it then does not move the other side. A table of more than half a million rows is returned
+    unchanged, and is computed again where it is used.
     """
     from pyspark.sql import functions as sql
 

@@ -1,8 +1,8 @@
-"""Errors of Spark, of its tasks and of the system, as errors of ours: what a job raises.
+"""Converts errors of Spark, of its tasks and of the system to errors of seglog, for jobs to raise.
 
-Only text crosses from a worker to the driver: the traceback, the cause last, inside of what Java says. From
-it an error of ours is built with its class, and so its exit code, and its advice (which tracebacks show, see
-:class:`seglog.errors.SeglogError`).
+Only text is sent from a worker to the driver: the traceback, with the cause last, inside of Java's message.
+From it an error of seglog is built with its class, and so its exit code, and its advice (which tracebacks
+show, see :class:`seglog.errors.SeglogError`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OF_SYSTEM: Final = {
     "Permission denied": errno.EACCES,
     _NO_FOLDER: errno.EACCES,
 }
-"""What Java says of errors of the system; it gives no numbers."""
+"""Java's texts of system errors; it gives no error numbers."""
 _JAVA_FILE: Final = re.compile(r"\bfile:(?://)?(/[^\s,;)]+)|: (/[^\n]+?) \(")
 _JAVA_RAISED: Final = re.compile(r"(?:[a-z][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)(?:: |$)")
 _CALLING: Final = "An error occurred while calling "
@@ -67,11 +67,11 @@ _QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 @contextmanager
 def job_errors() -> Iterator[None]:
-    """Turns errors of Spark and of the system into ours; it decorates functions that are a whole job.
+    """Converts errors of Spark and of the system; it decorates functions that are a whole job.
 
     Raises:
-        SeglogError: As :func:`plain_errors`, and for an ``OSError`` of the system what it means for a store,
-            such as :class:`~seglog.errors.FullError`.
+        SeglogError: As for :func:`plain_errors`; an ``OSError`` of the system becomes the matching error of a
+            store, such as :class:`~seglog.errors.FullError`.
     """
     try:
         if pyspark_problem() is None:
@@ -80,18 +80,18 @@ def job_errors() -> Iterator[None]:
         else:
             yield
     except OSError as error:
-        if error.errno is None or isinstance(error, ConnectionError):  # no file is meant
+        if error.errno is None or isinstance(error, ConnectionError):  # not an error of a file
             raise
         raise explain_os_error(error) from error
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turns errors of Spark into ours.
+    """Converts errors of Spark.
 
     Raises:
-        SeglogError: What a task raised in the block, or :class:`~seglog.errors.SparkJobError` where Spark
-            could not do what was asked of it.
+        SeglogError: The error that a task raised in the block, or :class:`~seglog.errors.SparkJobError` for
+            an error of Spark itself.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -99,7 +99,7 @@ def plain_errors() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in _QUERY_LOGGERS]  # noqa: TID251 - PySpark's, not ours
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
-        logger.disabled = True  # they would print what is raised, with its Java stack, before it is
+        logger.disabled = True  # these loggers would print the error with its Java stack before it is raised
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -122,7 +122,7 @@ def _gone(end: str) -> SparkJobError:
 
 @dataclass(frozen=True, slots=True)
 class ToldError:
-    """An error of a task as plain text, which a job can go on with; errors of ours take other arguments."""
+    """An error of a task as plain text, with which a job can continue; error classes take other arguments."""
 
     name: str
     said: str
@@ -134,27 +134,27 @@ class ToldError:
 
 
 def told_error(error: OSError | SeglogError) -> ToldError:
-    """Returns an error as text; what the system says becomes one of ours."""
+    """Returns an error as text; an error of the system is converted first."""
     ours = explain_os_error(error) if isinstance(error, OSError) else error
     return ToldError(_name_of(type(ours)), str(ours), ours.help)
 
 
 def error_of(text: str) -> SeglogError:
-    """Returns what an error of Spark says of its cause.
+    """Returns the error that caused an error of Spark.
 
     Args:
-        text: What the error says, with the stack of Java or without.
+        text: Text of the error, with or without the stack of Java.
 
     Returns:
-        An error of the class that was raised in a task if that is one of ours; what an ``OSError`` of a
-        task means for a store; :class:`~seglog.errors.FullError` where Spark had no space for its own files;
-        else a :class:`~seglog.errors.SparkJobError`.
+        An error of the class that a task raised, if it is one of seglog; the matching error for an
+        ``OSError`` of a task; :class:`~seglog.errors.FullError` if Spark had no space for its own files; else
+        a :class:`~seglog.errors.SparkJobError`.
     """
     raised = _raised(text)
     if not raised:
         return _of_java(text)
     ours = _ours()
-    # PySpark may fail while it handles an error of ours.
+    # PySpark may fail while it handles an error of seglog, so the last class of seglog is taken.
     name, lines = next((one for one in reversed(raised) if one[0] in ours), raised[-1])
     advice = next((line for line in lines if line.startswith(_ADVICE)), None)
     said = "\n".join(lines[: lines.index(advice)] if advice is not None else lines).strip()
@@ -167,7 +167,7 @@ def error_of(text: str) -> SeglogError:
 
 
 def _of_java(text: str) -> SeglogError:
-    """Returns what Java failed with: what its last cause says, then what Spark says, without classes."""
+    """Returns the error of a failure of Java: text of its last cause, then of Spark, without class names."""
     lines = [line.rstrip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
     causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
     stack = ("\tat ", _CALLING, "Caused by: ")
@@ -179,7 +179,7 @@ def _of_java(text: str) -> SeglogError:
         return SparkJobError(said or "Spark said nothing")
     file = _JAVA_FILE.search(text)
     path = next(filter(None, file.groups())).rstrip(".") if file is not None else None
-    if path is not None and _NO_FOLDER in (cause or said):  # Hadoop does not say why
+    if path is not None and _NO_FOLDER in (cause or said):  # Hadoop does not state the reason
         try:
             check_writable(Path(path))
         except SeglogError as known:
@@ -191,13 +191,13 @@ def _of_java(text: str) -> SeglogError:
 
 
 def _said_by(line: str) -> str:
-    """Returns what an exception of Java says, behind the last name of a class."""
+    """Returns the text of a Java exception, after the last class name."""
     *_before, said = _JAVA_RAISED.split(line.removeprefix("Caused by: ").removeprefix(": "))
     return said.partition(" SQLSTATE: ")[0].strip()
 
 
 def _of_system(name: str, said: str) -> SeglogError | None:
-    """Returns what an ``OSError`` of a task means here; None where the system did not number it."""
+    """Returns the error for an ``OSError`` of a task; None if it has no error number."""
     number = _ERRNO.search(said)
     if name.removeprefix("builtins.") not in _OS_ERRORS or number is None:
         return None
@@ -215,7 +215,7 @@ def _name_of(kind: type[SeglogError]) -> str:
 
 
 def _raised(text: str) -> list[tuple[str, list[str]]]:
-    """Returns the class that each traceback before the stack of Java ends with, and the lines after it."""
+    """Returns the class at the end of each traceback before the stack of Java, and the lines after it."""
     lines: list[str] = []
     for line in text[text.find(_TRACEBACK) :].splitlines() if _TRACEBACK in text else ():
         if _JAVA.match(line):
@@ -224,7 +224,7 @@ def _raised(text: str) -> list[tuple[str, list[str]]]:
     starts = [at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     found = []
     for start, end in pairwise([*starts, len(lines)]):
-        # Frames are indented, and so is nothing that follows the last of them.
+        # Frames are indented; the line after the last frame is not.
         named = [(at, _RAISED.fullmatch(lines[at])) for at in range(start + 1, end)]
         at, match = next(((at, match) for at, match in named if match is not None), (end, None))
         if match is not None:
@@ -244,7 +244,7 @@ def _again(kind: type[SeglogError], said: str, advice: str | None) -> SeglogErro
             )
             error.help = advice or error.help
             return error
-    for known in kind.__mro__:  # a class above it where it has attributes that the text does not have
+    for known in kind.__mro__:  # a base class, if the class has attributes that the text does not contain
         if issubclass(known, SeglogError) and _takes_text(known):
             return known(said, help=advice)
     return SparkJobError(said, help=advice)

@@ -1,8 +1,8 @@
-"""What the user said of Spark and Java elsewhere, and what we say beside it: theirs counts where both do.
+"""Settings of the user for Spark and Java, combined with those of seglog; the user's override them.
 
-Spark reads ``spark-defaults.conf``, but what a session is given by name wins over it. So our settings leave
-out what is in there. Our options of Java go before all others, in ``SPARK_SUBMIT_OPTS``: of two options of
-Java that say the same the later one counts.
+Spark reads ``spark-defaults.conf``, but settings that a session gets by name override it. So settings of
+seglog that are in the file are left out. Options of Java are placed before all others, in
+``SPARK_SUBMIT_OPTS``: if two options of Java contradict each other, the later one counts.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Final
 
 SUBMIT_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
-"""Options of Java that Spark puts before those of its settings."""
+"""Variable with options of Java that Spark places before those of its settings."""
 JAVA_OPTIONS_OF_USER: Final = (
     SUBMIT_OPTIONS,
     "PYSPARK_SUBMIT_ARGS",
     "JDK_JAVA_OPTIONS",
     "JAVA_TOOL_OPTIONS",
 )
-"""Environment variables that may name options of Java."""
+"""Environment variables that may contain options of Java."""
 JAVA_SETTINGS: Final = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _SERIAL: Final = "-XX:+UseSerialGC"
@@ -33,8 +33,8 @@ def default_settings(environment: Mapping[str, str], spark_home: Path) -> dict[s
     """Returns the settings of ``spark-defaults.conf``, empty without one.
 
     Args:
-        environment: That of the process.
-        spark_home: Where Spark is, if ``SPARK_HOME`` does not say.
+        environment: The environment of the process.
+        spark_home: Spark's folder, if ``SPARK_HOME`` is not set.
     """
     home = environment.get("SPARK_HOME") or spark_home
     folder = Path(environment.get("SPARK_CONF_DIR") or Path(home, "conf"))
@@ -47,11 +47,11 @@ def default_settings(environment: Mapping[str, str], spark_home: Path) -> dict[s
 
 
 def java_options(said: Iterable[str], *, is_brief: bool) -> list[str]:
-    """Returns our options of Java.
+    """Returns seglog's options of Java.
 
     Args:
-        said: Options that the user gave: two collectors are an error, so ours stays out where one is named.
-        is_brief: Whether the job is over before Java's better compiler would pay: starting with the quicker
+        said: Options of the user: two collectors are an error, so seglog's is left out if one is named.
+        is_brief: Whether the job ends before Java's better compiler would pay off: a start with the faster
             one alone takes half the CPU time.
     """
     collector = [] if any(_COLLECTOR.search(text) for text in said) else [_SERIAL]

@@ -36,7 +36,7 @@ def make_views(spark: SparkSession, paths: Sequence[str]) -> None:
         paths: The store directories.
 
     Raises:
-        InvalidArgumentError: One is named twice.
+        InvalidArgumentError: A store is named twice.
     """
     from seglog.spark.source.values.columns import COLUMNS
 

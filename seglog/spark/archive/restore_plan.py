@@ -93,7 +93,7 @@ class SpaceNeeded(NamedTuple):
 
     @property
     def certain_bytes(self) -> int:
-        """The space that is needed at least, whatever the number of keys."""
+        """The space that is needed for any number of keys."""
         return self.log_bytes + self.queue_bytes
 
     @property

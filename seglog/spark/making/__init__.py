@@ -1,8 +1,8 @@
-"""What a store needs that is made beside the place where it will be: queues and key index, made by tasks.
+"""Makes queues and key index of a new store, in tasks, beside the place where the store will be.
 
-Tasks write a log segment by segment, and leave beside it what follows from their records; other tasks make
-queues and files of the index of that. Compactions and restores make their stores so: the driver does nothing
-for each message. What tasks left for others is gone before the store is one.
+Tasks write a log segment by segment, and write data derived from its records beside it; other tasks make
+queues and index files from that. Compactions and restores make their stores in this way: the driver does no
+work for each message. Files that tasks pass to other tasks are removed before the store is complete.
 
-Truth: the new log. Who checks a store that was made reads it again, whole.
+Truth: the new log. A check of the new store reads all of it again.
 """

@@ -1,11 +1,10 @@
-"""What follows from a segment of a new log: the units of its queues, in a file beside it.
+"""Data derived from a segment of a new log: the units of its queues, in a file beside it.
 
-The task that writes a segment follows its records as they go in, and leaves their units, queue by queue.
-The tasks that write queues (:mod:`seglog.spark.making.queues`) read the parts that are theirs. What the
-driver learns is a few numbers for each segment and queue. Keys go the same way
+The task that writes a segment walks its records as they are written, and writes their units, queue by queue.
+The tasks that write queues (:mod:`seglog.spark.making.queues`) read their parts. The driver receives a few
+numbers for each segment and queue. Keys are passed in the same way
 (:mod:`seglog.spark.making.index_files`).
-
-Any log that is written anew has its queues made so; placeholders are only marked as such.
+The queues of every rewritten log are made in this way; placeholders are only marked as such.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from seglog.storage.kernels.walk import ROW, QueueTable, Rows, walk
 from seglog.storage.splits import RecordNotes
 
 UNITS: Final = ".units"
-"""A folder in a store that is being made; it is gone before it is one."""
+"""A folder in the new store, which is removed before the store is complete."""
 _ROOM: Final = 1 << 14
 
 
@@ -39,9 +38,9 @@ class QueueSlice(NamedTuple):
 
     Attributes:
         segment: Physical offset of the segment's first byte.
-        start: Number of the first in the file.
-        units: How many there are.
-        first_offset: Queue offset of the first.
+        start: Number of the first unit in the file.
+        units: Number of units.
+        first_offset: Queue offset of the first unit.
     """
 
     segment: int
@@ -54,15 +53,15 @@ class QueueSlice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What follows from a segment.
+    """The data derived from a segment.
 
     Attributes:
-        records: How many it has.
-        last_phy_offset: Where its last record is, -1 without any.
-        last_store_ms: Store time of that.
-        newest_store_ms: The latest store time of any.
+        records: Number of records.
+        last_phy_offset: Physical offset of its last record, -1 without any.
+        last_store_ms: Store time of its last record.
+        newest_store_ms: The latest store time of all records.
         slices: Its units, by queue.
-        says_more: Whether a record belongs to a batch queue or to further queues (``%LMQ%``) too.
+        says_more: Whether a record belongs to a batch queue or also to further queues (``%LMQ%``).
     """
 
     records: int
@@ -74,7 +73,7 @@ class Derived:
 
 
 def units_path(staged: Path, first: int) -> Path:
-    """Returns where the units of a segment are."""
+    """Returns the file with the units of a segment."""
     return staged / UNITS / segment_file_name(first)
 
 
@@ -93,10 +92,10 @@ class SegmentFollower:
     Attributes:
         batch_topics: Topics with batch queues.
         first: Physical offset of the segment's first byte.
-        verify: Whether checksums are computed; lengths and places are always looked at.
+        verify: Whether checksums are computed; lengths and places are always checked.
         tags: Whether tags are keys.
-        notes: Takes what an audit of the segment need not walk again; None if nothing.
-        end: Where the next record goes.
+        notes: Gets the rows that an audit of the segment need not walk again; None if there is no audit.
+        end: Physical offset of the next record.
     """
 
     batch_topics: frozenset[str]
@@ -118,10 +117,10 @@ class SegmentFollower:
         self.end = self.first
 
     def note(self, records: Bytes) -> None:
-        """Takes the next records, which begin at ``end``.
+        """Walks the next records, which begin at ``end``.
 
         Raises:
-            StoreError: One of them does not prove itself there.
+            StoreError: One of them is not valid there.
         """
         view = records.data.cast("B")
         position = self._follow_natively(view, records) if walk_into.native_into is not None else 0
@@ -142,7 +141,7 @@ class SegmentFollower:
         self.end += len(view)
 
     def save(self, files: RestoringFiles, staged: Path) -> Derived:
-        """Writes the units beside the segment, and returns what they come to."""
+        """Writes the units beside the segment, and returns the derived data."""
         units, slices = self._by_queue()
         save_bytes(files, units_path(staged, self.first), units.tobytes())
         if self.notes is not None:
@@ -150,7 +149,7 @@ class SegmentFollower:
         return Derived(self._records, *self._last, self._newest_ms, slices, self._says_more)
 
     def keys(self) -> KeyRows | None:
-        """Returns the keys of all records, None if they were not all found on the way."""
+        """Returns the keys of all records, None if the walk did not find all of them."""
         return None if self._keys is None else np.concatenate([np.zeros(0, KEY_ROW), *self._keys])
 
     def _follow_natively(self, view: memoryview, records: Bytes) -> int:
@@ -172,7 +171,7 @@ class SegmentFollower:
             if not walked.row_count:
                 break
             if walked.keys.lost:
-                self._keys = None  # the index has the keys of tombstones too
+                self._keys = None  # the index also has the keys of tombstones
             elif self._keys is not None:
                 self._keys.append(walked.keys.rows.copy())
             self._says_more |= bool(walked.saying_more)
@@ -198,7 +197,7 @@ class SegmentFollower:
         self._newest_ms = max(self._newest_ms, int(rows["store_timestamp_ms"].max()))
 
     def _by_queue(self) -> tuple[Spilled, tuple[QueueSlice, ...]]:
-        """Returns all units sorted by queue, and where those of each queue are."""
+        """Returns all units sorted by queue, and the slice of each queue."""
         every = np.concatenate([np.zeros(0, SPILLED), *self._units])
         names: Sequence[Key] = self._queues.names
         every, starts = units_by_queue(every, len(names))

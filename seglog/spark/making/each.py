@@ -1,4 +1,4 @@
-"""Runs several pieces of work as one job: each in a task, on files that the task opens anew."""
+"""Runs several pieces of work as one job: each in a task, with files that the task opens itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _TASKS_A_CORE: Final = 4
 _MOST_A_TASK: Final = 16
-"""Pieces of work that a task does one after the other, and does again if it is killed."""
+"""Most pieces of work of a task, which it repeats if it is killed."""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -27,11 +27,11 @@ def run_each(
 
     Args:
         spark: The session.
-        folder: The folder that all files of the work are in; every machine must see it.
-        do: What is done. It may be done twice, and then writes the same.
-        work: The pieces; they can be pickled.
+        folder: The folder that contains all files of the work; every machine must see it.
+        do: The function. It may be called twice for a piece, and must then write the same bytes.
+        work: The pieces; they must be picklable.
     """
-    pieces = [pickle.dumps(one) for one in work]  # a task makes objects of its own ones only
+    pieces = [pickle.dumps(one) for one in work]  # so that a task only unpickles its own pieces
 
     def run(number: int) -> R:
         piece = pickle.loads(pieces[number])  # noqa: S301 - made above
@@ -41,5 +41,5 @@ def run_each(
 
 
 def task_count(spark: SparkSession, count: int) -> int:
-    """Returns how many tasks share so many pieces of work."""
+    """Returns the number of tasks for a number of pieces of work."""
     return max(_TASKS_A_CORE * spark.sparkContext.defaultParallelism, count // _MOST_A_TASK)

@@ -1,9 +1,8 @@
-"""The files of the key index of a new log, made in tasks: as the engine would make them, file for file.
+"""The files of the key index of a new log, made in tasks: equal to those of the engine, file for file.
 
-Which keys a file holds follows from their number alone: each takes as many as it has room for, in log
-order. So the task that writes a segment leaves its keys beside it, and who writes a file of the index reads
-the stretch of them that is its own, from however many segments. A file that was begun before goes on as a
-copy.
+The keys in a file follow from their number alone: each file takes as many as it has room for, in log order.
+So the task that writes a segment writes its keys beside it, and the task that writes an index file reads its
+range of keys, from one or more segments. An index file that was begun before is continued as a copy.
 
 Source: as :mod:`seglog.storage.index.key_index`, which does the same behind a writer.
 """
@@ -37,7 +36,7 @@ from seglog.storage.segments import MappedFile, MapPool
 from seglog.storage.walk import LogWindows, iter_key_rows
 
 KEYS: Final = ".keys"
-"""A folder in a store that is being made; it is gone before it is one."""
+"""A folder in the new store, which is removed before the store is complete."""
 _ROWS_AT_ONCE: Final = 1 << 18
 _STEP_BYTES: Final = 1 << 20
 
@@ -47,8 +46,8 @@ class KeySlice(NamedTuple):
 
     Attributes:
         segment: Physical offset of the segment's first byte.
-        start: Number of the first in the file.
-        keys: How many there are.
+        start: Number of the first key in the file.
+        keys: Number of keys.
     """
 
     segment: int
@@ -62,8 +61,9 @@ class IndexFilePlan(NamedTuple):
     Attributes:
         name: Its name.
         slices: Its keys, in log order.
-        before: The key before the first, in the file before; or the header of that; None for the first file.
-        begun: The file that it goes on from, which stays as it is; None for a new one.
+        before: The key before the first, in the previous file; or the header of that; None for the first
+            file.
+        begun: The file that it continues, which is not changed; None for a new file.
     """
 
     name: str
@@ -75,13 +75,13 @@ class IndexFilePlan(NamedTuple):
 def spill_keys(
     files: RestoringFiles, staged: Path, first: int, follower: SegmentFollower, segment_bytes: int
 ) -> int:
-    """Writes the keys of a segment beside it; returns how many there are.
+    """Writes the keys of a segment beside it; returns their number.
 
     Args:
-        files: Where it is.
-        staged: The store that is being made.
-        first: Physical offset of its first byte.
-        follower: Who followed its records, and may have their keys.
+        files: Access to the new store.
+        staged: The new store.
+        first: Physical offset of the segment's first byte.
+        follower: The walk over its records, which may have their keys.
         segment_bytes: Its length.
     """
     known = follower.keys()
@@ -111,15 +111,15 @@ def plan_index(
     now_ms: int,
     newest: IndexFile | None = None,
 ) -> list[IndexFilePlan]:
-    """Returns which files there will be.
+    """Returns the files of the new index.
 
     Args:
-        files: Where the store is.
-        staged: The store that is being made.
-        counts: First byte and keys of each segment, in the order of the log.
-        geometry: Division of the files.
+        files: Access to the new store.
+        staged: The new store.
+        counts: First byte and number of keys of each segment, in the order of the log.
+        geometry: Sizes of the files.
         now_ms: The time: files are named by their first message, but never later than now.
-        newest: The last file that there is, of the same division; None without any.
+        newest: The last existing file, of the same sizes; None without any.
     """
     found: list[IndexFilePlan] = []
     left = list(counts)
@@ -155,7 +155,7 @@ def plan_index(
 def write_index_file(
     files: RestoringFiles, staged: Path, geometry: IndexGeometry, plan: IndexFilePlan
 ) -> int:
-    """Writes a file of the index, durably; returns the end time of what it holds, 0 if it is not full."""
+    """Writes a file of the index, durably; returns the end time of its entries, 0 if it is not full."""
     path = staged / INDEX / plan.name
     attempt = staged / f"{ATTEMPT}-{uuid.uuid4().hex}"
     size = geometry.file_size_bytes
@@ -172,7 +172,7 @@ def write_index_file(
         keys = sum(one.keys for one in plan.slices)
         used_bytes = geometry.entries_at + INDEX_ENTRY.size_bytes * (keys + count)
         file.reserve(0, used_bytes)
-        if keys * mmap.PAGESIZE > geometry.entries_at:  # keys lead to slots of most pages
+        if keys * mmap.PAGESIZE > geometry.entries_at:  # the slots of the keys are in most pages
             file.warm(0, used_bytes)
         for rows in _batches(files, staged, plan.slices):
             count += put_keys(file.view, geometry, rows)
@@ -183,7 +183,7 @@ def write_index_file(
 
 
 def _header(files: Files, staged: Path, before: KeySlice | IndexHeader | None) -> IndexHeader | None:
-    """Returns of the header of the file before what a new file takes over."""
+    """Returns the header of the previous file, from which a new file takes over fields."""
     if before is None or isinstance(before, IndexHeader):
         return before
     (row,) = _rows(files, staged, before)

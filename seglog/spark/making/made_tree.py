@@ -1,4 +1,4 @@
-"""The folders of a store that tasks made: what killed attempts left goes, the rest goes to the disk."""
+"""Cleans up a store that tasks made: removes files of killed attempts, and syncs the rest to the disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seglog.storage.format.names import COMMIT_LOG
 
 
 def remove_attempts(files: RestoringFiles, staged: Path) -> None:
-    """Removes what tasks left that were killed."""
+    """Removes the files of tasks that were killed."""
     for folder in (staged, staged / COMMIT_LOG):
         for entry in files.list_dir(folder):
             if ATTEMPT in entry.name:
@@ -22,7 +22,7 @@ def remove_attempts(files: RestoringFiles, staged: Path) -> None:
 
 
 def sync_tree(files: RestoringFiles, folder: Path) -> None:
-    """Brings a new store to the disk, whole, before anything says that it is."""
+    """Syncs all of a new store to the disk, before it is marked as complete."""
     for entry in files.list_dir(folder):
         if entry.is_dir:
             sync_tree(files, folder / entry.name)

@@ -1,8 +1,8 @@
 """Writes the queues of the new store from the units beside its segments; one task for each queue.
 
-Of the file beside a segment only the units of the queue are read, and of those what one queue file takes at a
-time: a task needs memory for one file, however long the queue is. A queue may go on that has files already:
-they are read where they are, and never written into.
+From the file beside a segment only the units of the queue are read, and only as many as one queue file holds
+at a time: a task needs memory for one file, however long the queue is. If a queue has files already, it is
+continued: the old files are read at their place, and never written.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def load_units(files: Files, staged: Path, slices: Sequence[QueueSlice]) -> Spil
     """Returns units of one queue, in the order of the log.
 
     Args:
-        files: Where the store is.
-        staged: The store that is being made.
-        slices: All of them.
+        files: Access to the new store.
+        staged: The new store.
+        slices: All slices of the queue.
     """
     parts = [
         load_part(files, units_path(staged, one.segment), SPILLED, one.start, one.units) for one in slices
@@ -46,15 +46,15 @@ def write_queue(
     file_bytes: int,
     before: Path | None = None,
 ) -> int:
-    """Writes the files of one queue, durably; returns how many units were written.
+    """Writes the files of one queue, durably; returns the number of units.
 
     Args:
-        files: Where the store is.
-        staged: The store that is being made.
-        key: Topic and number of the queue.
+        files: Access to the new store.
+        staged: The new store.
+        key: Topic and queue id.
         slices: All of its units, in the order of the log.
         file_bytes: Length of its files.
-        before: The store whose queue goes on; None for a queue that begins.
+        before: The store whose queue is continued; None for a new queue.
 
     Raises:
         StoreError: Its queue offsets have a gap: the log was not in order.
@@ -77,7 +77,7 @@ def write_queue(
         name = segment_file_name(first * CQ_UNIT_BYTES)
         held = _held(files, before, queue_directory(topic, queue_id), name, wanted.start - first)
         data = held + units.tobytes()
-        # Beside the folder: in it, another name would keep RocketMQ from starting.
+        # Beside the folder: another name in the folder would keep RocketMQ from starting.
         attempt = staged / f"{ATTEMPT}-{uuid.uuid4().hex}"
         with closing(files.create(attempt, file_bytes)) as file:
             file.write_at(data, 0)
@@ -88,7 +88,7 @@ def write_queue(
 
 
 def _held(files: Files, before: Path | None, folder: str, name: str, units: int) -> bytes:
-    """Returns what a queue file begins with: the units that it has, or what stands for none."""
+    """Returns the first bytes of a queue file: the units that it has already, or blanks for none."""
     path = None if before is None else before / folder / name
     if path is not None and units and files.exists(path):
         found = load_part(files, path, CQ_UNIT.dtype, 0, units)
@@ -98,7 +98,7 @@ def _held(files: Files, before: Path | None, folder: str, name: str, units: int)
 
 
 def _within(slices: Sequence[QueueSlice], wanted: range) -> Iterator[QueueSlice]:
-    """Yields what of some slices has queue offsets in a range."""
+    """Yields the parts of some slices with queue offsets in a range."""
     for one in slices:
         skipped = max(0, wanted.start - one.first_offset)
         units = min(one.units, wanted.stop - one.first_offset) - skipped

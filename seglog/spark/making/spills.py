@@ -1,8 +1,7 @@
-"""What tasks leave beside a store that is being made, for other tasks to take up.
+"""Files that tasks write beside a new store, for other tasks to read.
 
-Files of nothing but items of one dtype, of which others read the stretch that is theirs. A task may run
-twice, also at the same time: each attempt writes under a name of its own, and one of them wins; all write the
-same.
+A file consists of items of one dtype, and other tasks read their stretch of it. A task may run twice, also at
+the same time: each attempt writes under a name of its own, and any one may win, because all write the same.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.kernels.gather import Ints
 
 Key = tuple[str, int]
-"""Topic and number of a queue."""
+"""Topic and queue id."""
 Table = npt.NDArray[np.void]
 """``(n,)`` of any dtype of named fields."""
 ATTEMPT: Final = ".attempt"
-"""Endings in a store that is being made; they are gone before it is one."""
+"""Ending of temporary names in a new store; such files are removed before the store is complete."""
 
 
 def save_bytes(files: RestoringFiles, path: Path, data: bytes) -> None:
-    """Writes what is needed for a while; one of several attempts wins, all write the same."""
+    """Writes a temporary file; if several attempts write it, any one may win: all write the same."""
     attempt = path.with_name(f"{path.name}{ATTEMPT}-{uuid.uuid4().hex}")
     files.write_file(attempt, data, sync=False)
     files.rename(attempt, path)
@@ -36,7 +35,7 @@ def save_bytes(files: RestoringFiles, path: Path, data: bytes) -> None:
 def load_part(
     files: Files, path: Path, dtype: np.dtype[np.void], start: int, count: int
 ) -> npt.NDArray[np.void]:
-    """Returns some items of a file of nothing but items."""
+    """Returns some items of a file that consists of items."""
     found = np.empty(count, dtype)
     with closing(files.open(path, writable=False)) as file:
         done = file.read_into(found.data.cast("B"), start * dtype.itemsize)
@@ -44,14 +43,14 @@ def load_part(
 
 
 def divided(rows: Table, taker: Ints, takers: int) -> tuple[Table, list[int]]:
-    """Returns rows in the order of their takers, and where those of each begin and the last ends.
+    """Returns rows in the order of their takers, and the start of each taker's rows and the end of the last.
 
     Args:
-        rows: Of any dtype.
-        taker: ``(n,)``, the number of each row's.
-        takers: How many there are.
+        rows: Rows of any dtype.
+        taker: ``(n,)``, the number of the taker of each row.
+        takers: Number of takers.
     """
-    # Numbers of 16 bits are sorted by their digits, in a fifth of the time.
+    # Numbers of 16 bits are sorted by radix, in a fifth of the time.
     order = np.argsort(taker.astype(np.uint16) if takers <= 1 << 16 else taker, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(taker, minlength=takers))])
-    return rows.take(order), starts.tolist()  # ten times as quick as an index
+    return rows.take(order), starts.tolist()  # ten times as fast as indexing

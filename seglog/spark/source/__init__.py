@@ -1,5 +1,5 @@
 """The data source ``seglog`` of Spark: messages of stores as rows, and rows as messages of a store.
 
-What walks, gathers and builds Arrow batches knows no Spark; ``data_source`` and ``readers`` join it to
-PySpark's classes, and are imported only where PySpark is.
+The code that walks, gathers and builds Arrow batches uses no Spark; ``data_source`` and ``readers`` connect
+it to PySpark's classes, and are imported only if PySpark is installed.
 """

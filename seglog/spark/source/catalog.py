@@ -1,8 +1,8 @@
 """Tables of Spark's catalog that are stores: ``CREATE TABLE t USING seglog OPTIONS (path '/store')``.
 
-Spark 4 gives a data source of Python the options of a table when the table is made, and none when it is read
-or written with ``INSERT INTO``. It keeps the schema, with the metadata of its fields: so the options travel
-in that of the first field.
+Spark 4 passes the options of a table to a Python data source when the table is created, but not when it is
+read or written with ``INSERT INTO``. It keeps the schema with the metadata of its fields, so the options are
+stored in the metadata of the first field.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql.types import StructField, StructType
 
 _MADE_BY: Final = frozenset({"owner", "provider"})
-"""What Spark adds to the options of a table that is made, besides its properties."""
+"""Options that Spark adds to those of a new table, in addition to its properties."""
 _OPTION: Final = "option."
 _PATH: Final = "path"
 _KEY: Final = "seglog.options"
@@ -22,7 +22,7 @@ _FRAMES_OF: Final = "seglog.framesOf"
 
 
 def table_options(given: Mapping[str, str]) -> dict[str, str] | None:
-    """Returns what ``OPTIONS`` and ``LOCATION`` say of a table that is made; None where none is."""
+    """Returns the options (``OPTIONS``, ``LOCATION``) of a table that is created, None in other calls."""
     lower = {name.lower(): value for name, value in given.items()}
     if not lower.keys() >= _MADE_BY:
         return None
@@ -31,7 +31,7 @@ def table_options(given: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """Returns a schema with options in it."""
+    """Returns a schema that contains options."""
     first, *others = schema.fields
     noted = StructField(
         first.name, first.dataType, first.nullable, {**first.metadata, _KEY: json.dumps(dict(options))}
@@ -40,13 +40,13 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 
 
 def options_in(schema: StructType) -> dict[str, str]:
-    """Returns the options that a schema has in it; none if it is not that of a table."""
+    """Returns the options in a schema; empty if it is not the schema of a table."""
     noted = next((field.metadata[_KEY] for field in schema.fields if _KEY in field.metadata), "{}")
     return {str(name): str(value) for name, value in json.loads(noted).items()}
 
 
 def framed_schema(schema: StructType) -> StructType | None:
-    """Returns the columns that frames are asked of, by the columnar reader; None if rows are asked for."""
+    """Returns the columns that the columnar reader requests as frames; None if rows are requested."""
     for field in schema.fields:
         if _FRAMES_OF in field.metadata:
             return StructType.fromJson(json.loads(field.metadata[_FRAMES_OF]))

@@ -47,7 +47,7 @@ class SeglogDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        require_packages()  # Spark has found this by itself, maybe a Spark that is too old
+        require_packages()  # Spark has found this source by itself, maybe a Spark version that is too old
         self._of_table = table_options(options)
         self._given = options if self._of_table is None else self._of_table
         # A table of the catalog is read without options: they are in its schema.
@@ -61,7 +61,7 @@ class SeglogDataSource(DataSource):
 
     @override
     def schema(self) -> StructType:
-        """Returns the columns of a read that gives no schema."""
+        """Returns the columns of a read without a schema."""
         parsed = self._parsed or self._parse(self._given)
         wanted = named_columns(parsed.columns) if parsed.columns else usual_columns()
         asked = pa.schema([(one.asked_as, one.type) for one in wanted])
@@ -85,7 +85,7 @@ class SeglogDataSource(DataSource):
 
     @override
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Returns a reader of messages as they come."""
+        """Returns a reader of new messages."""
         parsed = self._options_for(schema)
         if parsed.table != "messages":
             raise InvalidArgumentError(
@@ -132,7 +132,7 @@ class SeglogDataSource(DataSource):
         return MessageStreamWriter(root, topic)
 
     def _target(self, schema: StructType, overwrite: bool) -> tuple[Options, Path, str | None]:
-        """Returns the options of a write, the store, and the topic of all rows."""
+        """Returns the options of a write, the store, and the topic for all rows."""
         if overwrite:
             raise InvalidArgumentError(
                 "a log can only be appended to", help='write with .mode("append"), .outputMode("append")'

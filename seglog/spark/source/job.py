@@ -1,7 +1,7 @@
 """Messages as a frame without the data source: for jobs that read the same stores several times.
 
-Each frame of a data source is planned anew, in Python processes of its own. Here the driver plans once, and
-tasks take several short pieces.
+Each frame of a data source is planned again, in Python processes of its own. Here the driver plans once, and
+each task reads several short pieces.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class MessageFrames:
-    """Frames of the messages of stores; what cannot be read is left out.
+    """Frames of the messages of stores; unreadable parts are left out.
 
     Args:
         spark: The session.
         paths: The store directories.
-        verify: Whether to compute checksums; records that are damaged otherwise count as whole.
+        verify: Whether to compute checksums; records with any other damage count as undamaged.
 
     Raises:
-        As :func:`~seglog.spark.source.read.read_plan.plan_pieces`.
+        As for :func:`~seglog.spark.source.read.read_plan.plan_pieces`.
     """
 
     def __init__(self, spark: SparkSession, paths: Sequence[str], *, verify: bool = True) -> None:
@@ -50,7 +50,7 @@ class MessageFrames:
         self._pieces = plan_pieces(self._options)
 
     def of(self, wanted: Sequence[Wanted], topics: Collection[str] | None = None) -> DataFrame:
-        """Returns columns of the messages of topics, None for all."""
+        """Returns columns of the messages of topics; None for all topics."""
         named = None if topics is None else frozenset(topics)
         options, pieces = replace(self._options, topics=named), self._pieces
 

@@ -35,30 +35,31 @@ def scan(
 ) -> Scan:
     """Returns the messages of stores as a table that is read when it is used, in Arrow's columns.
 
-    Reads only, and works beside a process that has a store open for writing: what was stored when the
-    reading begins is read. Only the columns that are asked for are made, and only the records that the
-    arguments leave are looked at: of named queues where that is less what their consume queues lead to.
+    Reads only, and works beside a process that has a store open for writing: it reads the messages that are
+    stored when the reading begins. Only requested columns are made, and only records that the arguments
+    select are
+    read: for named queues those that their consume queues lead to, if these are fewer.
     Columns are those of Spark's data source (docs/spark-source.md), with its types.
 
     Args:
         stores: Store directories, or their addresses (``s3://...``), one or more.
-        columns: Their names, in the order of the table; None for the usual ones.
-        topic: The topic that is wanted, or several; None for all.
+        columns: Names of columns, in the order of the table; None for the usual ones.
+        topic: One topic or several; None for all.
         topic_pattern: A regular expression that the whole name of a topic must match.
-        queues: Numbers of the queues that are wanted, by topic. Of this, ``topic`` and ``topic_pattern`` one
-            can be given.
-        begin: First queue offset that is wanted of a queue, by topic and number; of others all are.
-        end: First queue offset that is not wanted any more, in the same way.
-        since: Store time of the first messages that are wanted: a datetime, which is local
-            time where it has no zone, or milliseconds since 1970.
-        until: Store time from which they are not wanted any more.
+        queues: Queue ids, by topic. Only one of this, ``topic`` and ``topic_pattern`` can be given.
+        begin: First queue offset to read, by topic and queue id; other queues are read from their start.
+        end: First queue offset not to read, in the same way.
+        since: Store time of the first messages to read: a datetime, which is local time if it has no zone, or
+            milliseconds since 1970.
+        until: Store time from which on messages are not read.
         broker_names: The column ``brokerName``: one for each store, or one for all.
         inflate: Whether bodies that zlib, lz4 or zstd compressed are inflated, to 64 MiB at most.
         verify: Whether checksums are computed.
-        skip_damage: Whether what cannot be read is left out with a warning in the log; else it is an error.
+        skip_damage: Whether unreadable parts are left out with a warning in the log; otherwise they are an
+            error.
 
     Raises:
-        InvalidArgumentError: An argument cannot be what it is; there is no such column; a store is named
+        InvalidArgumentError: An argument has an invalid value; there is no such column; a store is named
             twice.
         MissingDependencyError: pyarrow is not installed.
     """

@@ -1,4 +1,4 @@
-"""A table of messages that is read when it is used: batch by batch, and only what is asked of it."""
+"""A table of messages that is read when it is used: batch by batch, and only requested columns."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 _NARROWEST: Final = named_columns(["queueOffset"])
-"""What is made where messages are counted."""
+"""The column that is made when messages are only counted."""
 _ROW: Final = "seglog row"
-"""No column has this name."""
+"""Name of an internal column, which no other column has."""
 
 
 class Scan:
-    """Messages of stores as a table of Arrow; each use reads them anew.
+    """Messages of stores as an Arrow table; each use reads them again.
 
-    Polars, DuckDB, pandas and others that know Arrow's stream interface take it as it is. :meth:`lazy` gives
-    Polars what it wants to push down: columns, a number of rows, and predicates.
+    Polars, DuckDB, pandas and other users of Arrow's stream interface accept it directly. With :meth:`lazy`,
+    Polars can push down columns, a number of rows, and predicates.
 
     Args:
-        options: Which messages, and how they are read.
+        options: The selection of messages, and how they are read.
         wanted: Columns.
     """
 
@@ -59,24 +59,24 @@ class Scan:
             yield messages.batch(self._wanted, constants)
 
     def reader(self) -> pa.RecordBatchReader:
-        """Returns the messages as a stream, which holds a batch at a time in memory.
+        """Returns the messages as a stream, which holds one batch at a time in memory.
 
         Raises:
-            StoreError: There is no store, it is of another kind, or, as the stream is read, a part of it
+            StoreError: There is no store, it is of another kind, or, while the stream is read, a part of it
                 cannot be read.
         """
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Gives the stream to who knows Arrow's PyCapsule interface.
+        """Returns the stream for users of Arrow's PyCapsule interface.
 
         Args:
-            requested_schema: The capsule of a schema that the stream is cast to.
+            requested_schema: The capsule of a schema to which the stream is cast.
         """
         return self.reader().__arrow_c_stream__(requested_schema)
 
     def table(self) -> pa.Table:
-        """Returns all of it in memory.
+        """Returns all messages in memory.
 
         Raises:
             StoreError: As for :meth:`reader`.
@@ -84,7 +84,7 @@ class Scan:
         return pa.Table.from_batches(self, self.schema)
 
     def count(self) -> int:
-        """Returns how many messages there are; none of their columns is made.
+        """Returns the number of messages, without making their columns.
 
         Raises:
             StoreError: As for :meth:`reader`.
@@ -95,10 +95,10 @@ class Scan:
         )
 
     def lazy(self) -> pl.LazyFrame:
-        """Returns a lazy frame of Polars, which asks for what its query needs.
+        """Returns a lazy frame of Polars, which requests what its query needs.
 
-        Columns that the query does not use are not made. Of a predicate the columns it needs are made first,
-        and the others for the messages that it leaves. A query that ends after some rows ends the reading.
+        Columns that the query does not use are not made. The columns of a predicate are made first, and the
+        others only for the messages that it selects. A query that ends after some rows ends the reading.
 
         Raises:
             MissingDependencyError: Polars is not installed.
@@ -125,7 +125,7 @@ class Scan:
         return register_io_source(read, schema=pl.DataFrame(self.schema.empty_table()).schema)
 
     def _columns(self, wanted: Sequence[Wanted], most: int | None) -> Iterator[pl.DataFrame]:
-        """Yields frames of the columns, of the first messages or all."""
+        """Yields frames of the columns, of the first messages or of all."""
         import polars as pl
 
         left = sys.maxsize if most is None else most
@@ -139,13 +139,13 @@ class Scan:
     def _chosen(
         self, predicate: pl.Expr, first: Sequence[Wanted], wanted: Sequence[Wanted], most: int | None
     ) -> Iterator[pl.DataFrame]:
-        """Yields frames of the columns, of the messages for which a predicate holds.
+        """Yields frames of the columns, of the messages for which a predicate is true.
 
         Args:
-            predicate: One that looks at one message at a time.
+            predicate: A predicate on single messages.
             first: The columns that it needs.
-            wanted: Those of the frames.
-            most: How many messages are looked at, those for which it does not hold too; None for all.
+            wanted: The columns of the frames.
+            most: Most messages to test, including those for which it is false; None for all.
         """
         import polars as pl
 
@@ -159,7 +159,7 @@ class Scan:
                 if len(found):
                     others = messages.only(found[_ROW].to_numpy()).batch(rest, constants)
                     yield found.drop(_ROW).hstack(pl.DataFrame(others)).select(names)
-            else:  # a record is several messages: there is no row to leave out
+            else:  # a record is several messages, so no record can be left out
                 whole = pl.DataFrame(messages.batch([*first, *rest], constants)).head(left)
                 count = len(whole)
                 yield whole.filter(predicate).select(names)

@@ -1,7 +1,7 @@
 """Other tables of a store: its queues, the offsets of its consumer groups, and the entries of its index.
 
-The table of queues and that of offsets are small and made in one task for each store; the index is read one
-file a task.
+The tables of queues and of offsets are small, and one task for each store makes them; the index is read with
+one task for each file.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ SCHEMAS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TablePiece:
-    """What one task reads of a table.
+    """The part of a table that one task reads.
 
     Attributes:
-        store: Place of its store among the paths.
+        store: Index of its store among the paths.
         root: The store directory.
         file: The index file, None for other tables.
     """
@@ -91,7 +91,7 @@ class TablePiece:
 
 
 def plan_table(options: Options) -> list[TablePiece]:
-    """Returns what the tasks read of a table."""
+    """Returns the parts of a table that tasks read."""
     stores = [locate(path) for path in options.paths]
     if options.table != "index":
         return [TablePiece(number, root) for number, (_files, root) in enumerate(stores)]
@@ -103,7 +103,7 @@ def plan_table(options: Options) -> list[TablePiece]:
 
 
 def read_table(piece: TablePiece, options: Options, names: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a piece, of columns that are wanted under names."""
+    """Yields the rows of a part, with the requested columns under the names of the request."""
     path = options.paths[piece.store]
     files, _root = locate(path)
     schema = SCHEMAS[options.table]
@@ -117,7 +117,7 @@ def read_table(piece: TablePiece, options: Options, names: Mapping[str, str]) ->
 
 
 def check_table_schema(table: str, schema: pa.Schema) -> dict[str, str]:
-    """Returns the columns of a table that a schema asks for, by their names there, in letters of any case.
+    """Returns the columns that a schema requests, by their names there, in letters of any case.
 
     Raises:
         InvalidArgumentError: There is no such column, or it is of another type.

@@ -1,7 +1,7 @@
-"""Record batches of messages: the columns that were asked for, of the rows that were asked for.
+"""Record batches of messages: the requested columns of the requested rows.
 
 Rows are the records that have a place in a queue: PREPARED and ROLLBACK records have none. Tombstones, which
-stand for messages that are lost, are none, and placeholders of messages that were dropped only if asked for.
+replace lost messages, are no rows, and placeholders of dropped messages only on request.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class Messages:
 
     Args:
         window: The records; those that are no messages are left out.
-        queues: Topic and number of the queues that its rows belong to.
+        queues: Topic and queue id of the queues that its rows belong to.
         inflates: Whether bodies are inflated.
-        has_placeholders: Whether placeholders are left among them.
-        unwraps: Chooses among the messages of inner batches; None if a batch is one row.
+        has_placeholders: Whether placeholders are kept.
+        unwraps: Selects messages of inner batches; None if a batch is one row.
     """
 
     def __init__(
@@ -122,19 +122,19 @@ class Messages:
 
     @property
     def are_as_stored(self) -> bool:
-        """Whether they are the records as they lie in the log: none is inflated or taken out of another."""
+        """Whether they are the records as in the log: none is inflated or taken out of an inner batch."""
         return not self._inflates and self.are_rows
 
     @property
     def are_rows(self) -> bool:
-        """Whether each record is one message: none is taken out of another."""
+        """Whether each record is one message: none is taken out of an inner batch."""
         return self._unwraps is None or not (self.rows["sys_flag"] & INNER_BATCH).any()
 
     def only(self, places: npt.NDArray[np.integer]) -> Messages:
         """Returns some of the messages.
 
         Args:
-            places: ``(m,)``, of them among :attr:`rows`, in their order.
+            places: ``(m,)``, indices into :attr:`rows`, in their order.
         """
         window = Window(self._window.memory, self._window.phy_offset, self.rows[places])
         return Messages(
@@ -142,7 +142,7 @@ class Messages:
         )
 
     def batch(self, wanted: Sequence[Wanted], constants: Constants) -> pa.RecordBatch:
-        """Returns the columns that are wanted."""
+        """Returns the requested columns."""
         filled = NativeColumns(self._window.memory, self._window.phy_offset, self.rows, wanted)
         arrays = [self._array(one, constants, filled) for one in wanted]
         schema = pa.schema([(one.asked_as, one.type) for one in wanted])
@@ -186,7 +186,7 @@ class Messages:
         return starts, sizes
 
     def _native(self, found: NativeColumns, wanted: Wanted) -> pa.Array | None:
-        """Returns a column that native kernels filled, None for others."""
+        """Returns a column that native kernels filled, None for other columns."""
         name, kind = wanted.name, wanted.type
         if name == "properties":
             return found.mapping() if kind == columns.PROPERTY_MAP else None
@@ -241,7 +241,7 @@ class Messages:
         ends = self._positions + self._sizes
         if not len(ends) or (ends[:-1] != self._positions[1:]).any():
             return gather(self._buffer, self._positions, self._sizes)
-        # One behind the other as they are: the window itself is the column.
+        # Adjacent in the window: the window itself is the column, without a copy.
         first = int(self._positions[0])
         offsets = np.append(self._positions, ends[-1]) - first
         return strings_of(offsets.astype(np.int32), self._buffer[first : int(ends[-1])])
@@ -306,7 +306,7 @@ _MAKERS: Final[Mapping[str, Callable[[Messages, pa.DataType, Constants], pa.Arra
 
 
 def is_wide(wanted: Sequence[Wanted]) -> bool:
-    """Returns whether batches of some columns are about as long as what is read for them."""
+    """Returns whether batches of some columns are about as long as the records that are read for them."""
     return any(one.name in ("body", "record") for one in wanted)
 
 
@@ -332,7 +332,7 @@ def iter_messages(
 
 
 def tombstone_losses(window: Window, queues: Sequence[tuple[str, int]]) -> Iterator[Loss]:
-    """Yields the messages that tombstones of a window stand for, run by run."""
+    """Yields the lost messages that tombstones of a window replace, run by run."""
     buffer: Bytes = np.frombuffer(window.memory, np.uint8)
     rows = window.rows[are_dispatched(window.rows)]
     rows = rows[_are_lost(window.memory, buffer, rows["phy_offset"] - window.phy_offset, rows)]

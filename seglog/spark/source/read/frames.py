@@ -1,10 +1,9 @@
 """Frames for the columnar reader, which is in Java (``seglog/spark/columnar``).
 
-A frame says where records lie that were walked and proven, and the reader makes columns of the mapped log
-when they are asked for: no body goes through a socket. What only Python makes goes as columns: messages of
-inner batches, inflated bodies, addresses of IPv6, stores at an address, and tables.
-
-A frame begins with its kind, an int. Numbers are in native byte order, as both sides are on one machine.
+A frame has the places of records that were walked and verified, and the reader makes columns of the mapped
+log when they are requested: no body is sent through a socket. Data that only Python can make is sent as
+columns: messages of inner batches, inflated bodies, IPv6 addresses, stores at an address, and tables. A frame
+begins with its kind, an int. Numbers are in native byte order, because both sides are on one machine.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _ROWS: Final = 1
 _COLUMNS: Final = 2
 _WIDE_HOSTS: Final = {"bornHost": BORN_HOST_V6, "storeHost": STORE_HOST_V6}
 _MOST_BYTES: Final = 32 << 20
-"""Of columns in a frame, as far as these are more than one row."""
+"""Most bytes of columns in a frame, unless a single row is longer."""
 
 
 def can_be_mapped(path: str, root: Path) -> bool:
-    """Returns whether Java can map the log of a store: in any locale it knows only paths of ASCII."""
+    """Returns whether Java can map the log of a store: only ASCII paths work in every locale."""
     return not is_address(path) and str(root).isascii()
 
 
@@ -41,7 +40,7 @@ class RowFrames:
     Args:
         root: The store directory, on this machine.
         segment_size_bytes: Length of every commit-log file.
-        queues: The queues that rows belong to; those that come later too.
+        queues: The queues that rows belong to; the list may grow.
         wanted: Columns.
         constants: Values of all messages.
     """
@@ -94,7 +93,7 @@ class RowFrames:
 
 
 def column_frames(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields a batch as frames that hold its columns."""
+    """Yields a batch as frames that contain its columns."""
     step = max(1, batch.num_rows * _MOST_BYTES // max(batch.nbytes, _MOST_BYTES))
     for start in range(0, batch.num_rows, step):
         sink = pa.BufferOutputStream()

@@ -1,13 +1,13 @@
-"""Where a log ends, found without a walk over it, and what its queues know of messages behind that end.
+"""Finds the end of a log without a walk over it, and messages after that end that its queues have units for.
 
-The units of all queues say where the last message of the log is. If that record proves itself and is the one
-that the unit says, only what follows it is walked: records without a place in a queue, and what a writer
-has not put into queues yet. Where there are no queues, or they do not fit the log, the last file is walked
-that begins with a record, and all files where that one is damaged: then all that comes before decides what a
-record behind the damage is (see :mod:`seglog.storage.walk.behind_damage`).
+The units of all queues show where the last message of the log is. If the record there is valid and belongs to
+the unit, only the bytes after it are walked: records without a place in a queue, and records that a writer
+has not put into queues yet. If there are no queues, or they do not fit the log, the last file that begins
+with a record is walked; if that file is damaged, all files are walked, because then everything before the
+damage decides what a record after it is (see :mod:`seglog.storage.walk.behind_damage`).
 
-Queues may lead behind the end of the log. Whether that is a lost tail, or the remains of an older life, is
-decided by the rule of the doctor (:mod:`seglog.storage.overlay.lost_tail`), so that both say the same.
+Queues may lead past the end of the log. Whether these units are a lost tail, or remains of an older life, is
+decided by the rule of the doctor (:mod:`seglog.storage.overlay.lost_tail`), so that both report the same.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Where a log ends.
+    """The end of a log.
 
     Attributes:
-        phy_offset: The place.
-        last_phy_offset: Where its last record starts; -1 for a log without records.
-        holes: Stretches without records that a walk came upon.
-        lost: What the queues know of messages behind the end.
-        following: Queue offset that queues continue with, as the records say that were walked.
-        is_walked: Whether a file had to be walked, as the queues do not say it.
+        phy_offset: Physical offset of the end.
+        last_phy_offset: Physical offset of its last record; -1 for a log without records.
+        holes: Stretches without records that a walk found.
+        lost: Messages after the end that queues have units for.
+        following: Next queue offset of each queue, from the records that were walked.
+        is_walked: Whether a file had to be walked, because the queues do not show the end.
     """
 
     phy_offset: int
@@ -53,10 +53,10 @@ class LogEnd:
 
 
 def find_log_end(files: Files, root: Path, listing: Listing, queues: StoreQueues, *, verify: bool) -> LogEnd:
-    """Returns where a log ends.
+    """Returns the end of a log.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         listing: Its files.
         queues: Its queues, which were read before.
@@ -76,11 +76,11 @@ def find_log_end(files: Files, root: Path, listing: Listing, queues: StoreQueues
 
 
 def holes_of(scan: LogScan, first: int = 0) -> tuple[Loss, ...]:
-    """Returns the holes that a walk came upon, but for missing files.
+    """Returns the holes that a walk found, without missing files.
 
     Args:
         scan: The walk.
-        first: Holes that end before do not count.
+        first: Holes that end before it do not count.
     """
     return tuple(
         Loss(hole.phy_offset, hole.end, hole.why, hole.expected, hole.found)
@@ -92,12 +92,12 @@ def holes_of(scan: LogScan, first: int = 0) -> tuple[Loss, ...]:
 def lost_behind(
     reader: LogReader, listing: Listing, queues: StoreQueues, end_phy_offset: int
 ) -> tuple[Loss, ...]:
-    """Returns what the queues know of messages behind the end of a log: nothing, or its lost tail.
+    """Returns the messages after the end of a log that queues have units for: none, or its lost tail.
 
     Args:
         reader: The log.
         listing: The store's files.
-        queues: Its queues, which were read before the end was looked for.
+        queues: Its queues, which were read before the end was determined.
         end_phy_offset: The end.
     """
     last = queues.last_message
@@ -144,7 +144,7 @@ def lost_behind(
 def _behind_last_message(
     files: Files, root: Path, reader: LogReader, listing: Listing, queues: StoreQueues, *, verify: bool
 ) -> LogScan | None:
-    """Walks on from the last message that queues know; None where they do not fit the log."""
+    """Walks on from the last message in the queues; None if the queues do not fit the log."""
     last = queues.last_message
     if last is None:
         return None
@@ -163,8 +163,8 @@ def _behind_last_message(
     }
     scan.resume(phy_offset, (-1, 0), following)
     _run(scan)
-    # A log that was cut keeps the records of its older life behind the end, as queues keep their units: those
-    # are older than what was written since.
+    # A log that was cut keeps the records of its older life after the end, and queues keep their units; those
+    # records are older than the records that were written since.
     return None if scan.last_store_ms < checkpoint.physic_timestamp_ms else scan
 
 
@@ -185,7 +185,7 @@ def _continues(reader: LogReader, listing: Listing, queues: StoreQueues, queue: 
 
 
 def _last_file(reader: LogReader, listing: Listing, *, verify: bool) -> tuple[LogScan, int]:
-    """Walks the last file that begins with a record, or all; returns that and where that file begins."""
+    """Walks the last file that begins with a record, or all files; returns the walk and the file's start."""
     log_files, segment = listing.log_files, listing.geometry.segment_size_bytes
     begun = next((file for file in reversed(log_files) if _begins(reader, file)), None)
     last = log_files if begun is None else log_files[log_files.index(begun) :]
@@ -209,5 +209,5 @@ def _scanned(
 
 def _run(scan: LogScan) -> None:
     for _rows in scan.iter_rows():
-        pass  # only where it ends is asked
+        pass  # only the end of the walk matters
     scan.close()

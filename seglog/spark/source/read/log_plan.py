@@ -1,8 +1,8 @@
-"""What of a log is to be read: splits that end where the log ends, and what is known to be lost.
+"""The splits of a log to read, which end where the log ends, and the losses that are known.
 
-A record after damage may be of an older life of the log, but only behind the last record of the present one:
-what was written since wrote over all before. So where the log ends decides what its splits are, and tasks may
-take all that proves itself in them. That end is found without a walk where the queues fit the log
+A record after damage may belong to an older life of the log, but only after the last record of the present
+life: new records have overwritten everything before it. So the end of the log determines the splits, and
+tasks may accept all valid records in them. The end is found without a walk if the queues fit the log
 (:mod:`seglog.spark.source.read.log_end`).
 """
 
@@ -38,9 +38,9 @@ class LogSplit:
 
     Attributes:
         start: Physical offset of its first byte.
-        end: Physical offset after its last byte; no record goes beyond the end of the log.
-        floor: A place at or before ``start`` where a record should begin: that of the file, or after damage
-            that is known. A walk to the split's first record never has to begin before it.
+        end: Physical offset after its last byte; no record extends past the end of the log.
+        floor: A place at or before ``start`` where a record should begin: the start of the file, or the end
+            of known damage. A walk to the split's first record never has to begin before it.
         segment_end: Physical offset at which its file ends.
     """
 
@@ -52,14 +52,14 @@ class LogSplit:
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """The log of one store, to be read.
+    """The parts of a store's log to read.
 
     Attributes:
         root: The store directory.
         geometry: Lengths of its files.
-        splits: What there is to read, in log order.
-        losses: What is known to be lost without reading the splits.
-        end_phy_offset: Where the log ends.
+        splits: The splits to read, in log order.
+        losses: Losses that are known without reading the splits.
+        end_phy_offset: End of the log.
     """
 
     root: Path
@@ -69,7 +69,7 @@ class LogPlan:
     end_phy_offset: int
 
     def cut_again(self, split_bytes: int) -> LogPlan:
-        """Returns the same with splits that are no longer than this."""
+        """Returns the plan with splits that are no longer than a length."""
         pieces = (_pieces(split, split_bytes) for split in self.splits)
         return replace(self, splits=tuple(piece for found in pieces for piece in found))
 
@@ -82,21 +82,21 @@ def plan_log(
     verify: bool = True,
     times_ms: Span = ALL,
 ) -> LogPlan:
-    """Finds where a log ends, and cuts it into splits.
+    """Finds the end of a log, and divides the log into splits.
 
     Args:
         root: The store directory.
-        files: Where it is.
+        files: Access to the store.
         split_bytes: Length of a split, at least 1024.
         verify: Whether to compute checksums.
-        times_ms: Store times that are wanted: files without any of them are left out.
+        times_ms: Store times to read: files without any of them are left out.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
-        NotAStoreError: The path leads to something else.
-        UnsupportedStoreError: The store is of another kind.
+        NotAStoreError: ``root`` is not a store.
+        UnsupportedStoreError: A store of another kind.
         InvalidArgumentError: ``split_bytes`` is too small.
-        MisnamedFileError: A file of the log has the name of another one.
+        MisnamedFileError: A file of the log has the name of another file.
     """
     if split_bytes < MIN_SPLIT_BYTES:
         raise InvalidArgumentError(f"splits of {split_bytes} bytes are too short: at least {MIN_SPLIT_BYTES}")
@@ -118,12 +118,12 @@ def plan_log(
 
 
 def check_log_names(files: Files, root: Path) -> None:
-    """Refuses a store whose log files have each other's names, of which tasks would find no record.
+    """Refuses a store whose log files have each other's names, because tasks would find no record.
 
-    At an address that is not looked for: it takes a request for each file.
+    At an address this is not checked, because it takes a request for each file.
 
     Raises:
-        MisnamedFileError: There is one.
+        MisnamedFileError: There is such a file.
     """
     if isinstance(files, StoreRoot):
         check_names(files, root)
@@ -145,7 +145,7 @@ def cut_file(
     Args:
         file: The file.
         segment_size_bytes: Length that it should have.
-        extent: What is wanted of the log, from the place of a record on.
+        extent: The range of the log to read, which begins at the place of a record.
         holes: Stretches of the log that are left out.
         split_bytes: Length of a split.
     """

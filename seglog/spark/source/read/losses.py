@@ -1,4 +1,4 @@
-"""What of a log is lost: a stretch, why, and which messages; as an error, and as a warning."""
+"""A lost part of a log: its stretch, the reason, and the messages; as an error, and as a warning."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Loss:
     """Messages that cannot be read, and the stretch of the log that they were in.
 
     Attributes:
-        phy_offset: Where it starts.
-        end: Where records go on.
+        phy_offset: Start of the stretch.
+        end: End of the stretch, where records continue.
         why: A stable short word, as that of a finding's damage.
         expected: What should be there.
-        found: What is.
-        messages: Which messages, as far as is known.
-        help: What to do next; empty for the usual.
+        found: What is there.
+        messages: The lost messages, as far as they are known.
+        help: Advice; empty for the usual advice.
     """
 
     phy_offset: int
@@ -41,7 +41,7 @@ class Loss:
     help: str = ""
 
     def of(self, selection: Selection) -> Loss | None:
-        """Returns what of it concerns the messages that are wanted; None for nothing."""
+        """Returns the part of the loss that concerns selected messages; None if there is none."""
         if not self.messages:
             return self
         wanted = tuple(part for one in self.messages for part in _wanted(one, selection))
@@ -49,7 +49,7 @@ class Loss:
 
 
 def loss_error(loss: Loss, geometry: StoreGeometry) -> CorruptError:
-    """Returns the error that a loss is where ``failOnDataLoss`` is on."""
+    """Returns the error for a loss with ``failOnDataLoss``."""
     position = loss.phy_offset % geometry.segment_size_bytes
     error = CorruptError(
         loss.why,
@@ -68,20 +68,20 @@ def report_losses(
     """Ends the query at the first loss, or writes a warning for each.
 
     Args:
-        store: What the store is called.
-        losses: What is lost.
+        store: Name of the store.
+        losses: The losses.
         geometry: Lengths of the store's files.
-        fails: Whether ``failOnDataLoss`` is on.
-        told: Losses of which there was a warning, which are not told again; takes up the others.
+        fails: Whether ``failOnDataLoss`` is set.
+        told: Losses of earlier warnings, which are not repeated; the new losses are added.
 
     Raises:
-        CorruptError: Something is lost, and ``fails`` is on.
+        CorruptError: There is a loss, and ``fails`` is set.
     """
     for loss in losses:
         if fails:
             raise loss_error(loss, geometry)
         if told is None or loss not in told:
-            # What a store holds comes into the text, and warnings go to a terminal.
+            # The text contains data of the store, and warnings are printed on a terminal.
             _log.warning("%s: data loss: %s", printable(store), printable(str(loss_error(loss, geometry))))
         if told is not None:
             told.add(loss)

@@ -1,13 +1,13 @@
-"""Reads of a split what the consume queues lead to, where that is all that is wanted.
+"""Reads only those records of a split that the consume queues of selected messages lead to.
 
-Consume queues are derived and may be wrong, the log is the truth. So they are never trusted for what is
-*not* read: the units of all queues together must tile the split without overlap, and where they leave a gap
-the log is walked. A unit of another queue could still stand where a wanted record is, as when folders of
-queues were mixed up: of each such queue the first and the last record in the split are looked at. And each
-record that is wanted must exist and say the topic, queue and offset of its unit. Where anything of this
+Consume queues are derived and may be wrong; the log is the truth. So queues are never trusted about bytes
+that are
+*not* read: the units of all queues together must tile the split without overlap, and gaps between them are
+walked. A unit of another queue could still lead to a selected record, for instance after folders of
+queues were mixed up: so the first and the last record of each such queue in the split are read. And each
+selected record must exist and have the topic, queue and offset of its unit. If any of these checks
 fails, the split is walked from end to end as if there were no queues.
-
-Cost: 20 bytes for each message of the split, and what is wanted of the log.
+Cost: 20 bytes for each message of the split, and the selected part of the log.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, examine
 from seglog.storage.splits import UnitFiles
 
 _JOIN_BYTES: Final = 64 << 10
-"""What is between two wanted records is read along if it is no more than this."""
+"""Bytes between two selected records are read along with them up to this length."""
 _WORTH: Final = 4
-"""``auto`` reads by queues if that reads no more than a fourth of the split."""
+"""``auto`` reads by queues if that reads at most a fourth of the split."""
 _MAX_QUEUES: Final = 1024
-"""With more queues in a split than this, looking at records of each takes longer than the walk."""
+"""If a split has more queues, reading records of each takes longer than the walk."""
 
 Ints = npt.NDArray[np.int64]
 
 
 class _WrongQueuesError(Exception):
-    """The queues do not say what the log holds."""
+    """The queues do not agree with the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class _Run:
 
     Attributes:
         first: Queue offset of the first unit.
-        before: Where the record of the unit before ends; -1 without one.
-        wanted: The queue offsets that are wanted, None for none.
+        before: End of the record of the unit before; -1 without one.
+        wanted: The selected queue offsets, None for none.
     """
 
     topic: str
@@ -68,11 +68,11 @@ class QueuePath:
     """The consume queues of one store.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         geometry: Lengths of its files.
         rows: Walks the log.
-        selection: What is wanted.
+        selection: The selected messages.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class QueuePath:
         self._selection = selection
 
     def windows(self, split: LogSplit, access_path: AccessPath) -> list[Window] | None:
-        """Returns records of a split, all that are wanted among them.
+        """Returns records of a split that include all selected ones.
 
         Returns:
-            None where the split must be walked: the queues are wrong, or that is less work.
+            None if the split must be walked: the queues are wrong, or a walk is less work.
         """
         try:
             return self._windows(split, access_path)
@@ -131,7 +131,7 @@ class QueuePath:
         return _Run(topic, queue_id, first, units, before, wanted)
 
     def _search(self, topic: str, queue_id: int, room: range, phy_offset: int) -> int:
-        """Returns the number of the first unit that does not lead to a place before ``phy_offset``."""
+        """Returns the number of the first unit that leads to a place at or after ``phy_offset``."""
         low, high = room.start, room.stop
         while low < high:
             middle = (low + high) // 2
@@ -143,7 +143,7 @@ class QueuePath:
         return low
 
     def _look_at(self, run: _Run, split: LogSplit) -> None:
-        """Raises if the first or the last record of a queue in the split is of another queue."""
+        """Raises an error if the first or the last record of a queue in the split is of another queue."""
         for number in (0, len(run.units) - 1):
             phy_offset, size, _code = run.units[number].tolist()
             window = self._rows.read(phy_offset, min(size, split.segment_end - phy_offset))
@@ -156,7 +156,7 @@ class QueuePath:
                 raise _WrongQueuesError
 
     def _compare(self, runs: Sequence[_Run], found: Sequence[Window]) -> None:
-        """Raises if a record that is wanted is not among those that were found."""
+        """Raises an error if a selected record is not among those that were found."""
         if not any(run.wanted for run in runs):
             return
         rows = np.concatenate([window.rows for window in found]) if found else None
@@ -192,7 +192,7 @@ def _wanted(run: _Run) -> npt.NDArray[np.bool_]:
 
 
 def _merged(runs: Sequence[_Run]) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
-    """Returns where the records of all units begin and end, and which are wanted, in log order."""
+    """Returns start and end of the records of all units, and which are selected, in log order."""
     if not runs:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, np.zeros(0, np.bool_)
@@ -227,7 +227,7 @@ def _gaps(split: LogSplit, places: Ints, ends: Ints, before: int) -> Iterator[Lo
 
 
 def _stretches(split: LogSplit, places: Ints, ends: Ints) -> Iterator[LogSplit]:
-    """Yields the stretches that wanted records take, near ones together."""
+    """Yields the stretches of selected records; stretches that are close together are joined."""
     if not len(places):
         return
     breaks = np.flatnonzero(places[1:] - ends[:-1] > _JOIN_BYTES) + 1
@@ -238,7 +238,7 @@ def _stretches(split: LogSplit, places: Ints, ends: Ints) -> Iterator[LogSplit]:
 
 
 def _joined(stretches: Sequence[LogSplit]) -> list[LogSplit]:
-    """Returns stretches in log order, those together that touch or overlap."""
+    """Returns stretches in log order; stretches that touch or overlap are joined."""
     found: list[LogSplit] = []
     for one in sorted(stretches, key=lambda stretch: stretch.start):
         if found and one.start <= found[-1].end:

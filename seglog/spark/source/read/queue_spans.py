@@ -1,4 +1,4 @@
-"""Which messages of single queues are read, by queue offset: as a stream goes on, or from a store time on."""
+"""Ranges of queue offsets to read from single queues: for a continued stream, or from a store time on."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from seglog.storage.directory import LogReader
 
 @dataclass(frozen=True, slots=True)
 class QueueSpans:
-    """Queue offsets that are read of the queues of one store.
+    """The queue offsets to read from the queues of one store.
 
     Attributes:
-        starting: First queue offset that is read, by topic and number; of others all are.
-        ending: First that is not read any more, in the same way.
+        starting: First queue offset to read, by topic and queue id; other queues are read from their start.
+        ending: First queue offset not to read, in the same way.
     """
 
     starting: Mapping[Key, int] = field(default_factory=dict)
     ending: Mapping[Key, int] = field(default_factory=dict)
 
     def of(self, selection: Selection) -> Selection:
-        """Returns what of a selection is in them."""
+        """Returns the part of a selection that is in the ranges."""
         starting, ending = dict(selection.starting), dict(selection.ending)
         for key, at in self.starting.items():
             starting[key] = max(at, starting.get(key, LEAST))
@@ -42,14 +42,14 @@ def spans_of_times(
 ) -> QueueSpans:
     """Returns the queue offsets of the messages that were stored from a time on, and before one.
 
-    A queue without a message that late begins at its end.
+    A queue without a message that is late enough begins at its end.
 
     Args:
         reader: The log.
         queues: The queues of the store.
-        log: Where the log starts and ends.
-        starting_ms: Store time of the first messages that are wanted, by queue.
-        ending_ms: Store time from which they are not wanted any more, by queue.
+        log: Start and end of the log.
+        starting_ms: Store time of the first selected messages, by queue.
+        ending_ms: Store time from which on messages are not selected, by queue.
     """
 
     def offsets(times_ms: Mapping[Key, int]) -> dict[Key, int]:

@@ -1,8 +1,9 @@
-"""The queues of a store by their units: where each ends, and which unit is the first behind a place.
+"""The queues of a store by their units: the end of each, and the first unit that leads to or past a place.
 
-Queues are derived, and a writer appends to them behind the log. So they are read first and the log after:
-what a unit leads to was in the log before. Nothing here reads a unit for each message: a queue costs a few
-reads, as places grow with queue offsets.
+Queues are derived, and a writer appends to them after it appends to the log. So queues are read first and the
+log
+afterwards: a record with a unit is then in the log. No code here reads a unit for each message: a queue costs
+    a few reads, because places increase with queue offsets.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from seglog.storage.overlay import is_message
 from seglog.storage.splits import UnitFiles
 
 _CHUNK: Final = 256
-"""Units that are read at a time; most searches end in the first."""
+"""Number of units that are read at a time; most searches end in the first chunk."""
 _PROBE: Final = 8
 
 Key = tuple[str, int]
@@ -32,13 +33,13 @@ Mask = npt.NDArray[np.bool_]
 
 
 class UnitSource(Protocol):
-    """Reads units by their number."""
+    """Reads units by number."""
 
     def read(self, topic: str, queue_id: int, first_slot: int, count: int) -> Units:
         """Returns units of a queue; those that do not exist are zero."""
 
     def extent(self, topic: str, queue_id: int) -> range:
-        """Returns the numbers of the units that there is room for."""
+        """Returns the numbers of all units that the files have room for."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +47,7 @@ class Queue:
     """A queue.
 
     Attributes:
-        is_batch: Whether its units lead to batches: their numbers are no queue offsets.
+        is_batch: Whether its units lead to batches: then their numbers are no queue offsets.
     """
 
     topic: str
@@ -55,23 +56,23 @@ class Queue:
 
     @property
     def key(self) -> Key:
-        """Topic and number."""
+        """Topic and queue id."""
         return self.topic, self.queue_id
 
 
 class StoreQueues:
-    """The queues of a store as they were when this was made.
+    """The queues of a store at the time of creation.
 
     LMQ queues are left out: they lead to records of other queues.
 
     Args:
         plain: Units of plain queues.
         batch: Units of batch queues.
-        queues: Which queues there are.
-        hints: Queue offsets near which queues may end; makes it quicker, no more.
+        queues: The queues.
+        hints: Queue offsets near the ends of queues; they only make the search faster.
 
     Attributes:
-        ends: Number behind the last unit of each queue.
+        ends: Number after the last unit of each queue.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class StoreQueues:
     def of_files(
         cls, files: Files, root: Path, listing: Listing, hints: Mapping[Key, int] | None = None
     ) -> StoreQueues:
-        """Returns the queues of a store as its files have them."""
+        """Returns the queues of a store by its files."""
         geometry = listing.geometry
         plain = UnitFiles(files, root, geometry.queue_file_size_bytes)
         batch = UnitFiles(files, root, geometry.batch_file_size_bytes, BATCH_UNIT, BATCH_CONSUME_QUEUE)
@@ -103,7 +104,7 @@ class StoreQueues:
 
     @cached_property
     def last_message(self) -> tuple[Queue, int, int] | None:
-        """The queue that has the last message of the log, the number of its unit, and where that leads."""
+        """The queue with the last message of the log, the number of its unit, and the message's place."""
         last: tuple[Queue, int, int] | None = None
         for queue, end in self.ends.items():
             if end:
@@ -113,13 +114,13 @@ class StoreQueues:
         return last
 
     def number_at(self, queue: Queue, phy_offset: int, hint: int = 0, within: range | None = None) -> int:
-        """Returns the number of the first unit of a queue that leads to a place or behind it.
+        """Returns the number of the first unit of a queue that leads to a place or past it.
 
         Args:
             queue: The queue.
             phy_offset: The place.
-            hint: A number near which it may be.
-            within: Where it is known to be.
+            hint: A number near the result.
+            within: A range that is known to contain it.
         """
         room = (
             within
@@ -131,7 +132,7 @@ class StoreQueues:
         )
 
     def first_at(self, queue: Queue, phy_offset: int) -> int:
-        """Returns the number of the first message at a place or behind it; the queue's end without one."""
+        """Returns the number of the first message at or after a place; the queue's end without one."""
         number, end = self.number_at(queue, phy_offset), self.ends[queue]
         while number < end:
             found = np.flatnonzero(is_message(self.units(queue, number, min(end, number + _CHUNK))))
@@ -145,7 +146,7 @@ class StoreQueues:
         return self._source(queue).read(*queue.key, first, max(0, end - first))
 
     def queue_offset(self, queue: Queue, number: int) -> int:
-        """Returns the queue offset of a unit, or that behind the last one."""
+        """Returns the queue offset of a unit, or the offset after the last one."""
         if not queue.is_batch:
             return number
         room = self._source(queue).extent(*queue.key)
@@ -157,7 +158,7 @@ class StoreQueues:
         return int(last["base_queue_offset"]) + int(last["batch_size"])
 
     def number_of(self, queue: Queue, queue_offset: int) -> int:
-        """Returns the number of the first unit at a queue offset or behind it, within the queue."""
+        """Returns the number of the first unit at or after a queue offset, within the queue."""
         start = self._source(queue).extent(*queue.key).start
         if not queue.is_batch:
             return min(max(queue_offset, start), self.ends[queue])
@@ -170,13 +171,13 @@ class StoreQueues:
         return self._sources[queue.is_batch]
 
     def _search(self, queue: Queue, room: range, is_before: Callable[[Units], Mask], hint: int) -> int:
-        """Returns the number behind the last unit that is before what is looked for.
+        """Returns the number after the last unit for which ``is_before`` is true.
 
         Args:
             queue: The queue.
-            room: Where it may be.
-            is_before: Says it of units: true for all up to some, but for empty ones between them.
-            hint: A number near which it may be.
+            room: Range of the search.
+            is_before: True for all units up to some unit, except empty ones between them.
+            hint: A number near the result.
         """
         low, high = room.start, room.stop
         start = max(low, min(hint - 1, high - 1))
@@ -189,13 +190,13 @@ class StoreQueues:
                 low = start + len(chunk)
             elif is_message(chunk).any() or not chunk["size_bytes"].any():
                 high = start
-            else:  # blanks in front of a queue that did not begin at 0
+            else:  # blanks before the first unit of a queue that did not begin at 0
                 low = min(start + len(chunk), high)
             start = self._halved(queue, low, high, is_before)
         return low
 
     def _halved(self, queue: Queue, low: int, high: int, is_before: Callable[[Units], Mask]) -> int:
-        """Returns where to look next: halves the room until a chunk has it."""
+        """Returns where to look next: halves the range until it fits into a chunk."""
         while high - low > _CHUNK:
             middle = (low + high) // 2
             probe = self.units(queue, middle, middle + _PROBE)
@@ -210,12 +211,12 @@ class StoreQueues:
 def look_at_store(
     files: Files, root: Path, hints: Mapping[Key, int] | None = None
 ) -> tuple[Listing, StoreQueues]:
-    """Returns the files of a store and its queues; the files of the log are listed after these were read.
+    """Returns the files of a store and its queues; the log is listed after the queues were read.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
-        hints: Queue offsets near which queues may end.
+        hints: Queue offsets near the ends of queues.
     """
     listing = list_store(files, root)
     queues = StoreQueues.of_files(files, root, listing, hints)

@@ -1,4 +1,4 @@
-"""The partitions of a batch read: what each task reads, and with what it reads. No Spark in here."""
+"""The partitions of a batch read: the part of each task, and how the task reads it. Uses no Spark."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from seglog.storage.splits import MIN_SPLIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one task reads.
+    """The part that one task reads.
 
     Attributes:
-        store: Place of its store among the paths.
+        store: Index of its store among the paths.
         root: The store directory.
         geometry: Lengths of its files.
         split: The range of its log.
-        spans: Which queue offsets of it; None for all.
-        tells_tombstones: Whether a tombstone is a loss, as for streams, which meet it for the first time;
-            for a read in batch it is a loss that was written down, as for `seglog check`.
+        spans: Queue offsets to read; None for all.
+        tells_tombstones: Whether a tombstone is reported as a loss, as for streams, which read it for the
+            first time; for a batch read it is a known loss, as for `seglog check`.
     """
 
     store: int
@@ -49,13 +49,13 @@ class Piece:
 
 
 def plan_pieces(options: Options) -> list[Piece]:
-    """Returns what the tasks of a read read, those of one store in log order.
+    """Returns the parts of the tasks of a read, those of one store in log order.
 
     Raises:
         CorruptError: A part of a log cannot be read, and ``failOnDataLoss`` is on.
         NotFoundError: There is nothing at a path.
-        NotAStoreError: The path leads to something else.
-        UnsupportedStoreError: A store is of another kind.
+        NotAStoreError: A path is not a store.
+        UnsupportedStoreError: A store of another kind.
     """
     warn_of_unknown_topics(options)
     pieces = pieces_of([_plan(path, options) for path in options.paths], options)
@@ -66,7 +66,7 @@ def plan_pieces(options: Options) -> list[Piece]:
 
 
 def pieces_of(plans: Sequence[LogPlan], options: Options) -> list[Piece]:
-    """Returns the splits of the stores' plans as pieces, at least as many as are wanted."""
+    """Returns the splits of the stores' plans as pieces, at least as many as requested."""
     total = sum(split.end - split.start for plan in plans for split in plan.splits)
     if sum(len(plan.splits) for plan in plans) < options.min_partitions:
         shorter = max(MIN_SPLIT_BYTES, -(-total // options.min_partitions))
@@ -89,11 +89,11 @@ def read_piece(
     """Yields the messages of a piece.
 
     Args:
-        piece: What to read.
-        options: How.
-        selection: Which messages.
+        piece: The piece to read.
+        options: How to read it.
+        selection: The selected messages.
         wanted: Columns.
-        gives_frames: Whether to yield frames (:mod:`seglog.spark.source.read.frames`) in place of them.
+        gives_frames: Whether to yield frames (:mod:`seglog.spark.source.read.frames`) instead.
 
     Raises:
         CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on.
@@ -115,11 +115,11 @@ def read_piece(
 
 @dataclass(frozen=True, slots=True)
 class PieceMessages:
-    """The messages of a piece, whose columns are made when they are asked for.
+    """The messages of a piece, whose columns are made on request.
 
     Attributes:
-        found: The messages, each with those beside it in the log.
-        names: Topic and number of the queues that their rows belong to; grows.
+        found: The messages, in groups of messages that are adjacent in the log.
+        names: Topic and queue id of the queues that their rows belong to; grows.
     """
 
     found: Iterator[Messages]
@@ -130,16 +130,17 @@ class PieceMessages:
 def messages_of(
     piece: Piece, options: Options, selection: Selection, *, is_wide: bool
 ) -> Iterator[PieceMessages]:
-    """Opens a piece, and gives its messages while the ``with`` statement lasts.
+    """Opens a piece, and yields its messages within the ``with`` statement.
 
     Args:
-        piece: What to read.
-        options: How.
-        selection: Which messages.
-        is_wide: Whether columns are made that are about as long as what is read for them.
+        piece: The piece to read.
+        options: How to read it.
+        selection: The selected messages.
+        is_wide: Whether requested columns are about as long as the records that are read for them.
 
     Raises:
-        CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on; as messages are taken.
+        CorruptError: A part of it cannot be read, and ``failOnDataLoss`` is on; raised while messages are
+            read.
     """
     path = options.paths[piece.store]
 
@@ -149,7 +150,8 @@ def messages_of(
     if piece.spans is not None:
         selection = piece.spans.of(selection)
     files, _root = locate(path)
-    # A window grows until it holds a batch of narrow rows; of whole messages the first one is long enough.
+    # A window grows until it holds a batch of narrow rows; for whole messages the first window is long
+    # enough.
     window_rows = 1 if is_wide else options.batch_rows
     rows = SplitRows(files, piece.root, piece.geometry, verify=options.verify, batch_rows=window_rows)
     names = rows.queues.names
@@ -161,7 +163,7 @@ def messages_of(
         if windows is None:
             windows = rows.windows(piece.split, lose)
         unwraps = options.inner_batches == "messages"
-        # A stream continues behind records: what it has read of a batch is all of it.
+        # A stream continues after whole records: it has read all messages of a batch, or none.
         wanted_messages = options.selection if piece.tells_tombstones else selection
         chooser = Chooser(selection, names, unwraps=unwraps and not piece.tells_tombstones)
         chosen = _choose(windows, chooser)
@@ -196,7 +198,7 @@ def _plan(path: str, options: Options) -> LogPlan:
 
 
 def _spans(path: str, options: Options) -> QueueSpans:
-    """Returns the queue offsets of a store that the times by queue stand for."""
+    """Returns the queue offsets of a store for the times by queue."""
     files, root = locate(path)
     listing, queues = look_at_store(files, root)
     first = listing.log_files[0].first_offset if listing.log_files else 0

@@ -1,6 +1,6 @@
-"""Readers of the data source for PySpark: they hand out partitions, and read one.
+"""Readers of the data source for PySpark: they return partitions, and read one.
 
-PySpark makes a reader in a process of its own to plan, and sends it to the tasks.
+PySpark makes a reader in a separate process to plan, and sends it to the tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PiecePartition(InputPartition):
-    """A partition: one piece of a store, and which messages of it are wanted."""
+    """A partition: one piece of a store, and the selection of its messages."""
 
     def __init__(self, piece: Piece, selection: Selection) -> None:
         super().__init__(piece)
@@ -36,14 +36,14 @@ class PiecePartition(InputPartition):
 class MessageReader(DataSourceReader):
     """Reads messages in batch.
 
-    Takes no filters over: Spark 4.1 to 4.3 keeps what a reader pushed for one query with the table, and uses
-    it for every later query of the frame, and for all its uses in one query. Rows that those want are lost
-    without a word. Options say which messages are wanted.
+    Supports no filter pushdown: Spark 4.1 to 4.3 keeps the filters that a reader accepted for one query with
+    the table, and applies them to every later query of the frame, and to all its uses in one query. Rows that
+    those need would be lost silently. Options select messages instead.
 
     Args:
-        options: What was asked for.
+        options: The options of the read.
         wanted: Columns.
-        gives_frames: Whether the columnar reader takes what is read, which wants frames.
+        gives_frames: Whether the columnar reader reads the result, which needs frames.
     """
 
     def __init__(self, options: Options, wanted: Sequence[Wanted], *, gives_frames: bool = False) -> None:
@@ -59,7 +59,7 @@ class MessageReader(DataSourceReader):
 
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields the messages of a partition; PySpark makes one of its own where there is none."""
+        """Yields the messages of a partition; PySpark makes an empty partition if there is none."""
         keep_modules()
         if isinstance(partition, PiecePartition):
             yield from read_piece(
@@ -83,9 +83,9 @@ class TableReader(DataSourceReader):
     """Reads another table than the messages.
 
     Args:
-        options: What was asked for.
-        names: Columns, by the names that they shall have.
-        gives_frames: Whether the columnar reader takes what is read, which wants frames.
+        options: The options of the read.
+        names: Columns, by their names in the result.
+        gives_frames: Whether the columnar reader reads the result, which needs frames.
     """
 
     def __init__(self, options: Options, names: Mapping[str, str], *, gives_frames: bool = False) -> None:

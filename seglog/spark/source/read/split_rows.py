@@ -1,8 +1,8 @@
-"""Walks one split of a log and hands out its records, window by window. No Spark in here.
+"""Walks one split of a log and yields its records, window by window. Uses no Spark.
 
-A record that begins in the split before may go on in this one, and its body may hold what looks like a
-record at its own place. So a walk begins well before the split, longer than a body usually is: wherever it
-begins, it has come upon the log's own records by the time it reaches the split.
+A record that begins in the previous split may continue in this one, and its body may contain bytes that look
+like a valid record at its place. So a walk begins before the split, by more than the usual length of a body:
+wherever it begins, it has found the log's own records by the time it reaches the split.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MAX_WINDOW_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Neighbouring records of a split.
+    """Adjacent records of a split.
 
     Attributes:
-        memory: Bytes of the log that hold them.
-        phy_offset: Physical offset of its first byte.
+        memory: The bytes of the log that hold them.
+        phy_offset: Physical offset of the first byte.
         rows: ``(n,) ROW``, n > 0.
     """
 
@@ -47,11 +47,11 @@ class SplitRows:
     """Reads splits of one store, one at a time.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         root: The store directory.
         geometry: Lengths of its files.
         verify: Whether to compute checksums.
-        batch_rows: How many records a window should hold, as far as 16 MiB hold them.
+        batch_rows: Number of records for a window, up to 16 MiB.
 
     Attributes:
         queues: The queues that rows belong to.
@@ -80,7 +80,7 @@ class SplitRows:
 
         Args:
             split: The split.
-            lose: Called with every stretch of it without records, where that is no end of a file or log.
+            lose: Called with every stretch of it without records, except at the end of a file or the log.
         """
         begin = max(split.floor, split.start - LOOK_BACK_BYTES)
         position = begin if begin == split.floor else self._next_record(begin, split)
@@ -98,7 +98,7 @@ class SplitRows:
     def _stretch(
         self, split: LogSplit, position: int, lose: Callable[[Loss], None]
     ) -> Generator[Window, None, int | None]:
-        """Yields records one behind the other; returns where the split goes on, None at its end."""
+        """Yields records one by one; returns the place where the split continues, None at its end."""
         walk = self._walk
         walk.window_bytes = self._window_bytes
         for rows, _keys, window in walk.run(_range(split), position):
@@ -126,7 +126,7 @@ class SplitRows:
         return next((at for at, _row in self._walk.proven(_range(split), start)), None)
 
     def _fit_window(self, record_bytes: int) -> None:
-        """Reads as much at a time as a batch of such records takes."""
+        """Sets the window size to the length of a batch of such records."""
         wanted = self._batch_rows * record_bytes
         self._window_bytes = min(max(_WINDOW_BYTES, wanted + wanted // 8), _MAX_WINDOW_BYTES)
 

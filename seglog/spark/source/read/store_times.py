@@ -1,9 +1,9 @@
-"""Where in a log and in its queues a store time is.
+"""Finds a store time in a log and in its queues.
 
-Store times grow with places, but for a clock that was set back. So files of the log are left out only where
-they are further from what is wanted than :data:`SLACK_MS`, by the first record of each. Messages that were
-stored while a clock was further back than that are the limit of `startingTimestamp` and `endingTimestamp`.
-Within the files that are read every message is looked at.
+Store times increase with places, except when a clock was set back. So a log file is left out only if the
+store time of its first record is further than :data:`SLACK_MS` from the selected times. Messages that were
+stored while a clock was set back by more are the limit of `startingTimestamp` and `endingTimestamp`. In files
+that are read, the time of every message is tested.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def first_stored_from(
         reader: The log.
         queues: The queues of the store.
         queue: One of them.
-        room: Numbers of the units to look at.
+        room: Numbers of the units to search.
         store_timestamp_ms: The time.
     """
     low, high = room.start, room.stop
@@ -66,6 +66,6 @@ def first_stored_from(
 
 
 def _begins_ms(reader: LogReader, file: LogFile) -> int | None:
-    """Returns when the first record of a file was stored; None if it cannot be read."""
+    """Returns the store time of a file's first record; None if it cannot be read."""
     found = record_at(reader, file.first_offset, verify=False, most_bytes=MOST_RECORD_BYTES)
     return None if found is None else found[1].store_timestamp_ms

@@ -1,7 +1,8 @@
-"""Warns of topics that are wanted by name and that no store knows: a typo would read nothing without a word.
+"""Warns of requested topics that no store has: otherwise a typo would silently read nothing.
 
-What is known is the folders of queues and ``config/topics.json``; the log is not walked for it. A store with
-no queue may have lost its queues, so nothing is said then. It is a warning: a stream may wait for a topic.
+Known topics are those in the folders of queues and in ``config/topics.json``; the log is not walked. A store
+without any queue may have lost its queues, so there is no warning then. It is only a warning, because a
+stream may wait for a topic.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _log = logger(__name__)
 
 
 def warn_of_unknown_topics(options: Options) -> None:
-    """Writes a warning for each topic that ``subscribe`` or ``assign`` names and no store knows."""
+    """Writes a warning for each topic that ``subscribe`` or ``assign`` names and no store has."""
     named = (options.topics or frozenset()) | {topic for topic, _queue_id in options.queues or ()}
     known: set[str] = set()
     for path in options.paths if named else ():

@@ -1,7 +1,7 @@
-"""Memory for windows of a log, used again once no view of it is left.
+"""Memory for windows of a log, used again when no view of it is left.
 
-New memory for each window would take as long as the walk over it. Batches may show a part of a window as it
-is, and those who take a batch may keep it.
+New memory for each window would take as long as the walk over it. A batch may contain a view of a window, and
+the user of a batch may keep it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 _KEPT: Final = 2
-"""One is read into while those who take the batches still have the last of the other."""
+"""While one buffer is filled, users may still hold the last batch of the other."""
 
 
 class WindowMemory:
-    """Hands out memory."""
+    """Provides memory for windows."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[npt.NDArray[np.uint8], weakref.ref[npt.NDArray[np.uint8]]]] = []
 
     def take(self, size_bytes: int) -> memoryview:
-        """Returns so many bytes, of which only the caller has a view."""
+        """Returns memory of a size; only the caller has a view of it."""
         memory = self._free()
         if len(memory) < size_bytes:
             memory = np.empty(size_bytes, np.uint8)

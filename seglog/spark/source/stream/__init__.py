@@ -1,1 +1,1 @@
-"""Streams: how far a stream came, how far its next batch goes, and the reader for PySpark."""
+"""Streams: the position of a stream, the end of its next batch, and the reader for PySpark."""

@@ -1,16 +1,17 @@
-"""Whether a log still is the one that a stream read, and how the stream goes on if it is not.
+"""Checks whether a log is still the one that a stream read, and decides how the stream continues if not.
 
-The record before a stream's place is there with all its bytes: the log is the same, and what follows the
-place was not read. Else the queues say what became of it:
+If the record before a stream's position still exists with all its bytes, the log is the same, and everything
+after the position was not read. Otherwise the queues show what happened:
 
-- *Retention* took what was read, or *compaction*, *restore* or *undo* wrote the log anew. The last record
-  that was read is in its queue still, or in front of what the queue has, and no queue ends before the place
-  of the stream in it. The stream goes on by queue offsets. Messages that it did not read and that are not
-  there are lost, but for those that a compaction dropped: the store keeps which queue offsets these were.
-- The log was *cut* or *rolled back* to an older state, and possibly written on. A queue ends before the
-  stream's place in it, or has another message under the last queue offset that was read of it. With
-  ``failOnDataLoss`` that ends the query. Without it the stream goes on at the messages that were stored later
-  than the last one that it had read: those have queue offsets that it read before, but are other messages.
+- *Retention* removed records that were read, or *compaction*, *restore* or *undo* rewrote the log. The last
+record
+  that was read is still in its queue, or before the start of the queue, and no queue ends before the stream's
+  position in it. The stream continues by queue offsets. Messages that it did not read and that no longer
+  exist are lost, except those that a compaction dropped: the store records their queue offsets.
+- The log was *cut* or *rolled back* to an older state, and possibly written again. A queue ends before the
+  stream's position in it, or has another message at the last queue offset that was read. With
+  ``failOnDataLoss`` this ends the query. Without it the stream continues with messages that were stored later
+  than the last one that it had read: their queue offsets were read before, but they are other messages.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ _GO_ON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """How a stream goes on in a log that is not the one it read.
+    """How a stream continues in a log that is not the one it read.
 
     Attributes:
         begin: The place from which on there may be messages that it has not read.
-        floors: Of each queue, the first queue offset that it has not read.
-        losses: What is lost.
+        floors: The first queue offset of each queue that it has not read.
+        losses: The lost messages.
     """
 
     begin: int
@@ -54,11 +55,11 @@ class Resumption:
 
 
 def is_same_log(view: StoreView, at: StoreOffset) -> bool:
-    """Returns whether the log up to the place of a stream is the one that it read.
+    """Returns whether the log up to the position of a stream is the one that it read.
 
     Args:
         view: The store.
-        at: How far the stream has come.
+        at: The position of the stream.
     """
     place, last = at["physicalOffset"], at.get("lastRecord")
     if place < view.first_phy_offset:
@@ -71,12 +72,12 @@ def is_same_log(view: StoreView, at: StoreOffset) -> bool:
 
 
 def resume(view: StoreView, at: StoreOffset, selection: Selection) -> Resumption:
-    """Returns how a stream goes on by queue offsets.
+    """Returns how a stream continues by queue offsets.
 
     Args:
         view: The store.
-        at: How far the stream has come.
-        selection: Which messages are wanted; the losses of others are none.
+        at: The position of the stream.
+        selection: The selected messages; losses of other messages are left out.
     """
     known = by_key(at["queues"])
     has = {queue: view.range_of(queue) for queue in view.fitting_queues.ends}
@@ -97,12 +98,12 @@ def resume(view: StoreView, at: StoreOffset, selection: Selection) -> Resumption
 
 
 def missing_since(view: StoreView, at: StoreOffset, end: StoreOffset) -> tuple[Loss, ...]:
-    """Returns what retention took of a batch since it was planned.
+    """Returns the messages of a batch that retention removed after the batch was planned.
 
     Args:
         view: The store.
-        at: Where the batch starts.
-        end: Where it ends.
+        at: Start of the batch.
+        end: End of the batch.
     """
     floors, ceilings = by_key(at["queues"]), by_key(end["queues"])
     has = {queue: view.range_of(queue) for queue in view.fitting_queues.ends if queue.key in ceilings}
@@ -115,7 +116,7 @@ def missing_since(view: StoreView, at: StoreOffset, end: StoreOffset) -> tuple[L
 def _missing(
     view: StoreView, has: Mapping[Queue, range], floors: Mapping[Key, int]
 ) -> Iterator[LostMessages]:
-    """Yields what was not read and is not there, but for what a compaction dropped."""
+    """Yields messages that were not read and no longer exist, without those that a compaction dropped."""
     dropped = dropped_offsets(view.store.files, view.store.root)
     for queue, found in sorted(has.items()):
         floor = floors[queue.key]
@@ -133,7 +134,7 @@ def _without(one: range, other: range) -> list[range]:
 
 
 def _is_place_of_queues(view: StoreView, at: StoreOffset) -> bool:
-    """Returns whether queues continue at a stream's place in the log where they continue by its offsets."""
+    """Returns whether the stream's place in the log agrees with its offsets in all queues."""
     place, queues = at["physicalOffset"], view.queues
     known = by_key(at["queues"])
     for queue in queues.ends:
@@ -147,10 +148,10 @@ def _is_place_of_queues(view: StoreView, at: StoreOffset) -> bool:
 
 
 def _is_replaced(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]) -> bool:
-    """Returns whether queues have other messages under offsets that were read.
+    """Returns whether queues have other messages at offsets that were read.
 
-    The last record that was read is known by its store time. The last message that was read of another queue
-    cannot have been stored later.
+    The last record that was read is recognized by its store time. The last message that was read of another
+    queue cannot have been stored later.
     """
     last = at.get("lastRecord")
     if last is None or last["queueOffset"] == NO_QUEUE:
@@ -171,7 +172,7 @@ def _is_replaced(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]) -
 
 
 def _after_rollback(view: StoreView, at: StoreOffset, has: Mapping[Queue, range]) -> Resumption:
-    """Returns how a stream goes on in a log that was cut, and possibly written on."""
+    """Returns how a stream continues in a log that was cut, and possibly written again."""
     known = by_key(at["queues"])
     floors: dict[Key, int] = {}
     gone: list[LostMessages] = []
@@ -206,7 +207,7 @@ def _parted_at(view: StoreView, queue: Queue, found: range, newest_ms: int) -> i
 
 
 def _begin(view: StoreView, floors: Mapping[Key, int]) -> int:
-    """Returns the place of the first message where queues continue; the end of the log without one."""
+    """Returns the place of the first message at which queues continue; the end of the log without one."""
     queues, begin = view.fitting_queues, view.end.phy_offset
     for queue, end in queues.ends.items():
         number = queues.number_of(queue, floors.get(queue.key, 0))

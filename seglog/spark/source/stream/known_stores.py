@@ -1,10 +1,10 @@
-"""Which place of a checkpoint belongs to which store.
+"""Finds the store of each position in a checkpoint.
 
-A checkpoint has a key for each store, which no other store has. A store may have another key than before: an
-earlier version took ``brokerName`` or the path as it was spelt, or its folder moved. It is taken for the same
-store where that is clear: by the place that both paths lead to, by a ``brokerName`` that only one store has,
-or by the last record that was read, which is there with all its bytes. Where it is not clear, and a store
-that is gone and one that is new could be one and the same, the stream does not go on.
+A checkpoint has a unique key for each store. The key of a store may have changed: an earlier version used
+``brokerName`` or the path as the user spelled it, or its folder was moved. A position is given to a store if
+the match is certain: both paths lead to the same place, only one store has the ``brokerName``, or the last
+record that was read exists there with all its bytes. If it is not certain, and a missing store could be the
+same as a new one, the stream ends with an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ HasRecord = Callable[[FollowedStore, LastRecord], bool]
 
 @dataclass(frozen=True, slots=True)
 class KnownPlaces:
-    """What a checkpoint knows.
+    """The positions in a checkpoint.
 
     Attributes:
-        of_stores: How far the stream has come in stores that it reads, by today's keys; not of new ones.
-        of_absent: The same of stores that it does not read now, by the keys of the checkpoint.
+        of_stores: Positions in stores that the stream reads, by their present keys; without new stores.
+        of_absent: Positions in stores that it does not read now, by the keys of the checkpoint.
     """
 
     of_stores: StreamOffset
@@ -34,15 +34,15 @@ class KnownPlaces:
 
 
 def find_places(stores: Sequence[FollowedStore], offset: StreamOffset, has_record: HasRecord) -> KnownPlaces:
-    """Returns which place of an offset belongs to which store.
+    """Returns the store of each position in an offset.
 
     Args:
         stores: The stores that are read.
-        offset: How far the stream has come, maybe written by an earlier version.
-        has_record: Looks whether a record is where it was in a store.
+        offset: The position of the stream, maybe written by an earlier version.
+        has_record: Returns whether a record is at its place in a store.
 
     Raises:
-        InvalidArgumentError: It is not clear.
+        InvalidArgumentError: The match is not certain.
     """
     finder = _Finder(stores, offset, has_record)
     finder.by_path()
@@ -53,7 +53,7 @@ def find_places(stores: Sequence[FollowedStore], offset: StreamOffset, has_recor
 
 
 class _Finder:
-    """Gives places to stores, the surest ones first."""
+    """Matches positions and stores, the most certain matches first."""
 
     def __init__(self, stores: Sequence[FollowedStore], offset: StreamOffset, has_record: HasRecord) -> None:
         self._stores = stores
@@ -62,7 +62,7 @@ class _Finder:
         self.left: StreamOffset = dict(offset)
 
     def by_path(self) -> None:
-        """Gives those whose path, as it was spelt, leads to the store."""
+        """Matches by path: the key, as it was spelled, leads to the store."""
         for store in self._stores:
             if store.key in self.left:
                 self._give(store, store.key)
@@ -76,10 +76,10 @@ class _Finder:
                 self.left.pop(name, None)
 
     def by_broker_name(self) -> None:
-        """Gives those that have the ``brokerName`` of one store only.
+        """Matches by a ``brokerName`` that only one store has.
 
         Raises:
-            InvalidArgumentError: An earlier version has one place for several stores.
+            InvalidArgumentError: An earlier version has one position for several stores.
         """
         for store in self._stores:
             name = store.broker_name
@@ -101,7 +101,7 @@ class _Finder:
                 self._give(new[0], known[0])
 
     def by_last_record(self) -> None:
-        """Gives those whose last record is in one store only."""
+        """Matches by a last record that is in one store only."""
         new = [store for store in self._stores if self._is_new(store)]
         fits = {
             name: [store for store in new if "lastRecord" in at and self._has_record(store, at["lastRecord"])]
@@ -112,10 +112,10 @@ class _Finder:
                 self._give(having[0], name)
 
     def check_new(self) -> None:
-        """Refuses to read a store from its start that may be one that is gone.
+        """Refuses to read a store from its start if it may be one that is missing.
 
         Raises:
-            InvalidArgumentError: There is one.
+            InvalidArgumentError: There is such a store.
         """
         new = [store.path for store in self._stores if self._is_new(store)]
         gone = [name for name, at in self.left.items() if not at.get("isAbsent", False)]
@@ -137,5 +137,5 @@ class _Finder:
 
 
 def _is_of_earlier_version(offset: StreamOffset, name: str) -> bool:
-    """Returns whether a place has a ``brokerName`` for its key."""
+    """Returns whether the key of a position is a ``brokerName``."""
     return name in offset and store_key(name) != name

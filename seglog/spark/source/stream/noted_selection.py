@@ -1,7 +1,8 @@
-"""Which messages a stream began with: its checkpoint keeps that, and a restart cannot change it.
+"""The selection with which a stream began: its checkpoint keeps it, and a restart cannot change it.
 
-What a batch leaves out is not looked at again, so of other topics a restart would never give what was stored
-before. As with Kafka, where to begin counts only for a new stream: a restart goes by its checkpoint.
+Messages that a batch left out are not read again, so a restart with other topics would never return their
+older messages. As with Kafka, the starting position counts only for a new stream: a restart uses its
+checkpoint.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _FIXED: Final = ("subscribe", "subscribePattern", "assign", "endingTimestamp")
 
 
 def noted(options: Options) -> Noted:
-    """Returns what options say of the messages that are wanted, as a checkpoint keeps it."""
+    """Returns the selection of options in the form of a checkpoint."""
     found: Noted = {}
     if options.topics is not None:
         found["subscribe"] = sorted(options.topics)
@@ -37,14 +38,14 @@ def noted(options: Options) -> Noted:
 
 
 def as_begun(options: Options, offset: StreamOffset) -> Options:
-    """Returns options with the beginning that a stream had.
+    """Returns options with the starting position that a stream had.
 
     Args:
-        options: What is asked for now.
-        offset: How far the stream has come; where an earlier version wrote it, the options are right.
+        options: The present options.
+        offset: The position of the stream; if an earlier version wrote it, the options are right.
 
     Raises:
-        InvalidArgumentError: Other messages are asked for than when it began.
+        InvalidArgumentError: The selection differs from that with which the stream began.
     """
     before = next((at["wanted"] for at in offset.values() if "wanted" in at), None)
     if before is None:

@@ -1,4 +1,4 @@
-"""A store that a stream follows, as it is at one moment: its files, its queues, and where its log ends.
+"""A store that a stream follows, at one moment: its files, its queues, and the end of its log.
 
 Queues are read first, then the log (see :mod:`seglog.spark.source.read.queue_units`).
 """
@@ -33,10 +33,10 @@ class FollowedStore:
     """A store that is followed.
 
     Attributes:
-        key: What offsets call it; no other store has it.
-        path: The path or address as it was given.
-        broker_name: The option ``brokerName``, which several stores may have.
-        files: Where it is.
+        key: Its unique name in offsets.
+        path: The path or address that the user gave.
+        broker_name: The option ``brokerName``, which several stores may share.
+        files: Access to the store.
         root: The store directory.
     """
 
@@ -52,7 +52,7 @@ class StoreView:
 
     Args:
         store: The store.
-        hints: Queue offsets near which its queues may end.
+        hints: Queue offsets near the ends of its queues.
         verify: Whether to compute checksums.
 
     Attributes:
@@ -74,23 +74,23 @@ class StoreView:
 
     @property
     def first_phy_offset(self) -> int:
-        """Where its log starts."""
+        """Start of its log."""
         return self.listing.log_files[0].first_offset if self.listing.log_files else 0
 
     @property
     def files_end(self) -> int:
-        """Where its last log file ends; files have their whole length from the start."""
+        """End of its last log file; files have their full length from the start."""
         last = self.listing.log_files[-1] if self.listing.log_files else None
         return 0 if last is None else last.first_offset + last.size_bytes
 
     @cached_property
     def end(self) -> LogEnd:
-        """Where its log ends."""
+        """End of its log."""
         return find_log_end(self.store.files, self.store.root, self.listing, self.queues, verify=self.verify)
 
     @cached_property
     def fitting_queues(self) -> StoreQueues:
-        """Its queues as the log has them: those of the files if they fit, else those of a walk."""
+        """Its queues by the log: those of the files if they fit, else those of a walk."""
         if all(self._fits(queue) for queue in self.queues.ends) and self.queues.ends:
             return self.queues
         if self.listing.log_files:
@@ -99,7 +99,7 @@ class StoreView:
         return StoreQueues(walked, walked, [Queue(*key) for key in walked.queues])
 
     def lost_behind(self, end_phy_offset: int) -> tuple[Loss, ...]:
-        """Returns what the queues know of messages behind the place where the log was found to end."""
+        """Returns the messages after an end of the log that queues have units for."""
         return lost_behind(self.reader, self.listing, self.queues, end_phy_offset)
 
     def scan(self) -> LogScan:
@@ -108,14 +108,14 @@ class StoreView:
         return LogScan(self.reader, self.listing.log_files, segment, verify=self.verify)
 
     def range_of(self, queue: Queue) -> range:
-        """Returns the queue offsets of the messages of a queue that the log has."""
+        """Returns the queue offsets of a queue whose messages are in the log."""
         queues = self.fitting_queues
         end = queues.number_at(queue, self.end.phy_offset, queues.ends[queue])
         first = min(queues.first_at(queue, self.first_phy_offset), end)
         return range(queues.queue_offset(queue, first), queues.queue_offset(queue, end))
 
     def row_at(self, queue: Queue, number: int) -> RecordRow | None:
-        """Returns what the record says that a unit leads to; None if it is not there, or is another one."""
+        """Returns the row of the record of a unit; None if there is none, or it is another one."""
         queues = self.fitting_queues if "fitting_queues" in self.__dict__ else self.queues
         unit = queues.units(queue, number, number + 1)[0]
         place = int(unit["phy_offset"])
@@ -131,14 +131,14 @@ class StoreView:
         self.reader.close()
 
     def _fits(self, queue: Queue) -> bool:
-        """Returns whether the first and the last message of a queue are where its units say."""
+        """Returns whether the first and the last message of a queue are at the places of their units."""
         first, end = self.queues.first_at(queue, self.first_phy_offset), self.queues.ends[queue]
         behind = self.queues.number_at(queue, self.end.phy_offset, end)
         return first >= behind or all(self.row_at(queue, number) for number in (first, behind - 1))
 
 
 class _WalkedUnits:
-    """Units as the records of a log make them, for a store whose queues are gone."""
+    """Units derived from the records of a log, for a store whose queues are missing."""
 
     def __init__(self, view: StoreView) -> None:
         with closing(view.scan()) as scan:
@@ -151,7 +151,7 @@ class _WalkedUnits:
 
     @property
     def queues(self) -> list[Key]:
-        """Topic and number of the queues that the log has messages of."""
+        """Topic and queue id of the queues that have messages in the log."""
         return list(self._units)
 
     def read(self, topic: str, queue_id: int, first_slot: int, count: int) -> Units:
@@ -164,13 +164,13 @@ class _WalkedUnits:
         return found
 
     def extent(self, topic: str, queue_id: int) -> range:
-        """Returns the numbers of the units that there are."""
+        """Returns the numbers of the units."""
         first, units = self._units[topic, queue_id]
         return range(first, first + len(units))
 
 
 def _units_of(rows: Rows) -> tuple[int, Units]:
-    """Returns the units of one queue; where a record is lost, those of the one before."""
+    """Returns the units of one queue; for a lost record the unit of the record before it."""
     first, last = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
     slots = np.zeros(last - first + 1, np.int64)
     slots[rows["queue_offset"] - first] = np.arange(len(rows)) + 1

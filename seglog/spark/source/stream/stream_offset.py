@@ -9,14 +9,14 @@
         "alreadyRead": {"begin": 0, "end": 9000, "queues": {"orders": {"0": 12}}}}}
 
 A stream continues at ``physicalOffset``. ``lastRecord`` is the record before it, with the CRC-32 of its
-bytes: as long as that record is there, the log is the one that was read. ``queues`` has the offset where
-each queue continues, by which the stream goes on in a log that is another one. Then ``alreadyRead`` stays
-until the stream is behind ``end``: of what is before, messages below those queue offsets were read.
+bytes: while that record exists, the log is the one that was read. ``queues`` has the next offset of each
+queue, by which the stream continues in another log. In that case ``alreadyRead`` is kept
+until the stream is past ``end``: before it, messages below those queue offsets were read.
 
-The key of a store is its absolute path, or its address without what only says how to connect
-(:func:`seglog.spark.source.wanted.identity.store_key`); earlier versions took ``brokerName``, or the path as
-it was spelt. ``isAbsent`` is there for a store that was not read when the batch was planned, and ``wanted``
-says which messages the stream began with (:mod:`seglog.spark.source.stream.noted_selection`).
+The key of a store is its absolute path, or its address without the parts that only affect the connection
+(:func:`seglog.spark.source.wanted.identity.store_key`); earlier versions used ``brokerName``, or the path as
+the user spelled it. ``isAbsent`` exists for a store that was not read when the batch was planned, and
+``wanted`` is the selection with which the stream began (:mod:`seglog.spark.source.stream.noted_selection`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from seglog.storage.format.record.sys_flag import takes_queue_offset
 from seglog.storage.walk import record_at
 
 Queues: TypeAlias = dict[str, dict[str, int]]
-"""Queue offsets by topic and number, as JSON has them."""
+"""Queue offsets by topic and queue id, in the form of JSON."""
 Key = tuple[str, int]
 NO_QUEUE = -1
 
@@ -47,7 +47,7 @@ class LastRecord(TypedDict):
 
 
 class AlreadyRead(TypedDict):
-    """Which messages of another log were read before it took the first one's place."""
+    """The messages of another log that were read before that log replaced the first one."""
 
     begin: int
     end: int
@@ -55,7 +55,7 @@ class AlreadyRead(TypedDict):
 
 
 class Noted(TypedDict, total=False):
-    """Which messages a stream began with; what is not there selects nothing."""
+    """The selection with which a stream began; a missing field selects nothing."""
 
     subscribe: list[str]
     subscribePattern: str
@@ -66,7 +66,7 @@ class Noted(TypedDict, total=False):
 
 
 class StoreOffset(TypedDict):
-    """How far a stream has come in one store."""
+    """The position of a stream in one store."""
 
     physicalOffset: int
     storeTimestamp: int
@@ -79,16 +79,16 @@ class StoreOffset(TypedDict):
 
 
 StreamOffset: TypeAlias = dict[str, StoreOffset]
-"""How far a stream has come, by store."""
+"""The position of a stream, by store."""
 
 
 def by_key(queues: Mapping[str, Mapping[str, int]]) -> dict[Key, int]:
-    """Returns queue offsets by topic and number."""
+    """Returns queue offsets by topic and queue id."""
     return {(topic, int(number)): at for topic, found in queues.items() for number, at in found.items()}
 
 
 def as_json(queues: Mapping[Key, int]) -> Queues:
-    """Returns queue offsets as JSON has them."""
+    """Returns queue offsets in the form of JSON."""
     found: Queues = {}
     for (topic, number), at in sorted(queues.items()):
         found.setdefault(topic, {})[str(number)] = at
@@ -96,7 +96,7 @@ def as_json(queues: Mapping[Key, int]) -> Queues:
 
 
 def describe_record(reader: LogReader, phy_offset: int) -> tuple[LastRecord, int] | None:
-    """Returns the record at a place as a checkpoint keeps it, and its store time; None if it is not there."""
+    """Returns the record at a place in the form of a checkpoint, and its store time; None without one."""
     found = record_at(reader, phy_offset, verify=False, most_bytes=MOST_RECORD_BYTES)
     if found is None:
         return None
@@ -113,6 +113,6 @@ def describe_record(reader: LogReader, phy_offset: int) -> tuple[LastRecord, int
 
 
 def is_there(reader: LogReader, last: LastRecord) -> bool:
-    """Returns whether a record is where it was, with all its bytes."""
+    """Returns whether a record is at its place, with all its bytes."""
     record = reader.read(last["physicalOffset"], last["size"])
     return len(record) == last["size"] and zlib.crc32(record) == last["crc32"]

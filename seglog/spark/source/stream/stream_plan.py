@@ -1,12 +1,11 @@
-"""How far a stream has come, and how far its next batch goes. No Spark in here.
+"""The position of a stream, and the end of its next batch. Uses no Spark.
 
-A stream follows the log, so that a message is read once even if its queue is lost, and queues and topics
-that are new need no discovery. What its offset holds is in :mod:`seglog.spark.source.stream.stream_offset`,
-which place of it belongs to which store in :mod:`seglog.spark.source.stream.known_stores`. Only what is whole
-is before the end of a batch: a writer may be at work.
-
-Each plan looks whether the log still is the one that was read (:mod:`seglog.spark.source.stream.continuity`),
-also that of a batch which was planned before a restart, and is read again after it.
+A stream follows the log, so that a message is read once even if its queue is lost, and new queues and topics
+need no discovery. :mod:`seglog.spark.source.stream.stream_offset` has the format of its offset,
+:mod:`seglog.spark.source.stream.known_stores` finds the store of each position in it. A batch ends after
+complete records, because a writer may be appending. Each plan checks whether the log still is the one that
+was read (:mod:`seglog.spark.source.stream.continuity`), also for a batch that was planned before a restart
+and is read again after it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import MOST, Selection
 
 WALKED_BYTES: Final = 64 << 20
-"""A stretch up to this long is walked; of a longer one, queue units say where a batch ends."""
+"""A stretch up to this long is walked; in a longer one, queue units show where a batch ends."""
 
 
 @dataclass(slots=True)
@@ -54,8 +53,8 @@ class StreamPlan:
     """Plans the batches of a stream.
 
     Attributes:
-        options: What was asked for, with the beginning that the checkpoint says.
-        walked_bytes: How long a stretch may be that is walked to see where a batch ends.
+        options: The options, with the starting position of the checkpoint.
+        walked_bytes: Longest stretch that is walked to find the end of a batch.
         clock: Measures how long a batch has waited for messages.
     """
 
@@ -69,25 +68,25 @@ class StreamPlan:
     _last_batch_ms: float | None = None
 
     def initial(self) -> StreamOffset:
-        """Returns where a new stream begins: at ``startingOffsets``, by default after what is stored.
+        """Returns the position of a new stream: ``startingOffsets``, by default the end of the log.
 
-        From offsets by queue it begins at the first of their messages; what is before them is left out.
+        For offsets by queue it is the first of their messages; messages before them are left out.
         """
         warn_of_unknown_topics(self.options)
         return self._noted({store.key: self._initial(store) for store in self._stores()}, {})
 
     def stop_at_end(self) -> None:
-        """Takes nothing from now on that was written after this."""
+        """From now on ignores messages that are written after this call."""
         for store in self._stores():
             with closing(self._look(store, {})) as view:
                 self._targets[store.key] = view.end.phy_offset
 
     def advance(self, start: StreamOffset, max_messages: int | None) -> StreamOffset:
-        """Returns where the next batch ends.
+        """Returns the end of the next batch.
 
         Args:
-            start: Where it starts.
-            max_messages: How many messages it may have, None for all.
+            start: Start of the batch.
+            max_messages: Most messages of the batch, None for all.
 
         Raises:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
@@ -107,7 +106,7 @@ class StreamPlan:
         return start if self._waits(total) else self._noted(end, known.of_absent)
 
     def pieces(self, start: StreamOffset, end: StreamOffset) -> list[Piece]:
-        """Returns what the tasks of a batch read.
+        """Returns the pieces of the tasks of a batch.
 
         Raises:
             CorruptError: Something was lost, and ``failOnDataLoss`` is on.
@@ -127,7 +126,7 @@ class StreamPlan:
         ]
 
     def forget(self, end: StreamOffset) -> None:
-        """Called when a batch is done: what is known of it is not needed any more."""
+        """Called when a batch is done: its data is no longer needed."""
         self._holes = {
             key: holes
             for key, holes in self._holes.items()
@@ -151,7 +150,7 @@ class StreamPlan:
         return find_places(stores, offset, has_record)
 
     def _noted(self, found: StreamOffset, absent: StreamOffset) -> StreamOffset:
-        """Returns an offset with what a restart must know; absent stores go on there when they come back."""
+        """Returns an offset with all that a restart must know; absent stores continue from it later."""
         names = {
             store_key(path): self.options.broker_name(number)
             for number, path in enumerate(self.options.paths)
@@ -178,7 +177,7 @@ class StreamPlan:
         return True
 
     def _start_of(self, store: FollowedStore, start: StreamOffset) -> StoreOffset:
-        """Returns where a stream continues in a store; a store that it had not yet is read from its start."""
+        """Returns the position of a stream in a store; a new store is read from its start."""
         if store.key in start:
             return start[store.key]
         with closing(self._look(store, {})) as view:
@@ -199,7 +198,7 @@ class StreamPlan:
             return _latest(view)
 
     def _advance(self, view: StoreView, start: StoreOffset, most: int | None) -> tuple[StoreOffset, int]:
-        """Returns where the next batch of a store ends, and how many messages it has."""
+        """Returns the end of the next batch of a store, and its number of messages."""
         key, already = view.store.key, start.get("alreadyRead")
         if not is_same_log(view, start):
             start, already = self._resumed(view, start)
@@ -208,7 +207,7 @@ class StreamPlan:
         limit = max(self._targets.get(key, MOST), start["physicalOffset"])
         step = self._step(view, start, self._selection(already), limit, most)
         if step.reaches_end:
-            # The end that the walk came to is newer than the queues: what they know behind it is lost.
+            # The end that the walk found is newer than the queues: units that lead past it are lost messages.
             self._report(view, view.lost_behind(step.place))
         self._report(view, step.holes or ())
         end = _offset_behind(view, start, step)
@@ -221,7 +220,7 @@ class StreamPlan:
         return end, step.taken
 
     def _resumed(self, view: StoreView, start: StoreOffset) -> tuple[StoreOffset, AlreadyRead]:
-        """Returns where a stream goes on in a log that is not the one it read."""
+        """Returns the position of a stream in a log that is not the one it read."""
         found = resume(view, start, self.options.selection)
         self._report(view, found.losses)
         floors = as_json(found.floors)
@@ -233,7 +232,7 @@ class StreamPlan:
     def _step(
         self, view: StoreView, start: StoreOffset, selection: Selection, limit: int, most: int | None
     ) -> Step:
-        """Returns how far a batch goes from where it starts."""
+        """Returns how far a batch extends from its start."""
         place = start["physicalOffset"]
         last = view.queues.last_message
         is_short = last is not None and last[2] - place <= self.walked_bytes
@@ -242,7 +241,7 @@ class StreamPlan:
         return step_by_units(view, start, selection, min(limit, view.end.phy_offset), most)
 
     def _knows_queues(self, view: StoreView, start: StoreOffset) -> bool:
-        """Returns whether all queues that a stream has met are there still."""
+        """Returns whether all queues of the stream's offset still exist."""
         return by_key(start["queues"]).keys() <= {queue.key for queue in view.queues.ends}
 
     def _selection(self, already: AlreadyRead | None) -> Selection:
@@ -257,7 +256,7 @@ class StreamPlan:
     def _plan(
         self, store: FollowedStore, start: StoreOffset, end: StoreOffset | None
     ) -> tuple[LogPlan, QueueSpans | None]:
-        if end is None:  # it came after the batch was planned
+        if end is None:  # the store was added after the batch was planned
             with closing(self._look(store, {})) as view:
                 return LogPlan(store.root, view.geometry, (), (), 0), None
         with closing(self._look(store, by_key(end["queues"]))) as view:
@@ -280,7 +279,7 @@ class StreamPlan:
     def _extent(
         self, view: StoreView, start: StoreOffset, end: StoreOffset
     ) -> tuple[range, QueueSpans | None]:
-        """Returns which stretch of the log a batch is in, and which queue offsets, None for all of it."""
+        """Returns the stretch of the log of a batch, and its queue offsets, None for all."""
         if not is_same_log(view, end):
             return self._extent_by_queues(view, start, end)
         already = end.get("alreadyRead")
@@ -296,7 +295,7 @@ class StreamPlan:
     def _extent_by_queues(
         self, view: StoreView, start: StoreOffset, end: StoreOffset
     ) -> tuple[range, QueueSpans]:
-        """Returns the same of a batch that was planned in a log which is not there any more."""
+        """Returns stretch and queue offsets of a batch that was planned in a log that no longer exists."""
         selection = self.options.selection
         behind = resume(view, end, selection)
         self._report(view, behind.losses)
@@ -311,10 +310,10 @@ class StreamPlan:
 
 
 def _check_absent(before: StreamOffset, behind: StreamOffset) -> None:
-    """Refuses a batch that was planned before a restart without a store that has messages in it.
+    """Refuses a batch of before a restart if a store with messages in it is no longer read.
 
     Raises:
-        InvalidArgumentError: There is one.
+        InvalidArgumentError: There is such a store.
     """
     for key, at in behind.items():
         if not at.get("isAbsent", False) and before.get(key, {}) != at:
@@ -331,9 +330,9 @@ def _spans(already: AlreadyRead) -> QueueSpans:
 
 
 def _offset_behind(view: StoreView, start: StoreOffset, step: Step) -> StoreOffset:
-    """Returns the offset of a stream that has taken a step.
+    """Returns the offset of a stream after a step.
 
-    It continues where its last record ends, not behind a filler: what is there must be what was there.
+    It continues where its last record ends, not after a filler: the record before it must be the one it was.
     """
     last_phy_offset = step.last_phy_offset
     if last_phy_offset < 0 and "lastRecord" not in start and step.place == view.end.phy_offset:
@@ -360,7 +359,7 @@ def _at_place(view: StoreView, place: int) -> StoreOffset:
 
 
 def _at_offsets(view: StoreView, selection: Selection) -> StoreOffset:
-    """Returns the offset of a stream that begins at queue offsets: where the first of their messages is."""
+    """Returns the offset of a stream that begins at queue offsets: the place of their first message."""
     queues, first, place = view.queues, view.first_phy_offset, view.end.phy_offset
     for queue, end in queues.ends.items():
         span = selection.of_queue(*queue.key)
@@ -368,13 +367,13 @@ def _at_offsets(view: StoreView, selection: Selection) -> StoreOffset:
             number = max(queues.number_of(queue, span.first), queues.first_at(queue, first))
             if number < end:
                 place = min(place, int(queues.units(queue, number, number + 1)["phy_offset"][0]))
-    if view.end.is_walked:  # the queues do not fit the log: all of it is read
+    if view.end.is_walked:  # the queues do not fit the log: all of the log is read
         place = first
     return _at_place(view, max(place, first))
 
 
 def _at_times(view: StoreView, options: Options) -> StoreOffset:
-    """Returns the offset of a stream that begins at store times of queues: what is before counts as read."""
+    """Returns the offset of a stream that begins at store times of queues: earlier messages count as read."""
     log = range(view.first_phy_offset, view.end.phy_offset)
     spans = spans_of_times(view.reader, view.queues, log, options.starting_by_ms, {})
     begun = _at_offsets(view, spans.of(options.selection))
@@ -384,7 +383,7 @@ def _at_times(view: StoreView, options: Options) -> StoreOffset:
 
 
 def _latest(view: StoreView) -> StoreOffset:
-    """Returns the offset of a stream that begins behind what is stored."""
+    """Returns the offset of a stream that begins at the end of the log."""
     queues, end = view.queues, view.end
     at = {
         queue.key: queues.queue_offset(queue, queues.first_at(queue, end.phy_offset)) for queue in queues.ends

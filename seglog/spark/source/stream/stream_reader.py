@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads messages as they come.
+    """Reads messages as they are stored.
 
     Args:
-        options: What was asked for.
+        options: The options of the read.
         wanted: Columns.
     """
 
@@ -42,23 +42,23 @@ class MessageStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @override
     def initialOffset(self) -> dict[str, object]:
-        """Returns where a new stream begins."""
+        """Returns the position of a new stream."""
         return cast(dict[str, object], self._plan.initial())
 
     @override
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns what ``maxOffsetsPerTrigger`` says."""
+        """Returns the limit of ``maxOffsetsPerTrigger``."""
         limit = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     @override
     def prepareForTriggerAvailableNow(self) -> None:
-        """Takes nothing from now on that was written after this."""
+        """From now on ignores messages that are written after this call."""
         self._plan.stop_at_end()
 
     @override
     def latestOffset(self, start: dict[str, object], limit: ReadLimit) -> dict[str, object]:
-        """Returns where the next batch ends."""
+        """Returns the end of the next batch."""
         max_messages = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return cast(dict[str, object], self._plan.advance(cast(StreamOffset, start), max_messages))
 

@@ -1,7 +1,7 @@
-"""How far the next batch of a stream goes: by a walk over a short stretch, by queue units over a long one.
+"""The end of a stream's next batch: found by a walk over a short stretch, by queue units over a long one.
 
-The units of all queues say how many messages are before a place, so a place with a number of messages
-before it is found with a few reads for each queue. A short stretch is walked: that says it of the log itself.
+The units of all queues show how many messages are before a place, so the place after a number of messages is
+found with a few reads for each queue. A short stretch is walked, because a walk depends on the log alone.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _FEW_UNITS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far a batch goes.
+    """How far a batch extends.
 
     Attributes:
-        place: Where it ends, behind a filler where one is at the end.
-        last_phy_offset: Where the last record before that starts; -1 if the batch has none.
-        queues: Queue offset that each queue continues with.
-        taken: How many messages it has.
-        reaches_end: Whether it goes to where the log ends.
-        holes: Stretches without records in it, where it was walked.
+        place: Its end, after a filler if one is at the end.
+        last_phy_offset: Physical offset of its last record; -1 if the batch has none.
+        queues: Next queue offset of each queue.
+        taken: Number of its messages.
+        reaches_end: Whether it extends to the end of the log.
+        holes: Stretches without records in it, if it was walked.
     """
 
     place: int
@@ -48,14 +48,14 @@ class Step:
 def step_by_walk(
     view: StoreView, start: StoreOffset, selection: Selection, limit: int, most: int | None
 ) -> Step:
-    """Walks on from where a batch starts.
+    """Walks on from the start of a batch.
 
     Args:
         view: The store.
-        start: Where the batch starts.
-        selection: Which messages count.
-        limit: Place that it does not go beyond.
-        most: How many messages it may have; None for all.
+        start: Start of the batch.
+        selection: The messages that count.
+        limit: Place that it does not pass.
+        most: Most messages of the batch; None for all.
     """
     place = start["physicalOffset"]
     with closing(view.scan()) as scan:
@@ -75,7 +75,7 @@ def step_by_walk(
 def step_by_units(
     view: StoreView, start: StoreOffset, selection: Selection, limit: int, most: int | None
 ) -> Step:
-    """Finds by queue units where a batch ends; the arguments are those of :func:`step_by_walk`."""
+    """Finds the end of a batch by queue units; the arguments are those of :func:`step_by_walk`."""
     queues, begin = view.queues, start["physicalOffset"]
     rooms: dict[Queue, range] = {}
     for queue in queues.ends:
@@ -104,14 +104,14 @@ def step_by_units(
 def _place_behind(
     queues: StoreQueues, rooms: Mapping[Queue, range], begin: int, limit: int, most: int
 ) -> int:
-    """Returns where the record ends that is the last of a number of messages, in the order of the log.
+    """Returns the end of the record that is the last of a number of messages, in the order of the log.
 
     Args:
         queues: The queues.
         rooms: Numbers of the units that count; together more than ``most``.
         begin: A place before all of them.
-        limit: A place behind them.
-        most: The number.
+        limit: A place after all of them.
+        most: The number of messages.
     """
     left, low, high = dict(rooms), begin, limit
     taken = 0
@@ -133,7 +133,7 @@ def _place_behind(
 
 
 class _Steps:
-    """Follows a walk row by row, as far as a batch goes."""
+    """Follows a walk row by row, to the end of a batch."""
 
     def __init__(self, start: StoreOffset, chooser: Chooser, queues: QueueTable) -> None:
         self.end = start["physicalOffset"]
@@ -144,7 +144,7 @@ class _Steps:
         self._queues = queues
 
     def add(self, rows: Rows, limit: int, most: int | None) -> bool:
-        """Takes rows that follow; returns whether the batch may continue after them."""
+        """Adds rows that follow; returns whether the batch may continue after them."""
         is_whole = True
         inside = int(np.searchsorted(rows["phy_offset"], limit))
         if inside < len(rows):
@@ -160,7 +160,7 @@ class _Steps:
         return is_whole
 
     def reach(self, end: int) -> None:
-        """Takes what is left up to where the log continues: a filler."""
+        """Adds the rest up to where the log continues: a filler."""
         self.end = max(self.end, end)
 
     def _take(self, rows: Rows) -> None:

@@ -1,1 +1,1 @@
-"""Columns: which there are, and how each is made of many records at once, without an object per record."""
+"""Columns: their definitions, and code that makes each for many records at once, without an object each."""

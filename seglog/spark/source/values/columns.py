@@ -1,10 +1,10 @@
-"""The columns of the data source: their names, the types that they may have, and what each is made of.
+"""The columns of the data source: their names, their possible types, and their sources.
 
-The first nine are those of rocketmq-spark, with its types but for ``properties``, which is a map here: that
-is what readers parse first (``.schema("properties string")`` gives the text all the same).
-Times are timestamps as there; ``.schema("storeTimestamp bigint")`` gives milliseconds.
+The first nine are those of rocketmq-spark, with its types except for ``properties``, which is a map here,
+because readers parse it first (``.schema("properties string")`` returns the text nevertheless). Times are
+timestamps as in rocketmq-spark; ``.schema("storeTimestamp bigint")`` returns milliseconds.
 
-A column is made only if it is asked for, so fewer columns are less work.
+A column is made only on request, so fewer columns are less work.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Column:
     """One column.
 
     Attributes:
-        name: As it is written here; users may write it in letters of any case, as in Spark.
-        types: What it can be read as, the default type first.
-        is_usual: Whether it is present without being asked for.
+        name: Its name; users may write it in letters of any case, as in Spark.
+        types: The types as which it can be read, the default type first.
+        is_usual: Whether a read without a list of columns has it.
         meaning: One line for the docs.
     """
 
@@ -96,12 +96,12 @@ _BY_LOWER: Final = {column.name.lower(): column for column in COLUMNS}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A column that was asked for, and as what.
+    """A requested column, and its type.
 
     Attributes:
         name: Its name here.
         type: One of its types.
-        label: As it was asked for, in letters of another case maybe.
+        label: Its name in the request, which may differ in case.
     """
 
     name: str
@@ -110,12 +110,12 @@ class Wanted:
 
     @property
     def asked_as(self) -> str:
-        """What it is called in results."""
+        """Its name in results."""
         return self.label or self.name
 
 
 def usual_columns() -> tuple[Wanted, ...]:
-    """Returns the columns of a read that names none."""
+    """Returns the columns of a read that does not name any."""
     return tuple(Wanted(column.name, column.types[0]) for column in COLUMNS if column.is_usual)
 
 
@@ -130,17 +130,17 @@ def named_columns(names: Iterable[str]) -> tuple[Wanted, ...]:
 
 
 def spark_name(kind: pa.DataType) -> str:
-    """Returns what Spark calls a type."""
+    """Returns Spark's name of a type."""
     return _SPARK_NAMES[kind]
 
 
 def spark_columns(wanted: Sequence[Wanted]) -> str:
-    """Returns columns as Spark states them."""
+    """Returns columns as a Spark schema."""
     return ", ".join(f"`{one.asked_as}` {_SPARK_NAMES[one.type]}" for one in wanted)
 
 
 def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
-    """Returns the columns that a schema asks for.
+    """Returns the columns that a schema requests.
 
     Raises:
         InvalidArgumentError: There is no such column, or it cannot have that type.
@@ -159,10 +159,10 @@ def wanted_columns(schema: pa.Schema) -> tuple[Wanted, ...]:
 
 
 def check_nullable(field: pa.Field) -> None:
-    """Refuses a column that must not be null: Spark has what is read say the same, and it does not.
+    """Refuses a column that must not be null: Spark demands the same of the result, which is nullable.
 
     Raises:
-        InvalidArgumentError: It is such a column.
+        InvalidArgumentError: The column is not nullable.
     """
     if not field.nullable:
         raise InvalidArgumentError(
@@ -174,7 +174,7 @@ def column(name: str) -> Column:
     """Returns the column of a name.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: There is no such column.
     """
     known = _BY_LOWER.get(name.lower())
     if known is None:

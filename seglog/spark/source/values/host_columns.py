@@ -1,4 +1,4 @@
-"""Hosts and message ids as text, of many records at once."""
+"""Hosts and message ids as text, for many records at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seglog.storage.kernels.gather import Bytes, Ints, overlapping
 
 _OCTETS: Final = pa.array([str(number) for number in range(256)])
 _DIGITS: Final = np.frombuffer(bytes(range(256)).hex().upper().encode(), "V2").view(np.uint16)
-"""Both digits of each byte."""
+"""The two hexadecimal digits of each byte."""
 _WIDE: Final = {"born": BORN_HOST_V6, "store": STORE_HOST_V6}
 _PORT_BYTES: Final = 4
 _MANY_HOSTS: Final = 4096
@@ -35,8 +35,8 @@ class HostColumns:
 
     Args:
         buffer: The window.
-        positions: ``(n,)``, where in it the records start.
-        sys_flags: ``(n,)``, which say how long the addresses are.
+        positions: ``(n,)``, starts of the records in it.
+        sys_flags: ``(n,)``, whose bits give the lengths of the addresses.
     """
 
     def __init__(self, buffer: Bytes, positions: Ints, sys_flags: Ints) -> None:
@@ -72,7 +72,7 @@ class HostColumns:
 
 @lru_cache
 def _starts(kind: str) -> Ints:
-    """Returns where a host begins in a record, by the host bits of its flags."""
+    """Returns the start of a host in a record, by the host bits of its flags."""
     found = np.zeros(HOST_BITS + 1, np.int64)
     for bits, layout in HEADS.items():
         found[bits] = layout.offsets[f"{kind}_address"]
@@ -80,7 +80,7 @@ def _starts(kind: str) -> Ints:
 
 
 def _texts(raw: Bytes) -> pa.Array:
-    """Returns hosts as text; few of them write many messages, so each is spelled once."""
+    """Returns hosts as text; a few hosts write many messages, so each is formatted once."""
     if raw.shape[1] != IPV4_BYTES + _PORT_BYTES:
         return _spelled(raw)
     numbers = pa.array(np.ascontiguousarray(raw).view(np.int64).ravel()).dictionary_encode()

@@ -1,7 +1,8 @@
-"""Bodies as their producers gave them: those that zlib, lz4 or zstd compressed are inflated, one by one.
+"""Bodies as their producers gave them: bodies that zlib, lz4 or zstd compressed are inflated, one by one.
 
-What does not inflate stays as it is stored; its ``sysFlag`` still says that it is compressed. RocketMQ's
-clients write lz4 in frames (``Lz4Compressor.java``) and zstd as a stream (``ZstdCompressor.java``).
+A body that cannot be inflated is returned as it is stored; its ``sysFlag`` still marks it as compressed.
+RocketMQ's clients write lz4 in frames (``Lz4Compressor.java``) and zstd as a stream
+(``ZstdCompressor.java``).
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ _PIECE_BYTES: Final = 1 << 16
 
 
 def inflate_bodies(buffer: Bytes, starts: Ints, sizes: Ints, sys_flags: Ints) -> dict[int, bytes]:
-    """Returns the bodies that inflate, by row.
+    """Returns the bodies that can be inflated, by row.
 
     Args:
         buffer: ``(m,) u8``.
-        starts: ``(n,)``, where in it bodies start.
+        starts: ``(n,)``, starts of bodies in it.
         sizes: ``(n,)``, their lengths.
-        sys_flags: ``(n,)``, which say how each is compressed.
+        sys_flags: ``(n,)``, whose bits name the compression of each.
     """
-    # The body of a batch is not compressed as a whole.
+    # The body of an inner batch is not compressed as a whole.
     is_compressed = (sys_flags & COMPRESSED != 0) & (sys_flags & INNER_BATCH == 0)
     found: dict[int, bytes] = {}
     for row in np.flatnonzero(is_compressed).tolist():
@@ -53,17 +54,17 @@ def inflate_bodies(buffer: Bytes, starts: Ints, sizes: Ints, sys_flags: Ints) ->
 
 
 def with_inflated(stored: pa.Array, inflated: Mapping[int, bytes]) -> pa.Array:
-    """Returns bodies as they are stored, but for those that were inflated."""
+    """Returns stored bodies, in which those that were inflated are replaced."""
     rows = np.fromiter(inflated, np.int64, len(inflated))
     others = np.setdiff1d(np.arange(len(stored)), rows)
     return merged([(rows, pa.array(inflated.values(), pa.binary())), (others, stored.take(pa.array(others)))])
 
 
 def _inflate_stream(body: bytes, codec: str) -> bytes:
-    """Returns a body of another kind as the producer gave it; Arrow has the codecs, wherever Spark runs.
+    """Returns a body of another codec as the producer gave it; Arrow has the codecs wherever Spark runs.
 
     Raises:
-        CorruptError: It does not inflate, or inflates beyond 64 MiB.
+        CorruptError: It cannot be inflated, or inflates beyond 64 MiB.
     """
     if not body:
         raise CorruptError("inflate", expected=f"a whole {codec} body", found="nothing")

@@ -1,9 +1,9 @@
 """The messages of inner batches: one record of a batch queue holds several, and each becomes a row.
 
-As ``MessageDecoder.java decodeMessage`` gives them to a listener: each has a flag, a body and properties of
-its own, the queue offsets follow one another from the first, and all else is that of the record. The bits
-that say that the record is a batch are taken from ``sysFlag``: the message is none. A record whose body does
-not hold what it says stays one row.
+They are decoded as by ``MessageDecoder.java decodeMessage``: each has a flag, a body and properties of its
+own, the queue offsets are consecutive from the first, and all other fields are those of the record. The bits
+in ``sysFlag`` that mark the record as a batch are cleared, because a message is no batch. A record whose body
+cannot be decoded as a batch stays one row.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class BatchRecord:
     """A record that is an inner batch.
 
     Attributes:
-        number: Its place among the records of a window.
-        queue_offset: As in its head.
-        body: Where its body is in the window.
-        properties: Where its properties do.
+        number: Its index among the records of a window.
+        queue_offset: The queue offset in its head.
+        body: Range of its body in the window.
+        properties: Range of its properties in the window.
     """
 
     number: int
@@ -58,11 +58,12 @@ class InnerMessages:
 
     Args:
         buffer: The window.
-        records: Those that are inner batches, in order.
+            records: The records that are inner batches, in order.
 
     Attributes:
-        records: ``(m,)``, of each message the place of its record; of a record that is no whole batch none.
-        queue_offsets: ``(m,)``.
+            records: ``(m,)``, index of the record of each message; a record that cannot be decoded has no
+                messages.
+            queue_offsets: ``(m,)``.
     """
 
     def __init__(self, buffer: Bytes, records: Sequence[BatchRecord]) -> None:
@@ -82,7 +83,7 @@ class InnerMessages:
 
         Args:
             name: The column.
-            of_records: ``(m,)``, what the record of each message has in it.
+            of_records: ``(m,)``, the value of the record of each message.
         """
         kind = of_records.type
         if name == "queueOffset":
@@ -109,11 +110,11 @@ _PROPERTIES: Final = {"keys": props.KEYS, "tags": props.TAGS}
 
 
 class Unwrapping:
-    """Puts the messages of inner batches in the place of their records.
+    """Replaces records by the messages of their inner batches.
 
     Args:
-        count: How many records there are.
-        messages: Those of the inner batches among them.
+        count: Number of records.
+        messages: The messages of the inner batches among them.
     """
 
     def __init__(self, count: int, messages: InnerMessages) -> None:
@@ -126,7 +127,7 @@ class Unwrapping:
         self._plain, self._inner = np.flatnonzero(~is_message), np.flatnonzero(is_message)
 
     def places(self, rows: Rows) -> tuple[Ints, Ints]:
-        """Returns number of the queue and queue offset of all rows.
+        """Returns queue number and queue offset of all rows.
 
         Args:
             rows: ``(n,) ROW``, the records.
@@ -136,7 +137,7 @@ class Unwrapping:
         return rows["queue"][self._of_records], offsets
 
     def column(self, name: str, stored: pa.Array) -> pa.Array:
-        """Returns a column of all rows, of that of the records."""
+        """Returns a column of all rows, from the column of the records."""
         repeated = stored.take(pa.array(self._of_records[self._inner]))
         found = self._messages.column(name, repeated)
         plain = stored.take(pa.array(self._of_records[self._plain]))
@@ -144,7 +145,7 @@ class Unwrapping:
 
 
 def _messages(view: memoryview, record: BatchRecord) -> list[tuple[int, ...]]:
-    """Returns record, queue offset, flag, and where body and properties lie, of each message."""
+    """Returns record, queue offset, flag, and ranges of body and properties, of each message."""
     found: list[tuple[int, ...]] = []
     try:
         base, count = batch_range(bytes(view[record.properties]), record.queue_offset)

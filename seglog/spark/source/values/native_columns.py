@@ -23,9 +23,9 @@ class NativeColumns:
 
     Args:
         window: The window.
-        phy_offset: Where in the log it begins.
+        phy_offset: Physical offset of its first byte.
         rows: Its records.
-        wanted: Columns that are wanted; those that were not filled have to be made in another way.
+        wanted: Requested columns; those that are not filled have to be made in another way.
     """
 
     def __init__(self, window: memoryview, phy_offset: int, rows: Rows, wanted: Collection[Wanted]) -> None:
@@ -33,16 +33,16 @@ class NativeColumns:
         self._found: MessageColumns = message_columns(window, phy_offset, rows, names)
 
     def numbers(self, name: str) -> Ints | None:
-        """Returns a column of numbers, None where it was not filled."""
+        """Returns a column of numbers, None if it was not filled."""
         return self._found.numbers.get(name)
 
     def strings(self, name: str, kind: pa.DataType) -> pa.Array | None:
-        """Returns a column of strings, None where it was not filled."""
+        """Returns a column of strings, None if it was not filled."""
         found = self._found.texts.get(name)
         return None if found is None else _array(found, kind)
 
     def mapping(self) -> pa.Array | None:
-        """Returns all properties, None where they were not filled."""
+        """Returns all properties, None if they were not filled."""
         found = self._found.properties
         if found is None:
             return None

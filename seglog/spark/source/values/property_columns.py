@@ -1,8 +1,8 @@
 """Columns made of properties: all of them as a map, or the values of single ones.
 
-All entries of many records are taken apart at once, by what :func:`decode_properties` says of one: pieces
-between 0x02 that have a name, 0x01 and a value count; of several with the same name the last does. Native
-kernels do it with all columns in one pass (:mod:`seglog.spark.source.values.native_columns`).
+All entries of many records are decoded at once, by the rules of :func:`decode_properties`: pieces
+between 0x02 that have a name, 0x01 and a value count; of several with the same name the last counts. Native
+kernels decode all columns in one pass (:mod:`seglog.spark.source.values.native_columns`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seglog.storage.kernels.gather import Bytes, Ints, Mask, copy_ranges, overla
 from seglog.storage.kernels.message_columns import Ends
 
 _MANY_NAMES = 62
-"""More names than bits of a number: then entries are sorted to find those that occur twice."""
+"""With more names, a set of names does not fit into an integer: entries are sorted to find duplicates."""
 
 
 def map_of(kind: pa.DataType, offsets: Ends, names: pa.Array, values: pa.Array) -> pa.Array:
@@ -43,7 +43,7 @@ class Mapped(Protocol):
     """The properties of many records."""
 
     def mapping(self, kind: pa.DataType) -> pa.Array:
-        """Returns them as a map for each record."""
+        """Returns a map for each record."""
 
 
 def properties_of(mapped: Mapped, stored: tuple[Bytes, Ints, Ints], kind: pa.DataType) -> pa.Array:
@@ -51,7 +51,7 @@ def properties_of(mapped: Mapped, stored: tuple[Bytes, Ints, Ints], kind: pa.Dat
 
     Args:
         mapped: The properties.
-        stored: The buffer that holds them, where in it those of each record start, and their sizes.
+        stored: The buffer that holds them, the start of each record's properties in it, and their sizes.
         kind: A map, text, or bytes as they are stored.
     """
     if kinds.is_map(kind):
@@ -66,9 +66,9 @@ class Entries:
 
     Attributes:
         rows: ``(m,)``, the record of each.
-        name_starts: ``(m,)``, where its name starts in the buffer.
-        name_ends: ``(m,)``, where 0x01 is.
-        ends: ``(m,)``, where its value ends.
+        name_starts: ``(m,)``, start of its name in the buffer.
+        name_ends: ``(m,)``, position of its 0x01.
+        ends: ``(m,)``, end of its value.
     """
 
     rows: Ints
@@ -77,7 +77,7 @@ class Entries:
     ends: Ints
 
     def at(self, chosen: Ints | Mask) -> Entries:
-        """Returns some of them."""
+        """Returns some of the entries."""
         return Entries(self.rows[chosen], self.name_starts[chosen], self.name_ends[chosen], self.ends[chosen])
 
 
@@ -92,7 +92,7 @@ class PropertyColumns:
 
     def __init__(self, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
         self._count = len(starts)
-        # Each with a separator after it: 4.x writers leave the last one out.
+        # A separator is added after each record's properties, because 4.x writers leave the last one out.
         self._ends = np.cumsum(sizes + 1)
         self._packed = np.full(int(self._ends[-1]) if len(sizes) else 0, ENTRY_END, np.uint8)
         copy_ranges(buffer, starts, sizes, self._packed, self._ends - sizes - 1)
@@ -106,7 +106,7 @@ class PropertyColumns:
         return map_of(kind, offsets, names, self._text(entries.name_ends + 1, entries.ends))
 
     def values(self, name: str) -> pa.Array:
-        """Returns the value of one property of each record as text, null where it has none."""
+        """Returns the value of one property of each record as text, null without it."""
         entries = self._entries
         wanted = np.frombuffer(name.encode(), np.uint8)
         found = np.flatnonzero(entries.name_ends - entries.name_starts == len(wanted))
@@ -115,7 +115,7 @@ class PropertyColumns:
         chosen = entries.at(found[(here.reshape(-1, len(wanted)) == wanted).all(axis=1)])
         starts, ends = np.zeros(self._count, np.int64), np.zeros(self._count, np.int64)
         is_there = np.zeros(self._count, np.bool_)
-        # Where one occurs twice the last assignment stays.
+        # If a name occurs twice, the last assignment counts.
         starts[chosen.rows], ends[chosen.rows] = chosen.name_ends + 1, chosen.ends
         is_there[chosen.rows] = True
         return as_text(gather(self._packed, starts, ends - starts, is_there))

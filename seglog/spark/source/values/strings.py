@@ -1,7 +1,7 @@
-"""Columns of strings out of byte ranges, without a step of Python for each.
+"""Columns of strings from byte ranges, without a step of Python for each string.
 
-Text columns of Arrow must be UTF-8; what a log holds need not be. Where it is not, what cannot be read
-becomes U+FFFD, as everywhere in seglog.
+Text columns of Arrow must be UTF-8, but strings of a log may not be. Invalid bytes become U+FFFD, as
+everywhere in seglog.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def gather(buffer: Bytes, starts: Ints, sizes: Ints, is_there: Mask | None = Non
 
     Args:
         buffer: ``(m,) u8``.
-        starts: ``(n,)``, where in it they start.
+        starts: ``(n,)``, starts of the strings in it.
         sizes: ``(n,)``, their lengths, less than 2 GiB together.
-        is_there: ``(n,)``, false where there is none; None if all exist.
+        is_there: ``(n,)``, false for a missing string; None if all exist.
     """
     if is_there is not None:
         sizes = np.where(is_there, sizes, 0)
@@ -35,7 +35,7 @@ def bytes_of(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
     """Returns the strings of a ``binary`` array without nulls.
 
     Returns:
-        Its bytes, ``(m,) u8``; where in them each string starts, and its length, ``(n,)`` each.
+        Its bytes, ``(m,) u8``; start of each string in them, and its length, ``(n,)`` each.
     """
     large = column.cast(pa.large_binary())
     _validity, offsets, data = large.buffers()
@@ -52,18 +52,18 @@ def as_text(strings: pa.Array) -> pa.Array:
     try:
         return strings.cast(pa.string())
     except pa.ArrowInvalid:
-        # Rare enough for a step of Python each.
+        # Rare, so a step of Python for each string is acceptable.
         found = [None if raw is None else raw.decode("utf-8", "replace") for raw in strings.to_pylist()]
         return pa.array(found, pa.string())
 
 
 def strings_of(offsets: Ends, data: Bytes, is_there: Mask | None = None) -> pa.Array:
-    """Returns strings that follow one another as a ``binary`` array.
+    """Returns consecutive strings as a ``binary`` array.
 
     Args:
-        offsets: ``(n + 1,) i4``, where each begins, and the last ends.
+        offsets: ``(n + 1,) i4``, the start of each, and the end of the last.
         data: The strings.
-        is_there: ``(n,)``, false where there is none; None if all exist.
+        is_there: ``(n,)``, false for a missing string; None if all exist.
     """
     validity = None if is_there is None or is_there.all() else _bits(is_there)
     return pa.Array.from_buffers(
@@ -80,7 +80,7 @@ def fixed_width(characters: Bytes) -> pa.Array:
 
 
 def merged(parts: Sequence[tuple[Ints, pa.Array]]) -> pa.Array:
-    """Returns one array of parts that each have the rows that they are for; together they have all."""
+    """Returns one array from parts, each with the rows that it is for; together they have all rows."""
     if len(parts) == 1:
         return parts[0][1]
     rows = np.concatenate([rows for rows, _part in parts])

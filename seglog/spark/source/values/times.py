@@ -1,9 +1,10 @@
-"""Times of messages as timestamps of Spark, which Python must be able to take.
+"""Times of messages as Spark timestamps that Python can represent.
 
-Microseconds in 64 bits reach 292,000 years in both directions, and Java knows all of them. PySpark makes a
-``datetime`` of each in the zone of the process when it collects rows, and ends the query at one that does not
-fit. That has the years 1 to 9999: zones are up to 16 hours off, and Python looks a day back from a time to
-tell summer time. So a time within two days of either end, or beyond, is null; as ``bigint`` it is as it is.
+Microseconds in 64 bits reach 292,000 years in both directions, and Java supports all of them. PySpark makes a
+``datetime`` of each in the zone of the process when it collects rows, and ends the query at one that is out
+of range. The range is the years 1 to 9999; zones are up to 16 hours off, and Python looks back a day from a
+time to determine summer time. So a time within two days of either end, or beyond, is null; as ``bigint`` it
+is unchanged.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from seglog.spark.source.values.columns import TIMESTAMP
 _US_PER_MS: Final = 1000
 _EDGE_MS: Final = 2 * 86_400_000
 FIRST_MS: Final = -62_135_596_800_000 + _EDGE_MS
-"""The third day of the year 1: from then on times are no nulls."""
+"""The third day of the year 1: earlier times are null."""
 END_MS: Final = 253_402_300_800_000 - _EDGE_MS
-"""The last but one day of the year 9999: from then on they are again."""
+"""The last but one day of the year 9999: times from it on are null."""
 
 
 def timestamps(times_ms: npt.NDArray[np.int64]) -> pa.Array:
-    """Returns times as timestamps, null for those that Python has none for.
+    """Returns times as timestamps, null for times that Python cannot represent.
 
     Args:
         times_ms: Milliseconds since 1970, shape (n,).

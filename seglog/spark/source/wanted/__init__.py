@@ -1,4 +1,4 @@
-"""What is wanted: the options of the source, and the messages that they and pushed filters select."""
+"""The request: the options of the source, and the messages that they and pushed filters select."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Paths of stores with globs in them, as Hadoop has them: ``*``, ``?``, ``[a-c]``, ``{one,other}``.
+"""Paths of stores with globs in them, as in Hadoop: ``*``, ``?``, ``[a-c]``, ``{one,other}``.
 
-A path that is there as it is written is taken as it is.
+A path that exists as it is written is not expanded.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from seglog.spark.source.wanted.identity import check_distinct, real_place
 
 _MAGIC: Final = re.compile(r"[*?\[{]")
 _FILE_URI: Final = re.compile(r"^file:(?=/(?!/))")
-"""As Spark's catalog writes the paths of tables."""
+"""The form in which Spark's catalog writes the paths of tables."""
 _CHOICE: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def split_paths(text: str) -> tuple[str, ...]:
-    """Returns paths that commas separate; a comma in braces separates none."""
+    """Returns paths that commas separate; a comma in braces is part of a path."""
     paths, depth = [""], 0
     for letter in text:
         depth += (letter == "{") - (letter == "}" and depth > 0)
@@ -33,12 +33,12 @@ def split_paths(text: str) -> tuple[str, ...]:
 
 
 def expand_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns paths without globs, those of one glob sorted by name.
+    """Returns paths without globs; paths of one glob are sorted by name.
 
-    A store that globs find again is left out: they overlap, or a link leads to it.
+    A store that globs match again is left out: they overlap, or a link leads to it.
 
     Raises:
-        NotFoundError: Nothing is called like a glob.
+        NotFoundError: Nothing matches a glob.
         InvalidArgumentError: A store is named twice without globs.
     """
     plain = [_FILE_URI.sub("", path) for path in paths]
@@ -57,7 +57,7 @@ def expand_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def may_be_glob(path: str) -> bool:
-    """Whether a path has what globs are made of; one that is there as it is written is none."""
+    """Returns whether a path has characters of a glob and does not exist as it is written."""
     return _MAGIC.search(path) is not None
 
 
@@ -79,7 +79,7 @@ def _expanded(path: str) -> list[str]:
 
 
 def _alternatives(path: str) -> Iterator[str]:
-    """Yields a path without braces, once for each choice in them; inner ones first."""
+    """Yields a path without braces, once for each choice in them; inner braces first."""
     choice = _CHOICE.search(path)
     if choice is None:
         yield path
@@ -89,7 +89,7 @@ def _alternatives(path: str) -> Iterator[str]:
 
 
 def _matches(path: str) -> Iterator[str]:
-    """Yields the folders that a path without braces may mean."""
+    """Yields the folders that match a path without braces."""
     parts = path.split("/")
     first = next((at for at, part in enumerate(parts) if may_be_glob(part)), None)
     if first is None:
@@ -99,7 +99,7 @@ def _matches(path: str) -> Iterator[str]:
         return
     files, above = locate("/".join(parts[:first]) or ("/" if path.startswith("/") else "."))
     for entry in files.list_dir(above):
-        # As in a shell, a star is for no name that begins with a dot.
+        # As in a shell, a star matches no name that begins with a dot.
         is_hidden = entry.name.startswith(".") and not parts[first].startswith(".")
         if entry.is_dir and not is_hidden and fnmatchcase(entry.name, parts[first]):
             yield from _matches("/".join([*parts[:first], entry.name, *parts[first + 1 :]]))

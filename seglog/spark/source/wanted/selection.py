@@ -1,4 +1,4 @@
-"""Which messages are wanted: a mask over the rows of a walk."""
+"""The selection of messages: a mask over the rows of a walk."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Span:
         return self == Span()
 
     def and_from(self, first: int) -> Span:
-        """Returns what of it is not below ``first``."""
+        """Returns the part of it that is not below ``first``."""
         return replace(self, first=max(self.first, first))
 
     def and_to(self, last: int) -> Span:
-        """Returns what of it is not above ``last``."""
+        """Returns the part of it that is not above ``last``."""
         return replace(self, last=min(self.last, last))
 
 
@@ -46,15 +46,15 @@ ALL: Final = Span()
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What messages have to be like.
+    """Conditions on messages.
 
     Attributes:
         topics: Their topics; None for any.
-        topic_pattern: What the whole name of their topic must be like; None for any.
-        queues: Topic and number of their queues; None for any.
-        store_times_ms: When they were stored.
-        starting: First queue offset that is wanted of a queue, by topic and number; of others all are.
-        ending: First queue offset that is not wanted any more, in the same way.
+        topic_pattern: A pattern for the whole name of their topic; None for any.
+        queues: Topic and queue id of their queues; None for any.
+        store_times_ms: Their store times.
+        starting: First selected queue offset of a queue, by topic and queue id; other queues are not limited.
+        ending: First queue offset that is no longer selected, in the same way.
     """
 
     topics: frozenset[str] | None = None
@@ -66,12 +66,12 @@ class Selection:
 
     @property
     def names_queues(self) -> bool:
-        """Whether some queues are not wanted, or not all of them."""
+        """Whether some queues are excluded, or limited to a range."""
         of_all = (self.topics, self.topic_pattern, self.queues) == (None, None, None)
         return not (of_all and not self.starting and not self.ending)
 
     def has_topic(self, topic: str) -> bool:
-        """Whether some queue of a topic may be wanted."""
+        """Returns whether some queue of a topic may be selected."""
         if self.topics is not None and topic not in self.topics:
             return False
         if self.queues is not None and all(topic != named for named, _queue_id in self.queues):
@@ -79,7 +79,7 @@ class Selection:
         return self.topic_pattern is None or self.topic_pattern.fullmatch(topic) is not None
 
     def of_queue(self, topic: str, queue_id: int) -> Span | None:
-        """Returns the queue offsets that are wanted of a queue, None if none is."""
+        """Returns the selected queue offsets of a queue, None if there are none."""
         if not self.has_topic(topic) or (self.queues is not None and (topic, queue_id) not in self.queues):
             return None
         span = Span().and_from(self.starting.get((topic, queue_id), LEAST))
@@ -89,12 +89,13 @@ class Selection:
 
 
 class Chooser:
-    """Takes the rows that are wanted out of those of a walk.
+    """Selects rows of a walk.
 
     Args:
-        selection: What is wanted.
-        queues: Topic and number by the rows' ``queue``; may grow.
-        unwraps: Whether inner batches are taken that begin before what is wanted, and may reach into it.
+        selection: The selection.
+        queues: Topic and queue id by the rows' ``queue``; may grow.
+        unwraps: Whether to include inner batches that begin before the selected range, and may extend into
+            it.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Chooser:
         self._spans: npt.NDArray[np.int64] = np.empty((0, 2), np.int64)
 
     def choose(self, rows: Rows) -> Rows:
-        """Returns those of the rows that are wanted.
+        """Returns the selected rows.
 
         Args:
             rows: ``(n,) ROW``.
@@ -117,7 +118,7 @@ class Chooser:
             at = rows["queue_offset"]
             firsts = spans[:, 0]
             if self._unwraps:
-                # An inner batch reaches as far as so many offsets; its messages are chosen one by one.
+                # An inner batch may cover this many offsets; its messages are selected one by one later.
                 is_batch = rows["sys_flag"] & INNER_BATCH != 0
                 firsts = np.where(is_batch & (firsts > LEAST), firsts - MAX_BATCH_SIZE + 1, firsts)
             rows = rows[(at >= firsts) & (at <= spans[:, 1])]
@@ -128,7 +129,7 @@ class Chooser:
         return rows
 
     def has_offsets(self, queues: Numbers, offsets: Numbers) -> npt.NDArray[np.bool_]:
-        """Returns which queue offsets are wanted of queues, given by their numbers; all ``(n,)``."""
+        """Returns which queue offsets of queues, given by their numbers, are selected; all ``(n,)``."""
         if not self._selection.names_queues:
             return np.ones(len(queues), np.bool_)
         self._learn()

@@ -1,1 +1,1 @@
-"""Writing to a store from Spark: rows that tasks stage, and one append of all of them by the driver."""
+"""Writing to a store from Spark: tasks stage rows, and the driver appends all of them at once."""

@@ -1,10 +1,10 @@
-"""Appends what the tasks of one job put aside, all of it once however often it is tried.
+"""Appends the rows that the tasks of one job staged, each once, however often the job is tried.
 
-The store is open for writing meanwhile: one writer at a time, and a running broker keeps the job out. Before
-the first message the job notes where the log ended, and which files it appends. Should the driver die in the
-middle, the messages after that place are the first of the rows in these files, one by one: a job that is
-tried again continues after them, and drops what its own tasks put aside. A job that is done says so, and is
-not done again under the same ``jobId``; a stream notes its last batch.
+The store is open for writing meanwhile: only one writer can run, and a running broker excludes the job.
+Before the first message the job notes the end of the log, and the files that it appends. If the driver dies
+in between, the messages after that place are the first of the rows in these files, one by one: a job that is
+tried again continues after them, and removes the rows that its own tasks staged. A job that is done notes it,
+and is not done again under the same ``jobId``; a stream notes its last batch.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class AppendJob:
     """One job that writes to one store, or one batch of a stream.
 
     Attributes:
-        root: The store directory; a store is made where there is none.
-        job_id: Names the job, or the stream.
-        batch_id: Which batch of a stream; those before it are done.
+        root: The store directory; a store is created if there is none.
+        job_id: Identifies the job, or the stream.
+        batch_id: Number of the batch of a stream; earlier batches are done.
     """
 
     root: Path
@@ -46,16 +46,16 @@ class AppendJob:
 
     @property
     def staging(self) -> Path:
-        """Where tasks put rows: beside the store, on the same file system."""
+        """Folder for the rows of tasks: beside the store, on the same file system."""
         return self.root.with_name(f"{self.root.name}.spark-{self.job_id}")
 
     def commit(self, staged: Sequence[Staged], files: Files) -> int:
-        """Appends the rows; returns how many, of those that were not there yet.
+        """Appends the rows; returns how many of them were not appended before.
 
         Raises:
             StoreLockedError: Another process has the store open for writing.
             ConfigError: The note of a job that was interrupted cannot be read.
-            StoreError: What :meth:`MessageStore.append_batch` refuses.
+            StoreError: :meth:`MessageStore.append_batch` refuses a message.
         """
         with MessageStore.open(self.root, files=files) as store:
             journal = self._journal(files)
@@ -72,7 +72,7 @@ class AppendJob:
         return appended
 
     def abort(self, files: Files) -> None:
-        """Removes what tasks put aside, unless it was begun: then the next try continues with it."""
+        """Removes the staged rows, unless appending was begun: then the next try continues with them."""
         begun = self._journal(files).load()
         if begun is None or begun.is_done:
             self._remove_staging()
@@ -86,9 +86,9 @@ class AppendJob:
     def _continue(
         self, store: MessageStore, files: Files, journal: Journal, begun: Entry, staged: Sequence[Staged]
     ) -> int:
-        """Appends what is left of a job that was interrupted."""
+        """Appends the rest of a job that was interrupted."""
         if not begun.staged or not all(one.path.exists() for one in begun.staged):
-            # Its files were removed. The rows of this attempt are the same if the query gives the same.
+            # Its files were removed. The rows of this attempt are the same if the query is deterministic.
             begun = replace(begun, staged=tuple(sorted(staged, key=lambda each: each.number)))
         segment = store.geometry.segment_size_bytes
         runs = _all_runs(begun.staged, segment)
@@ -148,7 +148,7 @@ def _append(store: MessageStore, run: Run) -> None:
 
 
 def _count_appended(store: MessageStore, root: Path, files: Files, begun: int, runs: Iterator[Run]) -> int:
-    """Returns how many of the messages follow one another from a place of the log on."""
+    """Returns how many of the messages are stored one after another from a place of the log on."""
     count = 0
     wanted = ((run, one) for run in runs for one in run.messages)
     for message, (run, one) in zip(_messages(store, root, files, begun), wanted, strict=False):
@@ -159,7 +159,7 @@ def _count_appended(store: MessageStore, root: Path, files: Files, begun: int, r
 
 
 def _messages(store: MessageStore, root: Path, files: Files, phy_offset: int) -> Iterator[Message]:
-    """Yields the messages from a place of the log on, as far as they are whole."""
+    """Yields the messages from a place of the log on, as far as they are complete."""
     segment = store.geometry.segment_size_bytes
     reader = LogReader(files, root, segment)
     need = _WINDOW_BYTES

@@ -1,4 +1,4 @@
-"""What a job that writes notes in the store: where the log ended before it, and which files it appends."""
+"""The note of a job that writes to a store: the end of the log before it, and the files that it appends."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from seglog.storage.files import Files
 from seglog.storage.format.config import decode_json_object
 
 WRITES: Final = "spark-writes"
-"""The folder of these notes, in that of what a store keeps of its own."""
+"""The folder of these notes, in the store's own folder of seglog."""
 _DONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What one task put aside.
+    """The rows that one task staged.
 
     Attributes:
-        number: Place of the task's partition: files are appended in that order.
+        number: Index of the task's partition: files are appended in that order.
         path: The file; several attempts at a partition have files of their own.
-        rows: How many there are.
+        rows: Number of rows.
     """
 
     number: int
@@ -33,12 +33,12 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is noted.
+    """The contents of a note.
 
     Attributes:
-        phy_offset: Where the log ended when the job began; -1 when all is appended.
-        batch_id: Which batch of a stream it is; 0 for other jobs.
-        staged: What tasks put aside, in the order in which it is appended; empty once it is.
+        phy_offset: End of the log when the job began; -1 when all is appended.
+        batch_id: Number of the batch of a stream; 0 for other jobs.
+        staged: The staged files, in the order of appending; empty when all is appended.
     """
 
     phy_offset: int
@@ -51,7 +51,7 @@ class Entry:
         return self.phy_offset == _DONE
 
     def done(self) -> Entry:
-        """Returns what is noted when all is appended."""
+        """Returns the note of a job of which all is appended."""
         return Entry(_DONE, self.batch_id)
 
 
@@ -59,9 +59,9 @@ class Journal:
     """The entry of one job; each save is durable, and replaces the one before.
 
     Args:
-        files: Where the store is.
+        files: Access to the store.
         path: The file.
-        staging: Where the tasks put rows.
+        staging: Folder for the rows of tasks.
     """
 
     def __init__(self, files: Files, path: Path, staging: Path) -> None:
@@ -70,7 +70,7 @@ class Journal:
         self._staging = staging
 
     def load(self) -> Entry | None:
-        """Returns the entry, None where the job did not begin.
+        """Returns the entry, None if the job did not begin.
 
         Raises:
             ConfigError: The file is no journal.

@@ -1,8 +1,8 @@
-"""Rows on their way into a store: tasks encode and check them, and put them in files beside it.
+"""Rows on their way into a store: tasks encode and check them, and write them to files beside it.
 
-The driver takes runs of them out again: rows of one queue that one call appends. Rows of a queue stay in
-their order. How rows fall into runs depends on the file and on the length of the store's segments alone, so
-an append that is tried again finds the same runs.
+The driver reads runs from the files: rows of one queue that one call appends. Rows of a queue keep
+their order. The division into runs depends only on the file and on the length of the store's segments, so
+an append that is tried again has the same runs.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ _OF_RUN: Final = (
     "reconsumeTimes",
     "preparedTransactionOffset",
 )
-"""What is the same of all messages of a run."""
+"""Fields that are the same for all messages of a run."""
 _OR_NULL: Final = frozenset({"bornTimestamp", "bornHost"})
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Messages to be appended together; as the arguments of :meth:`MessageStore.append_batch`."""
+    """Messages to append together, as the arguments of :meth:`MessageStore.append_batch`."""
 
     topic: str
     queue_id: int
@@ -88,7 +88,7 @@ def stage(batches: Iterable[pa.RecordBatch], path: Path, number: int, topic: str
         batches: The rows.
         path: The file.
         number: As in :class:`Staged`.
-        topic: Where all of them go; None for what each says.
+        topic: Topic for all of them; None for the topic of each row.
 
     Raises:
         MessageIllegalError: A row cannot be a message.
@@ -108,7 +108,7 @@ def stage(batches: Iterable[pa.RecordBatch], path: Path, number: int, topic: str
 
 
 def _sync(path: Path) -> None:
-    """Makes a file durable: a job that is interrupted continues with it."""
+    """Makes a file durable: a job that was interrupted continues with it."""
     for one in (path, path.parent):
         handle = os.open(one, os.O_RDONLY)
         try:
@@ -122,7 +122,7 @@ def staged_runs(staged: Staged, segment_size_bytes: int) -> Iterator[Run]:
 
     Args:
         staged: The file.
-        segment_size_bytes: Length of a commit-log file: a run must fit one.
+        segment_size_bytes: Length of a commit-log file: a run must fit into one.
     """
     run_bytes = min(_RUN_BYTES, segment_size_bytes // 4)
     with pa.memory_map(str(staged.path)) as memory, pa.ipc.open_file(memory) as file:
@@ -165,7 +165,7 @@ def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def _cuts(differs: npt.NDArray[np.bool_], sizes: npt.NDArray[np.int64], run_bytes: int) -> list[int]:
-    """Returns where runs start: where something differs, and where they would be too long."""
+    """Returns the starts of runs: a run ends where a field differs, or before it is too long."""
     cuts, length = [], 0
     for at, (is_other, size) in enumerate(zip(differs.tolist(), sizes.tolist(), strict=True)):
         if is_other or length + size > run_bytes:
@@ -245,7 +245,7 @@ def _entry(entry: tuple[str, str] | Mapping[str, Any]) -> tuple[str, str | bytes
 
 
 def _named(entries: Iterable[tuple[str, str | bytes | None]]) -> dict[str, str]:
-    """Returns properties by name, without those that have no value: RocketMQ knows none of these.
+    """Returns properties by name, without those that have no value, because RocketMQ has no such properties.
 
     Raises:
         MessageIllegalError: A value is no text, or a name has two.

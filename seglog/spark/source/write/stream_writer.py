@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _QUERY_ID: Final = "sql.streaming.queryId"
-"""Under this name Spark gives tasks the id of the query, which is in its checkpoint: a query that is begun
-again from it has the same."""
+"""The name of Spark's task property with the id of the query.
+
+The id is in the checkpoint: a query that is restarted from it has the same id.
+"""
 
 
 class MessageStreamWriter(DataSourceStreamArrowWriter):
@@ -28,7 +30,7 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
 
     Args:
         root: The store directory.
-        topic: Where all rows go; None for what each says.
+        topic: Topic for all rows; None for the topic of each row.
     """
 
     def __init__(self, root: Path, topic: str | None) -> None:
@@ -37,7 +39,7 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
 
     @override
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Puts the rows of a task aside."""
+        """Stages the rows of a task."""
         context = TaskContext.get()
         query_id = None if context is None else context.getLocalProperty(_QUERY_ID)
         if query_id is None:
@@ -46,7 +48,7 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
 
     @override
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Appends what all tasks of a batch put aside; nothing if that was done before."""
+        """Appends the rows that all tasks of a batch staged; does nothing if that was done before."""
         staged = [message for message in messages if isinstance(message, StagedMessage)]
         if any(message.staged.rows for message in staged):
             job = self._job(staged[0].job_id, batchId)
@@ -54,7 +56,7 @@ class MessageStreamWriter(DataSourceStreamArrowWriter):
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Removes what tasks put aside, if nothing of it was appended."""
+        """Removes the staged rows, if none of them was appended."""
         staged = [message for message in messages if isinstance(message, StagedMessage)]
         if staged:
             self._job(staged[0].job_id, batchId).abort(StoreRoot(self._root))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StagedMessage(WriterCommitMessage):
-    """Reports to the driver what a task put aside, for which job."""
+    """Reports to the driver the rows that a task staged, and their job."""
 
     def __init__(self, staged: Staged, job_id: str) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class StagedMessage(WriterCommitMessage):
 
 
 def stage_task(iterator: Iterator[pa.RecordBatch], job: AppendJob, topic: str | None) -> StagedMessage:
-    """Puts the rows of a task aside."""
+    """Stages the rows of a task."""
     context = TaskContext.get()
     number = 0 if context is None else context.partitionId()
     path = job.staging / f"{number:06d}-{uuid.uuid4().hex}.arrow"
@@ -40,8 +40,8 @@ class MessageWriter(DataSourceArrowWriter):
     """Appends rows to a store as messages.
 
     Args:
-        job: What writes them.
-        topic: Where all rows go; None for what each says.
+        job: The job that appends them.
+        topic: Topic for all rows; None for the topic of each row.
     """
 
     def __init__(self, job: AppendJob, topic: str | None = None) -> None:
@@ -50,16 +50,16 @@ class MessageWriter(DataSourceArrowWriter):
 
     @override
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Puts the rows of a task aside."""
+        """Stages the rows of a task."""
         return stage_task(iterator, self._job, self._topic)
 
     @override
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Appends what all tasks put aside."""
+        """Appends the rows that all tasks staged."""
         staged = [message.staged for message in messages if isinstance(message, StagedMessage)]
         self._job.commit(staged, StoreRoot(self._job.root))
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Removes what tasks put aside, if nothing of it was appended."""
+        """Removes the staged rows, if none of them was appended."""
         self._job.abort(StoreRoot(self._job.root))

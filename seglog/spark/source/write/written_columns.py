@@ -1,9 +1,9 @@
-"""Columns that rows may be written from: ours, and those of Spark's Kafka sink, each cast as that does.
+"""Columns from which rows can be written: those of seglog, and of Spark's Kafka sink, cast as that does.
 
 A row needs a topic, from a column or from the option ``topic``, and a body. ``value``, ``key``, ``partition``
-and ``headers`` are other names for ``body``, ``keys``, ``queueId`` and ``properties``. A key may hold blanks:
-then it is several keys, as in RocketMQ's text of keys. What says where a message was before
-(``queueOffset``, ``physicalOffset``, Kafka's ``offset`` …) is left out: it gets a new place.
+and ``headers`` are other names for ``body``, ``keys``, ``queueId`` and ``properties``. A key may contain
+blanks: then it is several keys, as in RocketMQ's text of keys. Columns with the old place of a message
+(``queueOffset``, ``physicalOffset``, Kafka's ``offset`` …) are ignored: it gets a new place.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _WITHOUT: Final = {
 
 
 def written_columns(schema: pa.Schema, *, has_topic: bool) -> dict[str, int]:
-    """Returns which column of a table each part of a message is made of.
+    """Returns the column of a table for each part of a message.
 
     Args:
-        schema: Of the table.
-        has_topic: Whether all rows go to one topic that is known; then their column of that is left out.
+        schema: The schema of the table.
+        has_topic: Whether the option ``topic`` gives the topic of all rows; then a topic column is ignored.
 
     Raises:
         InvalidArgumentError: A column is missing, not known or of another type.
@@ -107,10 +107,10 @@ def written_columns(schema: pa.Schema, *, has_topic: bool) -> dict[str, int]:
 
 
 def cast_columns(batch: pa.RecordBatch, columns: dict[str, int], topic: str | None) -> pa.RecordBatch:
-    """Returns the parts of messages of a batch, each in one type; properties as they are.
+    """Returns the parts of messages of a batch, each in one type; properties are not changed.
 
     Raises:
-        MessageIllegalError: A row has no topic or no body, or a value that no message has.
+        MessageIllegalError: A row has no topic or no body, or a value that no message can have.
     """
     arrays = {name: batch.column(at) for name, at in columns.items()}
     if topic is not None:
@@ -131,7 +131,7 @@ def _cast(name: str, array: pa.Array) -> pa.Array:
         if name in _INTS:
             return array.cast(pa.int32())
         if name == "bornTimestamp" and kinds.is_timestamp(array.type):
-            # Times as numbers: no timestamp of Python goes as far as those of Arrow.
+            # Times as numbers, because Arrow's timestamps exceed Python's range.
             return array.cast(pa.timestamp("ms", tz=array.type.tz), safe=False).cast(pa.int64())
         if name in ("bornTimestamp", "preparedTransactionOffset"):
             return array.cast(pa.int64())
