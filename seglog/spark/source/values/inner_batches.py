@@ -58,12 +58,11 @@ class InnerMessages:
 
     Args:
         buffer: The window.
-            records: The records that are inner batches, in order.
+        records: The records that are inner batches, in order.
 
     Attributes:
-            records: ``(m,)``, index of the record of each message; a record that cannot be decoded has no
-                messages.
-            queue_offsets: ``(m,)``.
+        records: ``(m,)``, index of the record of each message; a record that cannot be decoded has none.
+        queue_offsets: ``(m,)``.
     """
 
     def __init__(self, buffer: Bytes, records: Sequence[BatchRecord]) -> None:
