@@ -1,7 +1,7 @@
-"""A hook of MkDocs: pages from outside docs/, and the links between all of them.
+"""A hook of MkDocs: adds pages from outside docs/, and adapts the links between all pages.
 
 The site has the folders of the repository, without ``docs/``; README is its first page. So a link that
-works on GitHub needs only its end changed: a page leads to its place in the site, any other file is copied to
+works on GitHub needs only a new ending: a page is at its place in the site, any other file is copied to
 the place that it has in the repository.
 """
 
@@ -24,19 +24,19 @@ NESTED = re.compile(r"^  (?=[-*] )", re.MULTILINE)
 
 
 def in_site(path: str) -> str:
-    """Returns the place in the site of a file of the repository."""
+    """Returns the place of a repository's file in the site."""
     return "index.md" if path == "README.md" else path.removeprefix("docs/")
 
 
 def in_repository(place: str) -> str:
-    """Returns the file of the repository that a page of the site is made of."""
+    """Returns the repository's file from which a page of the site is made."""
     if place == "index.md":
         return "README.md"
     return place if (ROOT / place).is_file() else f"docs/{place}"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages from outside docs/, and the files that they and others lead to."""
+    """Adds the pages from outside docs/, and the files to which pages have links."""
     for pattern in OUTSIDE:
         for path in sorted(ROOT.glob(pattern)):
             place = in_site(str(path.relative_to(ROOT)))
@@ -52,7 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Returns a page with links as they are in the site, and code and lists as Python-Markdown wants them."""
+    """Returns a page with links for the site, and with code and lists in the form for Python-Markdown."""
     here = in_repository(page.file.src_uri)
 
     def moved(link: re.Match[str]) -> str:
@@ -68,5 +68,5 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def plain_text(markdown: str) -> str:
-    """Returns text whose lists within lists are indented by four."""
+    """Returns text in which nested lists are indented by four."""
     return NESTED.sub("    ", markdown)

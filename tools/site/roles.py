@@ -1,7 +1,7 @@
-"""An extension of Griffe: what the pages of the API show beyond what a module says literally.
+"""An extension of Griffe: adapts docstrings for the pages of the API.
 
-Roles in docstrings, such as ``:class:``, are shown as code. A method without a docstring has the one of the
-method that it overrides. A store has the calls of its base, which the kernels may override.
+Roles in docstrings, such as ``:class:``, are shown as code. A method without a docstring gets that of the
+method that it overrides. A store gets the calls of its base, which the kernels may override.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CALLS: Final = "seglog.storage.writes.calls"
 
 
 def plain(docstring: str) -> str:
-    """Returns a docstring whose roles are code; ``~`` leaves only the last name."""
+    """Returns a docstring in which roles are code; ``~`` leaves only the last name."""
     return ROLE.sub(lambda role: f"`{role[2].rpartition('.')[2] if role[1] else role[2]}`", docstring)
 
 
@@ -31,7 +31,7 @@ def classes(module: Module) -> list[Class]:
 
 
 def inherit(each: Class) -> None:
-    """Gives methods without a docstring that of the method which they override."""
+    """Gives methods without a docstring the docstring of the method that they override."""
     mro = each.mro()
     for name, member in each.members.items():
         if isinstance(member, Object) and not member.docstring and not name.startswith("_"):
@@ -40,7 +40,7 @@ def inherit(each: Class) -> None:
 
 
 class Readable(Extension):
-    """Changes docstrings as they are loaded, and the package once it is whole."""
+    """Changes docstrings as they are loaded, and the package when it is complete."""
 
     @override
     def on_object(self, *, obj: Object, **_: object) -> None:

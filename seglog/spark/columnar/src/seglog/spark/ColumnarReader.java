@@ -17,7 +17,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Reads a partition: frames that say where records lie in the log, or hold the columns where Python made them. */
+/** Reads a partition: its frames hold the places of records in the log, or columns that Python made. */
 final class ColumnarReader implements PartitionReader<ColumnarBatch> {
     private static final int ROWS = 1, COLUMNS = 2;
     private final PartitionReader<InternalRow> frames;

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Makes readers of columns out of those of Python's frames. */
+/** Makes readers of columns from Python's readers of frames. */
 final class ColumnarReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
     private final PartitionReaderFactory frames;

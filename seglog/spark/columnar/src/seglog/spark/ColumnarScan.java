@@ -17,12 +17,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
-/** A scan whose partitions Python plans and walks, and whose columns are made here of the log itself. */
+/** A scan whose partitions are planned and walked by Python, and whose columns are made here from the log. */
 final class ColumnarScan implements Scan, Batch {
-    /** Has the Python data source give frames: a column with the ones that are wanted, as JSON. */
+    /** Option that makes the Python data source return frames; its value is the requested columns as JSON. */
     private static final String FRAME = "frame", FRAMES_OF = "seglog.framesOf";
 
-    /** A source of frames for each of rows: Spark plans a source once, and all queries of its frame read that. */
+    /** The source of frames for each source of rows: Spark plans a source once for all its queries. */
     private static final Map<PythonDataSourceV2, PythonDataSourceV2> SOURCES = new WeakHashMap<>();
 
     private final PythonScan scan;

@@ -19,12 +19,12 @@ import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Plans scans by the Python data source as scans that give columns. What it does not know it leaves to Spark: columns
- * that Python makes, and a Spark whose classes are others.
+ * Replaces scans by the Python data source with columnar scans. Scans that it does not know are left to
+ * Spark: those with columns that only Python makes, and those of a Spark version with other classes.
  */
 final class ColumnarStrategy extends SparkStrategy {
     private static final String NAME = "seglog";
-    /** The setting with which a session has rows made as without this jar. */
+    /** The setting that turns this strategy off, so that a session makes rows as without this jar. */
     private static final String SETTING = "spark.seglog.columnar";
 
     private static final Seq<SparkPlan> NOTHING = empty();
@@ -49,7 +49,7 @@ final class ColumnarStrategy extends SparkStrategy {
             LogicalPlan columnar = withScan(relation, new ColumnarScan((PythonScan) relation.scan()));
             return new DataSourceV2Strategy(session).apply(replace(plan, relation, columnar));
         } catch (ReflectiveOperationException | LinkageError | ClassCastException error) {
-            return NOTHING; // another Spark: rows come as they did
+            return NOTHING; // another version of Spark: rows are made as without this jar
         }
     }
 
@@ -57,7 +57,7 @@ final class ColumnarStrategy extends SparkStrategy {
         return Boolean.parseBoolean(session.sessionState().conf().getConfString(SETTING, "true"));
     }
 
-    /** The relation that a plan reads with nothing but projections and filters, as Spark's own strategy takes them. */
+    /** Returns the relation below a plan of only projections and filters, as Spark's own strategy does. */
     private static DataSourceV2ScanRelation relationBelow(LogicalPlan plan) {
         while (plan instanceof Project || plan instanceof Filter)
             plan = plan instanceof Project project ? project.child() : ((Filter) plan).child();
@@ -93,7 +93,7 @@ final class ColumnarStrategy extends SparkStrategy {
         });
     }
 
-    /** Versions of Spark differ in what else a relation has. */
+    /** Copies a relation; versions of Spark differ in its other parameters. */
     private static LogicalPlan withScan(DataSourceV2ScanRelation relation, Scan scan)
             throws ReflectiveOperationException {
         Object[] parts = new Object[relation.productArity()];

@@ -6,8 +6,8 @@ import org.apache.spark.unsafe.array.ByteArrayMethods;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The properties of a record: pieces between 0x02 that have a name, 0x01 and a value. Of several with the same name
- * the last counts, in its place.
+ * The properties of a record: pieces between 0x02 that have a name, 0x01 and a value. Of several with the
+ * same name only the last is kept, at its own position.
  */
 final class Entries {
     private static final byte NAME_END = 1, ENTRY_END = 2;
@@ -68,7 +68,7 @@ final class Entries {
         return count;
     }
 
-    /** Returns the number of the entry of a name, -1 where there is none. */
+    /** Returns the number of the entry of a name, -1 if there is none. */
     int find(byte[] name) {
         for (int i = 0; i < count; i++)
             if (nameBytes[i] == name.length

@@ -2,7 +2,7 @@ package seglog.spark;
 
 import java.lang.reflect.Field;
 
-/** Fields of Spark's classes that have no way to them. */
+/** Access to fields of Spark's classes that have no accessor. */
 final class Fields {
     private Fields() {}
 

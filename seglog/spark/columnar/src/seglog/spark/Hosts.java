@@ -3,7 +3,7 @@ package seglog.spark;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Addresses of IPv4 as text, of which mostly the same follow one another, and message ids. */
+/** IPv4 addresses and message ids as text; caches the last address, because adjacent ones are often equal. */
 final class Hosts {
     private static final byte[] DIGITS = "0123456789ABCDEF".getBytes(java.nio.charset.StandardCharsets.US_ASCII);
     private static final int PLACE_AT = 28, PLACE_BYTES = 8, PORT_AT = 4;
@@ -22,7 +22,7 @@ final class Hosts {
         return lastText;
     }
 
-    /** Returns the offsetMsgId: store host and place in hexadecimal. */
+    /** Returns the offsetMsgId: store host and physical offset in hexadecimal. */
     static UTF8String messageId(LogRows rows, int row) {
         int hostBytes = rows.storeHostBytes(row);
         byte[] text = new byte[2 * (hostBytes + PLACE_BYTES)];

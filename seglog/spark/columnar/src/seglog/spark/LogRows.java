@@ -15,20 +15,20 @@ import org.apache.spark.unsafe.types.UTF8String;
 import sun.nio.ch.DirectBuffer;
 
 /**
- * The rows of a frame, and the records that they are of, in the mapped log.
+ * The rows of a frame, and their records in the mapped log.
  *
- * <p>Python has walked the records and proven them. Here sizes within a record are held against its own size
- * all the same, for a log may be written over while it is read. A map is given back by the collector, once
- * nothing shows bytes of it any more.
+ * <p>Python has walked and verified the records. Sizes within a record are checked against its own size here
+ * nevertheless, because a log may be overwritten while it is read. The garbage collector unmaps a map once
+ * no value refers to its bytes.
  */
 final class LogRows {
-    /** Fields of a row as {@code ROW} of {@code seglog/storage/kernels/walk.py} has them. */
+    /** Fields of a row, in the layout of {@code ROW} in {@code seglog/storage/kernels/walk.py}. */
     private static final int PHY_OFFSET = 0, QUEUE_OFFSET = 8, TAGS_CODE = 16, STORE_TIMESTAMP = 24, SIZE = 32,
             QUEUE = 36, SYS_FLAG = 40, ROW_BYTES = 44;
     /** Fields of a record up to its first address. */
     static final int MAGIC = 4, BODY_CRC = 8, FLAG = 16, BORN_TIMESTAMP = 40, BORN_HOST = 48;
     private static final int OWN_OFFSET = 28, OWN_SYS_FLAG = 36;
-    /** Fields behind the addresses, from the end of the head. */
+    /** Fields after the addresses, relative to the end of the head. */
     static final int RECONSUME_TIMES = -16, PREPARED = -12, BODY_BYTES = -4;
     private static final int MAGIC_V2 = 0xDAA320AB, BORN_V6 = 1 << 4, STORE_V6 = 1 << 5;
     private static final int HEAD_BYTES = 88, MORE_OF_V6 = 12, PORT_BYTES = 4, TIME_BYTES = 8;
@@ -48,7 +48,7 @@ final class LogRows {
     private long headEnd, bodyBytes, propertiesAt;
     private int propertiesBytes;
 
-    /** Takes a frame; returns how many rows it has. */
+    /** Reads a frame; returns the number of its rows. */
     int take(byte[] bytes, ByteBuffer reading) throws IOException {
         String file = text(reading);
         long fileStart = reading.getLong();
@@ -98,8 +98,9 @@ final class LogRows {
     }
 
     /**
-     * Demands that a record is the one that Python has proven. Python reads in the folder that it has opened, and
-     * the file of that name is of another log if a compaction or a restore has exchanged the folders since.
+     * Checks that a record is the one that Python has verified. Python reads in the folder that it has
+     * opened. If a compaction or a restore has exchanged the folders since, the file of that name belongs to
+     * another log.
      */
     private void demandSame(int row) {
         long at = record(row);
@@ -159,7 +160,7 @@ final class LogRows {
         return brokerName;
     }
 
-    /** Where the record is in memory. */
+    /** Returns the address of the record. */
     long record(int row) {
         long start = physicalOffset(row), end = start + size(row);
         if (start < mapStart || end > mapEnd || end - start < HEAD_BYTES)
@@ -167,7 +168,7 @@ final class LogRows {
         return addressOfLog + start;
     }
 
-    /** Where its head ends and its body begins. */
+    /** Returns the address at which its head ends and its body begins. */
     long headEnd(int row) {
         take(row);
         return headEnd;

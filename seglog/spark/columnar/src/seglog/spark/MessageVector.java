@@ -12,7 +12,7 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A column of messages; its values are made of the log when they are asked for. */
+/** A column of messages; its values are read from the log on request. */
 abstract class MessageVector extends ColumnVector {
     private static final byte[] KEYS = ascii("KEYS"), TAGS = ascii("TAGS"), UNIQ_KEY = ascii("UNIQ_KEY");
     final LogRows rows;
@@ -22,12 +22,12 @@ abstract class MessageVector extends ColumnVector {
         this.rows = rows;
     }
 
-    /** Whether a column is made here. */
+    /** Returns whether this class can make a column. */
     static boolean isKnown(StructField field) {
         return field.nullable() && of(field, null) != null;
     }
 
-    /** Returns a column, null where there is none of that name and type. */
+    /** Returns a column, null if there is none of that name and type. */
     static ColumnVector of(StructField field, LogRows rows) {
         DataType type = field.dataType();
         String name = field.name().toLowerCase(Locale.ROOT);
@@ -232,7 +232,7 @@ abstract class MessageVector extends ColumnVector {
         return bytes;
     }
 
-    /** A time, null where it is no datetime of Python: bounds as in seglog/spark/source/values/times.py. */
+    /** A time, null if Python's datetime cannot hold it: bounds as in seglog/spark/source/values/times.py. */
     private abstract static class Time extends MessageVector {
         private static final long EDGE_MS = 2 * 86_400_000L;
         private static final long FIRST_MS = -62_135_596_800_000L + EDGE_MS;
@@ -257,7 +257,7 @@ abstract class MessageVector extends ColumnVector {
         }
     }
 
-    /** The value of a property, null without one. */
+    /** The value of a property, null if a record does not have it. */
     private static final class Property extends MessageVector {
         private final byte[] name;
 
@@ -279,7 +279,7 @@ abstract class MessageVector extends ColumnVector {
         }
     }
 
-    /** All properties; the entries of one record at a time. */
+    /** All properties as a map; holds the entries of one record at a time. */
     private static final class PropertyMap extends MessageVector {
         private final ColumnVector names, values;
 
@@ -314,7 +314,7 @@ abstract class MessageVector extends ColumnVector {
 
     @Override
     public boolean hasNull() {
-        return true; // not known before they are looked at
+        return true; // not known before the values are read
     }
 
     @Override

@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Text out of bytes of the log. Where these are no UTF-8, U+FFFD stands for what cannot be read, as in Python. */
+/** Text from bytes of the log. Bytes that are not valid UTF-8 become U+FFFD, as in Python. */
 final class Text {
     private static final long HIGH_BITS = 0x8080808080808080L;
     private static final byte[] REPLACEMENT = {(byte) 0xEF, (byte) 0xBF, (byte) 0xBD};
@@ -50,7 +50,7 @@ final class Text {
         return UTF8String.fromBytes(found.toByteArray());
     }
 
-    /** Returns the length of the sequence of a character, or the negative one of what is none. */
+    /** Returns the length of the sequence of a character; for invalid bytes their number, negative. */
     private static int sequence(long address, int at, int size) {
         int first = Platform.getByte(null, address + at) & 0xFF;
         if (first < 0x80)
