@@ -1,7 +1,7 @@
-"""Options of the data source: what each may be, and what it is when it is not given.
+"""Options of the data source: the values of each, and its default.
 
-Names are those of Spark's Kafka source where Kafka has the same idea. An unknown option is an
-error: a typo must not read everything.
+Names are those of Spark's Kafka source if Kafka has the same concept. An unknown option is an
+error, so that a typo does not read everything.
 """
 
 from __future__ import annotations
@@ -28,48 +28,50 @@ _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a read was asked for; attributes are called as the options.
+    """The options of a read; attributes are named like the options.
 
     Attributes:
         paths: Store directories, or their addresses: `path` is one, or several with commas between them;
-            `paths` is a JSON list, and the way to several stores in a stream, whose `load` takes no list. A
-            store that is named twice is refused; one that globs find twice is read once.
-        topics: Topics that are wanted, with commas between them; None for all. Of a write `topic` is the
+            `paths` is a JSON list, which is needed for several stores in a stream, because its `load` takes
+            no list. A store that is named twice is refused; a store that globs match twice is read once.
+        topics: Topics to read, with commas between them; None for all. For a write `topic` is the
             topic of all rows, in place of their own.
-        topic_pattern: A regular expression of Python that the whole name of a topic must be like.
-        queues: Queues that are wanted, as ``{"topic": [0, 1]}``; of ``topic``, ``subscribe``,
-            ``subscribePattern`` and ``assign`` one can be given.
+        topic_pattern: A regular expression of Python that the whole name of a topic must match.
+        queues: Queues to read, as ``{"topic": [0, 1]}``; only one of ``topic``, ``subscribe``,
+            ``subscribePattern`` and ``assign`` can be given.
         broker_names: One for each store, one for all, or none; several stores may have the same, as a
             master and its slave do.
         fail_on_data_loss: Whether a stretch of the log that cannot be read ends the query.
-        min_partitions: How many partitions there must be at least, where there is enough to read.
+        min_partitions: Least number of partitions, if there is enough to read.
         max_partition_bytes: Bytes of the log in a partition.
-        batch_rows: Messages in a batch of Arrow, at most, and 8192 or more; those of about 4 MiB of the log,
-            where these are fewer and bodies or records are among the columns.
+        batch_rows: Most messages in a batch of Arrow, 8192 or more; with bodies or records among the columns
+            the messages of about 4 MiB of the log, if these are fewer.
         verify: Whether to compute checksums.
-        columns: Columns by name where no schema is given, empty for the default ones.
-        starting: Where to begin: at ``earliest``, for streams at ``latest``, or at offsets by topic and
-            queue, of which one behind the end of its queue gives nothing until the queue is there. None if it
-            was not said.
-        ending: Where to end: after ``latest``, or by topic and queue before offsets.
-        starting_ms: Store time of the first messages that are wanted.
-        ending_ms: Store time from which they are not wanted any more.
-        starting_by_ms: Store time of the first messages that are wanted of a queue, by topic and queue as
-            JSON; a queue without a message that late begins at its end, of others all are wanted.
-        ending_by_ms: Store time from which they are not wanted any more, in the same way.
-        max_offsets_per_trigger: Messages in a batch of a stream; None for all.
-        min_offsets_per_trigger: Messages that a batch of a stream waits for, but not with
+        columns: Columns by name if there is no schema, empty for the default ones.
+        starting: Where to begin: at ``earliest``, for streams also at ``latest``, or at offsets by topic and
+            queue; an offset past the end of its queue returns nothing until the queue reaches it. None if it
+            was not given.
+        ending: Where to end: after ``latest``, or before offsets by topic and queue.
+        starting_ms: Store time of the first messages to read.
+        ending_ms: Store time from which on messages are not read.
+        starting_by_ms: Store time of the first messages to read from a queue, by topic and queue as JSON; a
+            queue without a message that is late enough begins at its end, other queues are read completely.
+        ending_by_ms: Store time from which on messages are not read, in the same way.
+        max_offsets_per_trigger: Most messages in a batch of a stream; None for all.
+        min_offsets_per_trigger: Number of messages that a batch of a stream waits for, but not with
             ``Trigger.AvailableNow``.
-        max_trigger_delay_ms: How long it waits for them at most, such as ``90s`` or ``15m``.
-        access_path: ``scan`` reads the log, ``cq`` what the consume queues lead to, ``auto`` what is less.
-        decompress: Whether bodies that zlib, lz4 or zstd compressed are inflated. One that does not inflate,
-            or would to more than 64 MiB, stays as stored; ``sysFlag`` still says that it is compressed.
-        include_placeholders: Whether there is a row for each placeholder, which a compaction leaves for a
-            message that it dropped; its ``flag`` is 0x434D5054.
+        max_trigger_delay_ms: Longest wait for them, such as ``90s`` or ``15m``.
+        access_path: ``scan`` reads the log, ``cq`` the records that the consume queues lead to, ``auto`` the
+            smaller.
+        decompress: Whether bodies that zlib, lz4 or zstd compressed are inflated. A body that cannot be
+            inflated, or would have more than 64 MiB, is returned as stored; ``sysFlag`` still marks it as
+            compressed.
+        include_placeholders: Whether there is a row for each placeholder, which a compaction leaves in place
+            of a message that it dropped; its ``flag`` is 0x434D5054.
         inner_batches: Whether there is a row for each of the ``messages`` of an inner batch, each with place,
-            ``size`` and ``record`` of the whole, or one for the batch: ``records``.
-        job_id: Names a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
-        table: What is read: ``messages``, ``queues``, ``offsets`` or ``index``.
+            ``size`` and ``record`` of the whole, or one row for the batch: ``records``.
+        job_id: Identifies a job that writes, so that it is done once; letters, digits, ``-`` and ``_``.
+        table: The table to read: ``messages``, ``queues``, ``offsets`` or ``index``.
     """
 
     paths: tuple[str, ...]
@@ -101,7 +103,7 @@ class Options:
 
     @property
     def selection(self) -> Selection:
-        """The messages that are wanted."""
+        """The selected messages."""
         times = Span() if self.starting_ms is None else Span(first=self.starting_ms)
         if self.ending_ms is not None:
             times = times.and_to(self.ending_ms - 1)
@@ -115,12 +117,12 @@ class Options:
         )
 
     def wants(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue is among those that are wanted."""
+        """Returns whether a queue is selected."""
         is_named = self.queues is None or (topic, queue_id) in self.queues
         return is_named and self.selection.has_topic(topic)
 
     def broker_name(self, store: int) -> str | None:
-        """Returns the name of the broker of a store, given by its place among the paths."""
+        """Returns the broker name of a store, by the index of its path."""
         if not self.broker_names:
             return None
         return self.broker_names[store if len(self.broker_names) > 1 else 0]
@@ -133,10 +135,10 @@ def parse_options(
 
     Args:
         given: Options by name, in letters of any case.
-        expand: Replaces paths with globs by those that they mean; without it they are taken as written.
+        expand: Replaces paths with globs by the matching paths; without it paths are used as written.
 
     Raises:
-        InvalidArgumentError: One is not known, or has a value that it cannot have.
+        InvalidArgumentError: An option is unknown, or has a value that is not allowed.
     """
     values: dict[str, Any] = {}
     for name, text in given.items():
@@ -173,7 +175,7 @@ def parse_options(
 
 
 def _check_wanted(options: Options) -> None:
-    """Refuses offsets and times of queues that are not wanted: one of the two is a typo."""
+    """Refuses offsets and times of queues that are not selected: one of the two is a typo."""
     for name, queues in (
         ("startingOffsets", options.starting),
         ("endingOffsets", options.ending),
@@ -206,7 +208,7 @@ def _list(text: str) -> tuple[str, ...]:
 
 
 def _paths(text: str) -> tuple[str, ...]:
-    """Reads one path, several with commas between them, or the JSON list that Spark makes of several."""
+    """Parses one path, several with commas between them, or the JSON list that Spark makes of several."""
     if text.startswith("["):
         found = json.loads(text)
         if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
@@ -231,7 +233,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _by_topic(text: str, like: str) -> dict[str, Any]:
-    """Reads an object of JSON; a name that is there twice would count once."""
+    """Parses a JSON object; refuses a name that occurs twice, because only one value would count."""
     found = json.loads(text, object_pairs_hook=_once)
     if not isinstance(found, dict):
         raise ValueError(f"it must be like {like}")  # noqa: TRY004 - ValueErrors get the option's name
@@ -247,7 +249,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _by_queue(text: str, expected: str) -> Iterator[tuple[str, int, int]]:
-    """Yields topic, queue and number out of ``{"topic": {"0": 5}}``."""
+    """Yields topic, queue and number from ``{"topic": {"0": 5}}``."""
     seen: set[tuple[str, int]] = set()
     for topic, queues in _by_topic(text, '{"topic": {"0": 5}}').items():
         for queue_id, number in (queues if isinstance(queues, dict) else {"": None}).items():
@@ -319,7 +321,7 @@ def _job_id(text: str) -> str:
 
 
 def _place(*words: str) -> Callable[[str], Place]:
-    """Reads where to begin or end, as the Kafka source does; -2 is the start of a queue, -1 its end."""
+    """Parses where to begin or end, as the Kafka source does; -2 is the start of a queue, -1 its end."""
 
     def parse(text: str) -> Place:
         if not text.lstrip().startswith("{"):
@@ -336,7 +338,7 @@ def _place(*words: str) -> Callable[[str], Place]:
 
 
 def _times(text: str) -> dict[tuple[str, int], int]:
-    """Reads store times in milliseconds by topic and queue, as the Kafka source does."""
+    """Parses store times in milliseconds by topic and queue, as the Kafka source does."""
     found: dict[tuple[str, int], int] = {}
     for topic, queue_id, time_ms in _by_queue(text, "milliseconds"):
         if time_ms < 0:
@@ -387,9 +389,9 @@ NAMES: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "jobId": ("job_id", _job_id),
     "table": ("table", _word("messages", "queues", "offsets", "index")),
 }
-"""Each option as users write it, with its attribute of :class:`Options` and what reads its text."""
+"""Each option as users write it, with its attribute of :class:`Options` and the parser of its text."""
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
-"""Options of a stream that Spark hands on, though they are its own."""
+"""Options of Spark itself that it passes to the source of a stream."""
 _PLACES: Final = frozenset({"path", "paths"})
 _WHICH: Final = frozenset({"topic", "subscribe", "subscribepattern", "assign"})
 _KNOWN: Final = {name.lower(): known for name, known in NAMES.items()}
