@@ -185,6 +185,7 @@ def apply_erase(files: RestoringFiles, plan: ErasePlan, clock: Clock) -> Erased:
         names = list(dict.fromkeys(copy.store for copy in plan.copies))
         for name in names:
             locks.enter_context(lock_held(files, plan.root / name))
+        # All records are compared before the first one is written, so that an outdated plan changes nothing.
         for copy in plan.copies:
             _check_same(files, plan.root / copy.store, copy)
         for name in names:
@@ -229,6 +230,7 @@ def finish_in(files: Files, root: Path) -> int:
     for first in {one.phy_offset - one.phy_offset % segment for one in rewrites}:
         if first in list_seals(files, root):
             remove_seal(files, root, first)  # whether it matched before is unknown
+    # Last: after a crash before this line all of the above is repeated, with the same bytes.
     remove_journal(files, root)
     return len(rewrites)
 

@@ -54,6 +54,7 @@ def apply_changes(
         abort = root / ABORT_FILE
         stays = draft.exists(abort)
         if not files.exists(abort):
+            # Before the first change: after a crash in the repair the next opening walks the whole log.
             files.write_file(abort, b"")
             files.sync_dir(root)
         _rename(files, root, pack)
@@ -65,14 +66,17 @@ def apply_changes(
             if change.path != abort:
                 _apply(draft, files, root, change, pack)
             if change.path == holes and is_first:
+                # On the disk before any tombstone, which would count as a message without it.
                 files.sync_dir(holes.parent)
         _sync_folders(files, changes)
+        # `abort` is changed last: it may be removed only when all other changes are on the disk.
         for change in changes:
             if change.path == abort and change.kind != CREATED:
                 _apply(draft, files, root, change, pack)
         if files.exists(abort) and not stays:
             files.remove(abort)
         files.sync_dir(root)
+        # Until the pack is finished the repair counts as stopped half-way, and the next repair undoes it.
         finish_pack(files, root, pack)
         return pack
 
@@ -100,6 +104,7 @@ def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change,
         case kind if kind == MOVED and change.target is not None:
             files.rename(path, change.target)
         case kind if kind == REMOVED:
+            # Moved into the pack and not deleted, so that an undo can move it back.
             files.rename(path, pack.kept[path.relative_to(root).as_posix()])
         case kind if kind in {CREATED, CHANGED}:
             if change.kind == CREATED:
@@ -120,6 +125,7 @@ def _rename(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
         files.rename(source, through)
     for folder in sorted(folders):
         files.sync_dir(folder)
+    # Only now are all new names free: one file's new name may be another one's old name.
     for _source, target, through in names:
         files.rename(through, target)
     for folder in sorted(folders):
@@ -128,6 +134,7 @@ def _rename(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
 
 def _copy(new: OpenFile, handle: OpenFile, change: Change) -> None:
     for start, size in change.stretches:
+        # Space is reserved first: a full disk is noticed before any byte of the stretch is overwritten.
         handle.reserve(start, size)
         for at in range(start, start + size, _CHUNK_BYTES):
             piece = memoryview(bytearray(min(_CHUNK_BYTES, start + size - at)))

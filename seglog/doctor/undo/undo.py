@@ -196,13 +196,16 @@ def restore(files: StampingFiles, root: Path, pack: UndoPack) -> None:
         for name, old in pack.old.items():
             if name != ABORT_FILE:
                 _put_back(files, root / name, pack, old, journal)
+        # After the last write, which would change the times again.
         for name in (*pack.kept, *pack.moved, *pack.renamed, *pack.old):
             if name != ABORT_FILE:
                 files.set_stamp(root / name, pack.stamps[name])
+        # Inner folders first; a folder that is not empty has files of another process, and is kept.
         for name in sorted(pack.made, reverse=True):
             if files.exists(root / name) and not files.list_dir(root / name):
                 files.remove_dir(root / name)
                 files.sync_dir((root / name).parent)
+        # Last: while the undo is incomplete `abort` must exist.
         _restore_abort(files, abort, pack, journal)
     files.sync_dir(root)
 
@@ -234,6 +237,7 @@ def _restore_renamed(files: Files, root: Path, pack: UndoPack) -> None:
             folders.add(one.through.parent)
     for folder in sorted(folders):
         files.sync_dir(folder)
+    # Only now are all old names free; after a crash in between the files are found in the pack's folder.
     for name, one in pack.renamed.items():
         if files.exists(one.through):
             files.rename(one.through, root / name)

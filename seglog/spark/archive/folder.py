@@ -107,7 +107,7 @@ class ArchiveFolder:
         runs = self.runs()
         for run in runs:
             staged = self.staged(run.number)
-            if self.files.exists(staged):
+            if self.files.exists(staged):  # interrupted after its manifest was written
                 _move(self.files, staged, self.path / DATA, run.files)
         self.clear(self.path / _STAGED)
         return runs[-1].number + 1 if runs else 1
@@ -129,6 +129,7 @@ class ArchiveFolder:
         Raises:
             StoreError: Another run was committed meanwhile.
         """
+        # The files are on the disk before the manifest that lists them.
         for name in run.files:
             self._sync(self.staged(run.number) / name)
         folder = self.path / _MANIFESTS

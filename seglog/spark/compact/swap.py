@@ -178,19 +178,23 @@ def finish_swap(files: SwappingFiles, root: Path) -> bool:
         _sync(files, root)
         return True
     if _first_phy_offset(files, root) == manifest.first_phy_offset or _has_moved(files, root, manifest):
+        # The new store is in place; the old one may still be in the folder of the new one.
         if files.exists(folder / _NEW):
             files.rename(folder / _NEW, folder / _OLD)
             _sync(files, root)
         return True
     if not files.exists(folder / _NEW) or state_of_store(files, root) != manifest.old_state:
+        # The manifest is removed first: without it the rest counts as an incomplete attempt.
         files.remove(folder / _MANIFEST)
         remove_tree(files, folder)
         return False
     if files.exchange(root, folder / _NEW):
+        # After a crash from here on the next run finds the new store in place.
         files.sync_dir(root.parent)
         files.sync_dir(folder)
         files.rename(folder / _NEW, folder / _OLD)
     else:
+        # After a crash between the two renames there is no store: the next run makes the second one.
         files.rename(root, folder / _OLD)
         _sync(files, root)
         files.rename(folder / _NEW, root)
@@ -218,6 +222,7 @@ def undo_swap(files: SwappingFiles, root: Path) -> None:
         )
     folder = work_folder(root)
     if not files.exchange(root, folder / _OLD):
+        # After a crash between the two renames `finish_swap` moves the new store back.
         files.rename(root, folder / _NEW)
         files.rename(folder / _OLD, root)
     _sync(files, root)

@@ -66,6 +66,7 @@ class AppendJob:
             if begun is None or begun.batch_id < self.batch_id:
                 in_order = tuple(sorted(staged, key=lambda each: each.number))
                 entry = Entry(store.max_phy_offset, self.batch_id, in_order)
+                # Durable before the first message: a job that is tried again counts messages from this place.
                 journal.save(entry)
                 appended += self._append_all(store, journal, entry, 0)
         self._remove_staging()
@@ -100,6 +101,7 @@ class AppendJob:
         for run in _after(done, _all_runs(entry.staged, store.geometry.segment_size_bytes)):
             _append(store, run)
             appended += len(run.messages)
+        # The messages must be on the disk before the note that they are appended.
         store.flush()
         journal.save(entry.done())
         return appended
