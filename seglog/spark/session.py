@@ -109,8 +109,7 @@ def local_session(
     Output of Java is not shown. Output of workers is written to stderr, such as warnings of messages that
     cannot be read (``failOnDataLoss=false``) and of topics that no store has. Takes 7 to 30 s. With a
     ``local`` master all ports are on the loopback interface. Settings of the user override those of seglog,
-    wherever they
-    are: ``conf``, ``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``, and for options of Java
+    wherever they are: ``conf``, ``spark-defaults.conf``, ``PYSPARK_SUBMIT_ARGS``, and for options of Java
     ``SPARK_SUBMIT_OPTS``.
 
     Args:

@@ -1,12 +1,11 @@
 """The lines that commands print with ``--json``: every kind and every field, from one table.
 
 The table is in ``json_lines/*.toml``, one file for each room of commands. The JSON Schema that ``seglog
-version
---json-schema`` prints and ``docs/json.md`` are generated from it. The table itself is written by hand from
-the code that prints the lines; the tests of the command line compare each printed line with it. A field is
-``"TYPE | UNIT | TEXT"``, or ``"TYPE | TEXT"`` without a unit; a ``?`` after its name means that the field may
-be missing. TYPE is a type of JSON Schema, ``any``, ``class`` for the name of a Python class, ``[TYPE]`` for
-arrays, ``{TYPE}`` for objects with any names, or ``@NAME`` for an object of ``[objects.NAME]``; ``/``
+version --json-schema`` prints and ``docs/json.md`` are generated from it. The table itself is written by hand
+from the code that prints the lines; the tests of the command line compare each printed line with it. A field
+is ``"TYPE | UNIT | TEXT"``, or ``"TYPE | TEXT"`` without a unit; a ``?`` after its name means that the field
+may be missing. TYPE is a type of JSON Schema, ``any``, ``class`` for the name of a Python class, ``[TYPE]``
+for arrays, ``{TYPE}`` for objects with any names, or ``@NAME`` for an object of ``[objects.NAME]``; ``/``
 separates alternative types. ``shared`` names fields of ``[fields]``, in ``shared.toml``, that the kind has
 too.
 """

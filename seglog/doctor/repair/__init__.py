@@ -4,8 +4,7 @@ Holds one module for each part of a store that can be repaired, in the order of 
 reports the findings that a repair leaves.
 
 Called by ``seglog repair``.
-Truth: the survey, and after the repair a survey of the draft. A fault without a proven repair is left and
-    named.
+Truth: the survey, and after the repair a survey of the draft. Faults without a proof are named and left.
 """
 
 from seglog.doctor.repair.repair import Plan as Plan

@@ -1,7 +1,7 @@
 """The folder of an archive: its manifests, the archived intervals, and files that are not committed yet.
 
 Truth: the manifests. A file in ``_staged`` that a manifest lists counts as one in ``data``, and the next run
-    moves it there; other files in ``_staged`` are removed.
+moves it there; other files in ``_staged`` are removed.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ and index files are also written by tasks, one file or queue each. The driver re
 part of the log and each queue in it.
 
 Limits: in a store with batch or ``%LMQ%`` queues the engine rebuilds these from the new log on the driver,
-    with 118 bytes of memory for each record that is left. A ``seglog tx commit`` that was interrupted has to
-    be finished first: its half message no longer leads to its commit.
+with 118 bytes of memory for each record that is left. A ``seglog tx commit`` that was interrupted has to be
+finished first: its half message no longer leads to its commit.
 
 A record that moves has a new ``physicalOffset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does, and is
 computed again.

@@ -22,7 +22,7 @@ Key = tuple[str, int]
 Table = npt.NDArray[np.void]
 """``(n,)`` of any dtype of named fields."""
 ATTEMPT: Final = ".attempt"
-"""Ending of temporary names in a new store; such files are removed before the store is complete."""
+"""Part of temporary names in a new store; such files are removed before the store is complete."""
 
 
 def save_bytes(files: RestoringFiles, path: Path, data: bytes) -> None:

@@ -37,8 +37,7 @@ def scan(
 
     Reads only, and works beside a process that has a store open for writing: it reads the messages that are
     stored when the reading begins. Only requested columns are made, and only records that the arguments
-    select are
-    read: for named queues those that their consume queues lead to, if these are fewer.
+    select are read: for named queues those that their consume queues lead to, if these are fewer.
     Columns are those of Spark's data source (docs/spark-source.md), with its types.
 
     Args:

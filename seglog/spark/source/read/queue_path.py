@@ -1,9 +1,8 @@
 """Reads only those records of a split that the consume queues of selected messages lead to.
 
 Consume queues are derived and may be wrong; the log is the truth. So queues are never trusted about bytes
-that are
-*not* read: the units of all queues together must tile the split without overlap, and gaps between them are
-walked. A unit of another queue could still lead to a selected record, for instance after folders of
+that are *not* read: the units of all queues together must tile the split without overlap, and gaps between
+them are walked. A unit of another queue could still lead to a selected record, for instance after folders of
 queues were mixed up: so the first and the last record of each such queue in the split are read. And each
 selected record must exist and have the topic, queue and offset of its unit. If any of these checks
 fails, the split is walked from end to end as if there were no queues.

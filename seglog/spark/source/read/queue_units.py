@@ -1,9 +1,8 @@
 """The queues of a store by their units: the end of each, and the first unit that leads to or past a place.
 
 Queues are derived, and a writer appends to them after it appends to the log. So queues are read first and the
-log
-afterwards: a record with a unit is then in the log. No code here reads a unit for each message: a queue costs
-    a few reads, because places increase with queue offsets.
+log afterwards: a record with a unit is then in the log. No code here reads a unit for each message: a queue
+costs a few reads, because places increase with queue offsets.
 """
 
 from __future__ import annotations

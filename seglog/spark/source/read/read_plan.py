@@ -163,7 +163,7 @@ def messages_of(
         if windows is None:
             windows = rows.windows(piece.split, lose)
         unwraps = options.inner_batches == "messages"
-        # A stream continues after whole records: it has read all messages of a batch, or none.
+        # A stream continues after whole records: it has read all messages of an inner batch, or none.
         wanted_messages = options.selection if piece.tells_tombstones else selection
         chooser = Chooser(selection, names, unwraps=unwraps and not piece.tells_tombstones)
         chosen = _choose(windows, chooser)

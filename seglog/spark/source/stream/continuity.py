@@ -4,10 +4,9 @@ If the record before a stream's position still exists with all its bytes, the lo
 after the position was not read. Otherwise the queues show what happened:
 
 - *Retention* removed records that were read, or *compaction*, *restore* or *undo* rewrote the log. The last
-record
-  that was read is still in its queue, or before the start of the queue, and no queue ends before the stream's
-  position in it. The stream continues by queue offsets. Messages that it did not read and that no longer
-  exist are lost, except those that a compaction dropped: the store records their queue offsets.
+  record that was read is still in its queue, or before the start of the queue, and no queue ends before the
+  stream's position in it. The stream continues by queue offsets. Messages that it did not read and that no
+  longer exist are lost, except those that a compaction dropped: the store records their queue offsets.
 - The log was *cut* or *rolled back* to an older state, and possibly written again. A queue ends before the
   stream's position in it, or has another message at the last queue offset that was read. With
   ``failOnDataLoss`` this ends the query. Without it the stream continues with messages that were stored later

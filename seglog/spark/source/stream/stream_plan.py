@@ -310,7 +310,7 @@ class StreamPlan:
 
 
 def _check_absent(before: StreamOffset, behind: StreamOffset) -> None:
-    """Refuses a batch of before a restart if a store with messages in it is no longer read.
+    """Refuses a batch planned before a restart if a store with messages in it is no longer read.
 
     Raises:
         InvalidArgumentError: There is such a store.
