@@ -1,4 +1,4 @@
-"""``seglog inspect checkpoint``: the times up to which the parts of a store were flushed, from its checkpoint."""
+"""``seglog inspect checkpoint``: the times up to which the parts of a store were flushed."""
 
 from __future__ import annotations
 
