@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,12 +62,21 @@ def state_of(
         return FileState(size, _checksum(handle, size, patch))
 
 
-def differences(wanted: dict[str, FileState], files: Files, root: Path) -> Iterator[str]:
-    """Yields a sentence for each file of a store that differs from the wanted state, is missing or is new."""
+def differences(
+    wanted: dict[str, FileState], files: Files, root: Path, *, passing_over: Collection[str] = ()
+) -> Iterator[str]:
+    """Yields a sentence for each file of a store that differs from the wanted state, is missing or is new.
+
+    Args:
+        wanted: The wanted state, by file name relative to the store.
+        files: Access to the store.
+        root: The store directory.
+        passing_over: Names of files that are not compared.
+    """
     # Packs of earlier versions list the files of branches.
     left = {name: state for name, state in wanted.items() if not name.startswith(f"{BRANCHES}/")}
     for name, entry in walk_store(files, root):
-        if entry.is_dir:
+        if entry.is_dir or name in passing_over:
             continue
         state = left.pop(name, None)
         if state is None:

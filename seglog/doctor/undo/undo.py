@@ -20,6 +20,7 @@ from seglog.doctor.undo.undo_writing import mark_undoing, remove_pack
 from seglog.errors import NotFoundError, UndoError
 from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
+from seglog.storage.seals import SEALS, list_seals, remove_seal, seal_file
 from seglog.storage.small_files import JOURNAL
 from seglog.text import shell_text
 
@@ -48,6 +49,7 @@ def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) ->
         number = packs[-1]
     pack = read_whole(files, root, number)
     check_undo(files, root, pack)
+    _remove_new_seals(files, root, pack)
     mark_undoing(files, pack)
     restore(files, root, pack)
     remove_pack(files, root, pack)
@@ -57,12 +59,15 @@ def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) ->
 def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
     """Checks that undoing a pack results in exactly the files that existed before its repair.
 
+    Seals that were made since are no difference: the undo removes them.
+
     Raises:
         UndoError: It would not; the error states why.
     """
     told: list[str] = []
     if pack.after is not None and not pack.is_undoing:
-        told += islice(differences(pack.after, files, root), _MAX_TOLD + 1)
+        seals = {seal_file(first) for first in _new_seals(files, root, pack)}
+        told += islice(differences(pack.after, files, root, passing_over=seals), _MAX_TOLD + 1)
     if not told:
         told += islice(_undone_differences(files, root, pack), _MAX_TOLD + 1)
     if told:
@@ -72,6 +77,22 @@ def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
             f"the store was changed since repair {pack.number}: {'; '.join(told[:_MAX_TOLD])}{more}",
             help=f"nothing was changed; `{discard}` moves the pack aside",
         )
+
+
+def _new_seals(files: Files, root: Path, pack: UndoPack) -> list[int]:
+    """Returns the first offsets of the segments that were sealed since a finished repair."""
+    if pack.after is None or pack.is_undoing or not files.is_dir(root / SEALS):
+        return []
+    return [first for first in list_seals(files, root) if seal_file(first) not in pack.after]
+
+
+def _remove_new_seals(files: RestoringFiles, root: Path, pack: UndoPack) -> None:
+    """Removes seals that were made since the repair: each is computed from the log that the repair left."""
+    for first in _new_seals(files, root, pack):
+        remove_seal(files, root, first)
+    folder = root / SEALS
+    if SEALS not in pack.folders and files.is_dir(folder) and not files.list_dir(folder):
+        files.remove_dir(folder)
 
 
 def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[str]:

@@ -37,6 +37,15 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog: Seglog, hole
     assert tree_digest(hole) == before
 
 
+def test_a_repair_is_taken_back_though_segments_were_sealed_since(seglog: Seglog, hole):
+    before = tree_digest(hole)
+    assert seglog("repair", hole, "--apply", "--yes").exit_code == Ending.CLEAN
+    assert seglog("verify", hole, "--seal").exit_code == Ending.CLEAN
+    assert list((hole / "seglog" / "seals").iterdir())
+    assert seglog("undo", hole).exit_code == Ending.CLEAN
+    assert tree_digest(hole) == before
+
+
 def test_json_names_every_message_and_byte(seglog: Seglog, hole):
     ran = seglog("repair", hole, "--json")
     assert ran.exit_code == Ending.LOSS
