@@ -1,4 +1,4 @@
-"""What a request is about to touch, as values, and the form of what is asked before it.
+"""The resources that a request is about to touch, as values, and the hook that is called before its handler.
 
     def only_billing(access: Access) -> None:
         if access.principal != "billing":
@@ -6,9 +6,10 @@
 
     Broker.open(path, before=only_billing)
 
-The rules that find it are beside each handler. Actions and resources are those of RocketMQ's ACL 2.0, and
-what that passes over: groups that are created or cloned from, groups of producers, further queues that a
-message appears in, the topic of the record that is sent back, the group whose retry topic is used.
+The rules that find these resources are beside each handler. Actions and resources are those of RocketMQ's ACL
+2.0, and some that ACL 2.0 leaves out: groups that are created or cloned from, groups of producers, further
+queues that a message appears in, the topic of a record that is sent back, the group whose retry topic is
+used.
 
 Source: ``Action.java``, ``ResourceType.java``, ``DefaultAuthorizationContextBuilder.java``.
 """
@@ -28,7 +29,7 @@ from seglog.storage.format.names import RETRY_PREFIX
 
 
 class Action(enum.Enum):
-    """What is done to a resource; the values are RocketMQ's words in its policies."""
+    """An action on a resource; the values are RocketMQ's words in its policies."""
 
     PUB = "Pub"
     SUB = "Sub"
@@ -40,7 +41,7 @@ class Action(enum.Enum):
 
 
 class Resource(enum.Enum):
-    """Kinds of what is touched; RocketMQ has no permissions for groups of producers."""
+    """Kinds of resources; RocketMQ has no permissions for groups of producers."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -53,9 +54,10 @@ class Touch:
     """One resource that a request touches.
 
     Attributes:
-        resource: What it is.
-        name: None for all there are, or for those that the request reaches without naming them, such as the
-            topics that a group has offsets in. RocketMQ asks for no permission on these beside named ones.
+        resource: Its kind.
+        name: Its name; None for all resources of the kind, or for those that the request reaches without
+            naming them, such as the topics that a group has offsets in. Besides named resources RocketMQ asks
+            for no permission on these.
         actions: A permission for any of these is enough.
     """
 
@@ -70,7 +72,7 @@ class Access:
 
     Attributes:
         peer: The client.
-        code: What it asks.
+        code: The request code.
         touches: Each resource that it names or reaches, once for each set of actions; none in a heartbeat
             without groups, say.
     """
@@ -81,21 +83,21 @@ class Access:
 
     @property
     def principal(self) -> str | None:
-        """Who the client has been proven to be."""
+        """The authenticated name of the client; None if it has none."""
         return self.peer.principal
 
 
 Before: TypeAlias = Callable[[Access], None]
-"""Called before each handler, in the thread that asks; it returns at once, and raises to refuse."""
+"""Called before each handler, in the calling thread; it must return at once, and raises to refuse."""
 _POP_SEPARATOR: Final = "+"
 """Between group and topic in the name of a retry topic of POP; no name of a group has it."""
 
 
 def as_before(value: Before) -> Before:
-    """Returns what is to be called before each handler.
+    """Returns the function to call before each handler.
 
     Raises:
-        InvalidArgumentError: It cannot be called, or what it does would happen later: a coroutine function.
+        InvalidArgumentError: It cannot be called, or is a coroutine function, whose work would be done later.
     """
     call = getattr(value, "__call__", None)  # noqa: B004 - of an object it is what the next line looks at
     if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(call):

@@ -1,4 +1,4 @@
-"""How the parts of a broker are made: each once, of one store, one set of settings and one clock."""
+"""Makes the parts of a broker: each once, from one store, one set of settings and one clock."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from seglog.storage.writes import Durability
 
 DAY_MS: Final = 86_400_000
 HOT_PERCENT: Final = 40
-"""``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is taken to keep."""
+"""``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is assumed to hold."""
 EVIDENCE: Final = "evidence"
-"""Folder under ours for damaged config files."""
+"""Folder below ``<store>/seglog`` for damaged config files."""
 
 
 def assemble(
@@ -52,11 +52,11 @@ def assemble(
     """Returns the parts of a broker over an open store; nothing is written.
 
     Args:
-        store: What it keeps messages in.
+        store: Stores its messages.
         config: Its settings.
         clock: Its time.
-        liveness_clock: The time by which clients and locks age.
-        forget_locks: Whether owners of locks of before are forgotten.
+        liveness_clock: The time by which clients and locks expire.
+        forget_locks: Whether the lock owners of the last run are forgotten.
 
     Raises:
         ConfigError: A config file and its backup cannot be read.
@@ -99,7 +99,8 @@ def assemble(
         lock_record=LockPicture(
             store.files, store.path, locks, clock, is_synced=store.durability is Durability.SYNC
         ),
-        # On virtual time the same calls give the same store, and other ids after the next open.
+        # On virtual time the same calls make the same store; ``life`` gives different ids after the next
+        # open.
         ids=UniqueIds(clock, process_id=0, life=store.max_phy_offset) if is_virtual else UniqueIds(clock),
         stamp=stamp,
         send_ext=send_ext,

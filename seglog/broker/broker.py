@@ -1,10 +1,10 @@
-"""A broker inside the process: the parts wired together, and one entrance for requests.
+"""A broker inside the process: it connects the parts, and has one entry point for requests.
 
     with Broker.open("/var/lib/orders") as broker:
         link = LocalLink(broker)
 
-It has no sockets. What it does by time has a thread for each duty, which ends with :meth:`Broker.close`. On
-a virtual clock duties have none (the store has its own), and :meth:`Broker.advance` does what falls into the
+It has no sockets. Each timed duty has a thread, which ends with :meth:`Broker.close`. On a virtual clock
+duties have no threads (the store has its own), and :meth:`Broker.advance` does the work that is due in the
 time that passes:
 
     with Broker.open(path, clock=VirtualClock()) as broker:
@@ -76,8 +76,8 @@ class Broker(Closing):
     """A broker over one store, made by :meth:`open`; close it, or use it in a ``with`` statement.
 
     Attributes:
-        store: What it keeps messages in; it closes with the broker.
-        clamped_offsets: Commits that were beyond the end of their queue when the broker opened.
+        store: Stores its messages; it closes with the broker.
+        clamped_offsets: Committed offsets that were beyond the end of their queue when the broker opened.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Broker(Closing):
         forget_locks: bool = False,
         before: Before | None = None,
     ) -> None:
-        """Serves an open store, which from now on is the broker's to close; see :meth:`open`.
+        """Serves an open store, which the broker will close; see :meth:`open`.
 
         Raises:
             ConfigError: A config file and its backup cannot be read.
@@ -124,7 +124,7 @@ class Broker(Closing):
         broadcasts = BroadcastScan(self._liveness_clock, state.broadcasts)
         holds = HoldSweep(self._held), broadcasts, state.relays.timers
         is_one = self._liveness_clock is self._clock
-        slow = [] if self._is_inline else [due]  # the time of disks is real
+        slow = [] if self._is_inline else [due]  # disks run on real time
         timely = saving, Sampling(self._clock, state.figures)
         of_both = [state.delivery, *timely, *scan, tidying, *holds, state.retention, *slow]
         of_time = [state.delivery, *timely, tidying, state.retention, *slow]
@@ -138,7 +138,7 @@ class Broker(Closing):
         return f"<{type(self).__name__} {self._name} over {self.path}{state}>"
 
     def _start(self, background: bool | None) -> int | None:
-        """Starts threads where time passes by itself; returns the thread that moves time, if one does."""
+        """Starts threads on real time; on virtual time returns the id of the thread that moves time."""
         is_virtual = isinstance(self._clock, VirtualClock)
         if background or (background is None and not is_virtual):
             self._duties.start()
@@ -171,25 +171,25 @@ class Broker(Closing):
         """Opens the store at ``path`` and a broker over it.
 
         Args:
-            path: The store directory; one that a Java broker has left can be used here, and by it again.
-            clock: Source of time stamps and intervals.
-            liveness_clock: Time by which held pulls end, and clients and locks expire; that of ``clock`` by
-                default. A broker on virtual time that has clients in other processes has real time here.
+            path: The store directory; seglog and a Java broker can open the same store in turn.
+            clock: Source of timestamps and intervals.
+            liveness_clock: Time by which held pulls end, and clients and locks expire; by default ``clock``.
+                Give real time to a broker on virtual time that has clients in other processes.
             config: Names and settings.
-            background: Whether threads do what is to be done by time; by default unless the clock is a
-                virtual one. Without them :meth:`advance` or :meth:`run_due` does it.
-            forget_locks: Whether queues are free at once that clients of other processes had locked before.
-            before: Called before each handler with who asks and what the request touches; it raises to
+            background: Whether threads do the timed work; by default yes, except on a virtual clock. Without
+                threads :meth:`advance` or :meth:`run_due` does it.
+            forget_locks: Whether queues that clients of other processes had locked before are free at once.
+            before: Called before each handler with the client and the resources of the request; it raises to
                 refuse. With a :class:`~seglog.errors.SeglogError` it chooses the code of the refusal; any
                 other exception is logged, and refuses with SYSTEM_ERROR.
             create: As for ``MessageStore.open``.
-            durability: What sends wait for; a message with ``WAIT=false`` never waits for the disk.
+            durability: Whether sends wait for the disk; a message with ``WAIT=false`` never does.
             segment_size_bytes: As for ``MessageStore.open``.
             queue_file_size_bytes: As for ``MessageStore.open``.
             small: As for ``MessageStore.open``.
             record_crc: As for ``MessageStore.open``.
             follow: As for ``MessageStore.open``.
-            files: Where the store is; None for its real files.
+            files: The file system of the store; None for the real one.
 
         Raises:
             ConfigError: A config file and its backup cannot be read.
@@ -241,7 +241,7 @@ class Broker(Closing):
 
     @property
     def config(self) -> BrokerConfig:
-        """The settings in effect: requests may change some."""
+        """The current settings; requests may change some of them."""
         return self._state.config
 
     @property
@@ -261,7 +261,7 @@ class Broker(Closing):
 
     @property
     def timers(self) -> Timers:
-        """Deadlines of connections, by that time."""
+        """Deadlines of connections, on the liveness clock."""
         return self._state.relays.timers
 
     @property
@@ -296,12 +296,12 @@ class Broker(Closing):
 
     @property
     def figures(self) -> Figures:
-        """What it has counted."""
+        """Its counts and rates."""
         return self._state.figures
 
     @property
     def settings(self) -> LiveConfig:
-        """The same with what was lent to it; see :attr:`config`."""
+        """The current settings and those lent by other parts; see :attr:`config`."""
         return self._state.settings
 
     @property
@@ -311,15 +311,16 @@ class Broker(Closing):
 
     @property
     def retention(self) -> LogRetention:
-        """Deletes old messages, but none that a group needs."""
+        """Deletes old messages, except those that a group needs."""
         return self._state.retention
 
     def dispatch(self, request: Request, peer: Peer = LOCAL_PEER) -> Response:
         """Answers a request; a held pull blocks the calling thread.
 
-        So does a request that clients are asked for. On virtual time the thread that has opened the broker
-        would wait for itself. For its requests time passes as in :meth:`advance`, until the message or the
-        answer comes or is not waited for any longer; other threads wait for it to send or to advance.
+        A request that is passed on to clients blocks it too. On virtual time the thread that opened the
+        broker would wait for itself. So during its requests time passes as in :meth:`advance`, until the
+        message or the answer arrives or the wait ends; other threads wait until that thread sends or
+        advances.
         """
         if self._gate is not None and not self._is_closed:
             refused = self._gate.refusal(request, peer)
@@ -336,7 +337,7 @@ class Broker(Closing):
             return answer
         if isinstance(self._liveness_clock, VirtualClock):
             return await answer
-        # Without duties nothing else ends it; virtual time, though, passes only in advance().
+        # Without duties only this timeout ends the hold; virtual time, though, passes only in advance().
         if isinstance(answer, HeldAnswer):
             timer = loop.call_later(answer.hold_ms / 1000, answer.end)
         elif isinstance(answer, Relayed):
@@ -353,14 +354,14 @@ class Broker(Closing):
     ) -> Response | Deferred[Response]:
         """Answers a request without waiting, or returns the deferred answer.
 
-        A pull that is held and a send that waits for the disk have no thread. Sends of one thread are stored
-        in the order of the calls. On virtual time a send is on the disk when this returns.
+        A held pull and a send that waits for the disk occupy no thread. Sends of one thread are stored in the
+        order of the calls. On virtual time a send is on the disk when this returns.
 
         Args:
             request: What is asked.
             peer: Who asks.
-            soon: Called with a function that begins the sync that a send waits for: a loop calls it when it
-                has made all sends that it has. At once by default.
+            soon: Called with a function that begins the sync that a send waits for: an event loop calls that
+                function after all sends of its turn. At once by default.
         """
         if self._gate is not None and not self._is_closed:
             refused = self._gate.refusal(request, peer)
@@ -386,7 +387,7 @@ class Broker(Closing):
             return self._state.try_send(request, peer) or handler.answer(self._state, request, peer, appends)
         except WouldWaitError:
             raise
-        except Exception as error:  # noqa: BLE001 - a client is answered, a loop goes on
+        except Exception as error:  # noqa: BLE001 - the client gets an answer, and the loop continues
             return self._state.refusals.of(request.code, error)
 
     def disconnect(self, peer: Peer) -> None:
@@ -394,11 +395,12 @@ class Broker(Closing):
         self._state.clients.lose(peer)
 
     def advance(self, by: int | str | timedelta) -> None:
-        """Moves virtual time forward, and runs every duty at its moment.
+        """Moves virtual time forward, and runs every duty at its time.
 
-        What is idle costs as well: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests and has
-        its locks recorded 4,320 times, a ``PushConsumer`` makes 21,000 requests. So a day of the former takes
-        a CPU second or more, most of it for that file; start consumers after long waits where you can.
+        Idle consumers cost time as well: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests
+        and its locks are recorded 4,320 times; a ``PushConsumer`` makes 21,000 requests. So a day of an
+        ``OrderlyConsumer`` takes a CPU second or more, most of it for the record of its locks; start
+        consumers after long waits where you can.
 
         Args:
             by: Milliseconds, a ``timedelta``, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.
@@ -410,7 +412,7 @@ class Broker(Closing):
         self._duties.advance(duration_ms(by) if isinstance(by, str) else as_int("by", as_ms(by), 0))
 
     def run_due(self) -> bool:
-        """Runs the due duties of a broker without threads on real time; returns whether there were any."""
+        """Runs the due duties of a broker without threads on real time; returns whether any was due."""
         return any([self._duties.run_due(), self._liveness_duties.run_due()])
 
     @property
@@ -424,7 +426,7 @@ class Broker(Closing):
         """Saves changed topics, offsets and filters, and a snapshot of the locks.
 
         Raises:
-            FullError: There is no space; what was saved before is still there.
+            FullError: There is no space; what was saved before is unchanged.
         """
         for table in self._state.tables:
             table.persist()
@@ -436,7 +438,7 @@ class Broker(Closing):
     def abandon(self) -> None:
         """Closes the broker in a forked child: each use raises ClosedError there."""
         self._is_closed = self._is_forked = True
-        self._closing = threading.Lock()  # another thread of the parent may have had it
+        self._closing = threading.Lock()  # another thread of the parent may have held it
         left: Any = Forked(self._what)
         self._state = self._duties = self._liveness_duties = self._answering = left
 
@@ -464,14 +466,14 @@ class Broker(Closing):
 
     @property
     def held_count(self) -> int:
-        """The number of held pulls, those of threads included."""
+        """The number of held pulls, including those that block threads."""
         return len(self._held)
 
     def _hold(self, held: HeldPull) -> HeldAnswer:
         return HeldAnswer(self._held, held, self._finish)
 
     def _finish(self, held: HeldPull) -> Response:
-        """Answers a held pull as things are now; it is not held again."""
+        """Answers a held pull from the present state; it is not held again."""
         if self._is_closed:
             return held.nothing_yet
         try:
@@ -495,6 +497,6 @@ class Broker(Closing):
             self._duties.advance(math.ceil(held.hold_ms), over.is_set)
             self._held.leave(parked)
         else:
-            # The thread looks at the clock by itself, so that a hold ends where no duty runs as well.
+            # The thread watches the clock itself, so that a hold also ends if no duty runs.
             self._held.wait(held)
         return self._finish(held)

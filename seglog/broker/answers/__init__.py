@@ -1,11 +1,11 @@
-"""Answers that do not keep the thread that asked: an event loop's must never wait.
+"""Answers that do not block the calling thread: the thread of an event loop must never wait.
 
-``answering`` is the way of a request: handlers run at once, and what would have to wait for the disk goes
-``aside``, to a thread that may. ``held_answer`` is a pull in the table of held pulls; ``send_deadlines`` ends
-the wait of sends whose disk is slow.
+``answering`` carries a request out: handlers run at once, and work that has to wait for the disk is passed to
+``aside``, to a thread that may wait. ``held_answer`` is a pull in the table of held pulls; ``send_deadlines``
+ends the wait of sends whose disk is slow.
 
 Called by the broker.
-Truth: the log and the tables; an answer says that they are on the disk.
+Truth: the log and the tables; an answer is given once they are on the disk.
 """
 
 from seglog.broker.answers.held_answer import HeldAnswer as HeldAnswer

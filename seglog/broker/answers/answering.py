@@ -1,13 +1,13 @@
-"""The way of a request whose thread must not wait.
+"""Answers requests whose calling thread must not wait.
 
-Its handler runs at once, in the thread that asks. An append is made then, so sends of a connection never
-change places, and is acknowledged when the log is on the disk: many share one sync. What has to make a file
-or to save a table first changes nothing and goes aside, to a thread that does it; sends of the
-same client that come later follow it there. Topics, groups and values of all that waits there are saved at
-once.
+A request's handler runs at once, in the calling thread. The handler makes its append then, so that sends of a
+connection keep their order; the send is acknowledged when the log is on the disk, and many sends share one
+sync. A request that first has to create a file or to save a table changes nothing, and is passed to another
+thread (``aside.py``); later sends of the same client follow it there. Topics, groups and values of all
+requests that wait there are saved together.
 
-Groups that clients name for the first time are saved with the other tables: if that is lost, they name them
-again.
+Groups that clients name for the first time are saved with the other tables: if the save is lost in a crash,
+the clients name them again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.threads import WouldWaitError, without_waiting
 
 Soon = Callable[[Callable[[], None]], object]
-"""Has a function called after everything else that is to be done now."""
+"""Schedules a function to be called after the other work of this turn."""
 
 
 class SavedTogether(Protocol):
@@ -41,20 +41,20 @@ class SavedTogether(Protocol):
 
     @property
     def gathered_count(self) -> int:
-        """How many changes ever did."""
+        """How many changes ever shared one."""
 
     def one_save(self) -> AbstractContextManager[None]:
-        """Within it changes of the calling thread are not saved, but at its end, all at once."""
+        """Collects the changes of the calling thread, and saves them together at its end."""
 
 
 class Answering:
     """Answers requests without waiting. Any thread may call it.
 
     Args:
-        store: Where messages go.
+        store: Stores the messages.
         tables: Each saved once for all requests that wait for it together.
-        deadlines: When sends wait no longer.
-        handle: Runs the handler of a request, given what it appends with.
+        deadlines: Ends the wait of sends whose disk is slow.
+        handle: Runs the handler of a request, with the given append calls.
         hold: Parks a pull.
         refusals: Makes answers of errors.
         try_send: Answers a send that only has to be stored.
@@ -80,12 +80,13 @@ class Answering:
         self._aside = Aside(self._do)
 
     def answer(self, request: Request, peer: Peer, soon: Soon) -> Response | Deferred[Response]:
-        """Returns the answer, or what it will come by.
+        """Returns the answer, or a deferred one.
 
         Args:
-            request: What is asked.
-            peer: Who asks.
-            soon: Begins the sync that sends wait for; called for each, the sync is one for all before.
+            request: The request.
+            peer: The client.
+            soon: Schedules the sync that sends wait for; called for each send, and one sync serves all sends
+                before it.
         """
         if request.code in SENDS and self._aside.has(peer):
             return self._aside.put(request, peer)
@@ -110,7 +111,7 @@ class Answering:
         return answer
 
     def close(self) -> None:
-        """Ends the thread, after all that waits for it; sends are answered when the store is on the disk."""
+        """Ends the thread after its waiting requests; sends are answered when the store is on the disk."""
         self._aside.close()
 
     def _do(self, some: Sequence[AsideRequest]) -> None:
@@ -139,11 +140,11 @@ class Answering:
         return sum(table.gathered_count for table in self._tables)
 
     def _settle(self, answer: Deferred[Response], made: Answer, until: int) -> None:
-        """Has a client answered: now, when the log is on the disk, or when a message or an answer comes."""
+        """Answers a client: now, when the log is on the disk, or when a message or an answer arrives."""
         if not isinstance(made, Response):
             later = self._hold(made) if isinstance(made, HeldPull) else made
             later.then(lambda of: answer.resolve_by(of.result))
-            answer.then(lambda _: later.cancel())  # where it is not wanted any more
+            answer.then(lambda _: later.cancel())  # if the client no longer waits
             return
         if not until or made.code is not ResponseCode.SUCCESS:
             answer.resolve(made)

@@ -1,4 +1,4 @@
-"""Requests that wait for the disk before they can be answered, in the order in which they came."""
+"""Requests that must wait for the disk before they can be answered, in the order in which they arrived."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logger(__name__)
 
 
 class AsideRequest(NamedTuple):
-    """A request in line, and what its client waits for."""
+    """A queued request, and the answer that its client waits for."""
 
     request: Request
     peer: Peer
@@ -26,10 +26,11 @@ class AsideRequest(NamedTuple):
 
 
 class Aside:
-    """A line of requests, and a thread that has them done, all that wait at once.
+    """A queue of requests, and a thread that carries out all waiting requests together.
 
     Args:
-        do: Answers some. If it raises, those that it has not answered are refused: they would wait for ever.
+        do: Answers some requests. If it raises, the requests that it has not answered are refused: otherwise
+            their clients would wait for ever.
     """
 
     def __init__(self, do: Callable[[Sequence[AsideRequest]], None]) -> None:
@@ -41,11 +42,11 @@ class Aside:
         self._worker = OnDemand("seglog-requests", self._work)
 
     def has(self, peer: Peer) -> bool:
-        """Returns whether earlier requests of a client still wait, which its later ones may not pass."""
+        """Returns whether earlier requests of a client still wait; its later ones must not overtake them."""
         return bool(self._line) and peer.key() in self._waiting
 
     def put(self, request: Request, peer: Peer) -> Deferred[Response]:
-        """Puts a request at the end of the line; after :meth:`close` it is refused."""
+        """Appends a request to the queue; after :meth:`close` it is refused."""
         answer: Deferred[Response] = Deferred()
         with self._lock:
             if self._is_closed:
@@ -57,7 +58,7 @@ class Aside:
         return answer
 
     def close(self) -> None:
-        """Ends the thread, and does what still waits."""
+        """Ends the thread, and carries out the requests that still wait."""
         self._worker.stop()
         with self._lock:
             self._is_closed = True
@@ -69,12 +70,12 @@ class Aside:
                 some = list(self._line)
             try:
                 self._do(some)
-            except Exception as error:  # noqa: BLE001 - the end of a thread would be that of all answers
+            except Exception as error:  # noqa: BLE001 - if the thread ended, no request would be answered
                 _log.exception("requests that wait for the disk failed")
                 refused = refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
                 for each in some:
                     each.answer.resolve(refused)
-            with self._lock:  # they stay in line until they are done
+            with self._lock:  # they stay queued until they are done
                 for each in some:
                     self._line.popleft()
                     self._waiting[each.peer.key()] -= 1

@@ -14,15 +14,15 @@ from seglog.remoting.later import Deferred
 
 
 class HeldAnswer(Deferred[Response]):
-    """Parks a pull; its messages are read by the thread that takes the answer, not by the one that put them.
+    """Parks a pull; the thread that takes the answer reads its messages, not the thread that put them.
 
     Args:
-        table: Where it waits.
+        table: The table of held pulls.
         held: The pull.
-        finish: Answers it as things are then.
+        finish: Answers the pull from the state at that time.
 
     Attributes:
-        hold_ms: How long it waits at most.
+        hold_ms: The longest wait.
     """
 
     __slots__ = ("_make_answer", "_parked", "_table", "hold_ms")
@@ -35,7 +35,7 @@ class HeldAnswer(Deferred[Response]):
         self._parked = table.park(held, self._wake)
 
     def end(self) -> None:
-        """Ends the hold now: it is answered as things are."""
+        """Ends the hold now: the pull is answered from the present state."""
         self._table.leave(self._parked)
         self._wake()
 

@@ -1,7 +1,7 @@
-"""How long a send waits for the disk; then its client gets FLUSH_DISK_TIMEOUT, and where its message is.
+"""Deadlines of sends that wait for the disk: then the client gets FLUSH_DISK_TIMEOUT and the offset.
 
-The message stays, and is consumed; the client decides whether it sends once more. The time is that of the
-machine, as the disk's is.
+The message stays stored and is consumed; the client decides whether to send it again. The clock is real time,
+since the disk is real too.
 
 Source: ``MessageStoreConfig.java syncFlushTimeout``, ``GroupCommitService``.
 """
@@ -25,10 +25,10 @@ FLUSH_TIMEOUT_MS: Final = 5_000
 
 
 class SendDeadlines(Duty):
-    """The sends that wait for the disk, in the order in which they came.
+    """The sends that wait for the disk, in the order in which they arrived.
 
     Args:
-        clock: Its monotonic time, which passes by itself.
+        clock: Its monotonic time, which must be real time.
     """
 
     name: ClassVar[str] = "send-deadlines"
@@ -40,11 +40,11 @@ class SendDeadlines(Duty):
         self._waiting: deque[tuple[float, Deferred[Response], Response]] = deque()
 
     def add(self, answer: Deferred[Response], response: Response) -> None:
-        """Has an answer given in time, whether or not the disk has followed.
+        """Makes sure that an answer is given in time, even if the sync has not ended.
 
         Args:
-            answer: What the client waits for.
-            response: What it gets once the message is on the disk.
+            answer: The deferred answer of the client.
+            response: The answer once the message is on the disk.
         """
         with self._lock:
             self._drop_answered()

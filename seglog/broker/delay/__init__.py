@@ -1,7 +1,7 @@
-"""Delays: levels, the offsets up to which each was delivered, and delivery when the time has come.
+"""Delays: the levels, the offset up to which each was delivered, and the delivery of due messages.
 
 Called by the broker's background tasks.
-Truth: the log; what was delivered after the last save of the table is found there.
+Truth: the log; deliveries after the last save of the table are found there.
 """
 
 from seglog.broker.delay.delay_levels import DelayLevels as DelayLevels

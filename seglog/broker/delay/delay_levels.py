@@ -1,8 +1,8 @@
 """Delay levels: how long a message waits before it can be consumed, and in which queue.
 
 A message of level n is stored in queue n-1 of the delay topic, under its own properties and with REAL_TOPIC
-and REAL_QID, which say where it goes when its time has come. Within a level all wait equally long, so each of
-these queues is in the order of delivery.
+and REAL_QID, which name its destination when it is due. Within a level all messages wait equally long, so
+each of these queues is in the order of delivery.
 
 Source: ``ScheduleMessageService.java parseDelayLevel``, ``HookUtils.java transformDelayLevelMessage``.
 """
@@ -21,9 +21,9 @@ _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LEVEL: Final = re.compile(r"([0-9]{1,9})([smhd])")
 _INT: Final = re.compile(r"[+-]?[0-9]{1,19}")
 MAX_LEVELS: Final = 99
-"""A store reads levels of two digits."""
+"""A store reads levels of at most two digits."""
 TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
-"""Properties that say when a message is due by RocketMQ's other way; a level goes before them."""
+"""Properties of timers, RocketMQ's other way to delay a message; a level takes precedence over them."""
 
 
 class DelayLevels:
@@ -33,7 +33,7 @@ class DelayLevels:
         text: Their delays from level 1 on, such as ``1s 5s 10s 1m 2h`` (``messageDelayLevel``).
 
     Raises:
-        InvalidArgumentError: It says something else.
+        InvalidArgumentError: The text has another form.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,12 +48,12 @@ class DelayLevels:
 
     @property
     def highest(self) -> int:
-        """The highest level; what asks for more gets this one."""
+        """The highest level; a message that asks for a higher one gets this one."""
         return len(self._delays_ms)
 
     @property
     def is_default(self) -> bool:
-        """Whether they are RocketMQ's own, which the store knows by itself."""
+        """Whether they are RocketMQ's defaults, which the store knows by itself."""
         return self._is_default
 
     def delay_ms(self, level: int) -> int:
@@ -61,14 +61,14 @@ class DelayLevels:
         return self._delays_ms[level - 1]
 
     def own_delay_ms(self, level: int) -> int | None:
-        """Returns the delay of a level where the store does not know it by itself, else None."""
+        """Returns the delay of a level in ms if the store does not know it by itself, else None."""
         return None if self._is_default or level <= 0 else self.delay_ms(level)
 
     def level_of(self, text: str | None) -> int:
         """Returns the level that a DELAY property asks for; 0 or less for none.
 
         Raises:
-            ProtocolError: It is no number; RocketMQ refuses such a message as well.
+            ProtocolError: It is not a number; RocketMQ refuses such a message too.
         """
         if not text:
             return 0
@@ -78,7 +78,7 @@ class DelayLevels:
 
 
 class Held(NamedTuple):
-    """Where a message waits, and its properties there."""
+    """The queue in which a message waits, and its properties there."""
 
     topic: str
     queue_id: int
@@ -86,13 +86,13 @@ class Held(NamedTuple):
 
 
 def hold(raw: bytes, topic: str, queue_id: int, level: int) -> Held:
-    """Returns how the delay topic holds a message; what it says of timers is taken away.
+    """Returns the delay-topic form of a message, without its properties of timers.
 
     Args:
         raw: Its properties, stored form.
-        topic: Where it goes later.
-        queue_id: Likewise.
-        level: How long it waits, from 1 on.
+        topic: The topic that it will be delivered to.
+        queue_id: The queue that it will be delivered to.
+        level: Its delay level, from 1 on.
     """
     properties = {
         **{name: value for name, value in props.decode_properties(raw).items() if name not in TIMERS},

@@ -1,12 +1,12 @@
-"""How far each delay level has been delivered, kept in ``config/delayOffset.json``.
+"""The offset up to which each delay level was delivered, kept in ``config/delayOffset.json``.
 
-Truth: the table in memory; the file follows every few seconds and at close. What was delivered after the last
-save is found again in the log (:mod:`seglog.broker.delay.delivery_recovery`): with the offsets the file says
-where the log ended at that moment, in a field that RocketMQ does not know and drops when it saves the file
+Truth: the table in memory; the file is written every few seconds and at close. Deliveries after the last save
+are found again in the log (:mod:`seglog.broker.delay.delivery_recovery`): beside the offsets the file holds
+the end of the log at that moment, in a field that RocketMQ does not know and drops when it saves the file
 itself.
 
-A save comes after the deliveries that it counts are on the disk, so what is lost with the machine's power
-is delivered again, not left out. RocketMQ saves without that.
+The table is saved only after the deliveries that it counts are on the disk, so a delivery that is lost in a
+power failure is repeated, not left out. RocketMQ does not wait for that.
 
 Source: ``ScheduleMessageService.java load, correctDelayOffset``, ``DelayOffsetSerializeWrapper.java``.
 """
@@ -38,8 +38,8 @@ class DelayOffsets:
         clock: Stamps the table's version.
 
     Attributes:
-        log_end: Physical offset before which everything delivered is counted, and after which nothing is;
-            None if that is not known.
+        log_end: Physical offset: deliveries before it are counted in the table, later ones are not; None if
+            that is not known.
     """
 
     def __init__(self, file: ConfigFile, clock: Clock) -> None:
@@ -57,7 +57,7 @@ class DelayOffsets:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether :meth:`save` has something to save."""
+        """Whether :meth:`save` has changes to save."""
         return self._is_dirty
 
     def get(self, level: int) -> int | None:
@@ -81,7 +81,7 @@ class DelayOffsets:
                 self._is_dirty = True
 
     def clamp(self, level: int, min_offset: int, max_offset: int) -> int:
-        """Returns where a level continues in its queue: never outside of it, even if the table says so."""
+        """Returns the offset at which a level continues, limited to the range of its queue."""
         known = self._table.get(level, 0)
         offset = min(max(known, min_offset), max_offset)
         if offset != known and level in self._table:
@@ -92,14 +92,14 @@ class DelayOffsets:
         return offset
 
     def save(self, offsets: Mapping[int, int], log_end: int) -> None:
-        """Saves offsets that belong together.
+        """Saves offsets taken at one moment.
 
         Args:
-            offsets: What :meth:`all` returned.
-            log_end: Where the log ended then; all before it is on the disk.
+            offsets: The result of :meth:`all`.
+            log_end: The end of the log at that moment; all before it is on the disk.
 
         Raises:
-            FullError: There is no space; what was saved before is still there.
+            FullError: There is no space; what was saved before is unchanged.
         """
         with self._lock:
             version = self._version.next(self._clock.now_ms())

@@ -1,18 +1,19 @@
-"""The duty that delivers delayed messages when their time has come.
+"""The duty that delivers delayed messages when they are due.
 
-Each level has a queue of the delay topic, in the order of delivery. Its first message that was not delivered
-is due at the tagsCode of its unit, the store time plus the delay; nothing is looked at before the first of
-those moments. A delivery appends the message again, to the topic and queue that its properties name, with the
-properties it waited under: RocketMQ leaves DELAY, REAL_TOPIC and REAL_QID in, and so consumers see them.
+Each level has a queue of the delay topic, in the order of delivery. The tagsCode of a unit is the time at
+which its message is due: the store time plus the delay. The duty does nothing before the earliest of these
+times. A delivery appends the message again, to the topic and queue that its properties name, with the
+properties that it had in the delay topic: like RocketMQ it keeps DELAY, REAL_TOPIC and REAL_QID, so consumers
+see them.
 
-At least once: a delivery counts when it is in the log, and the count is saved when it is on the disk. After a
-crash nothing is delivered twice, because the deliveries since the last save are found in the log. Where they
-cannot be (a Java broker saved the table and was killed), what was due in the seconds since then comes again,
-as it does there. So it does where the machine's power was lost twice within moments.
+Delivery is at least once: a delivery counts when it is in the log, and the count is saved when the delivery
+is on the disk. After a crash nothing is delivered twice, because the deliveries since the last save are found
+in the log. If they cannot be found (a Java broker saved the table and was killed), the messages that were due
+in the seconds since then are delivered again, as with RocketMQ. The same happens after two power failures
+within moments.
 
-A message that can never be delivered is left where it is, said in the log, and passed: it names no queue, one
-that cannot exist, or was lost. RocketMQ tries some of those every 100 ms, for ever, and the level stands
-still.
+A message that can never be delivered is skipped and logged: it names no queue or one that cannot exist, or it
+was lost. RocketMQ tries some of these every 100 ms for ever, and the level makes no progress.
 
 Source: ``ScheduleMessageService.java DeliverDelayedMessageTimerTask, messageTimeUp``.
 """
@@ -41,11 +42,11 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes import Durability
 
 BATCH: Final = 64
-"""Messages of one level in one turn; then others have theirs."""
+"""Messages of one level in one turn; then the other levels have their turn."""
 LONGEST_SLEEP_MS: Final = 1_000
-"""The machine's time may be set forward at any moment."""
+"""The wall clock may be set forward at any moment, so the duty looks at it at least this often."""
 _NEVER: Final = frozenset((SCHEDULE_TOPIC, HALF_TOPIC))
-"""Where nothing is delivered to: it would come round for ever, or be a transaction that no producer began."""
+"""Topics without delivery: a message would be delayed for ever, or be part of no producer's transaction."""
 
 _log = logger(__name__)
 
@@ -54,10 +55,10 @@ class Delivery(Duty):
     """Delivers the delayed messages of one broker. Any thread may call it.
 
     Args:
-        store: Where they wait and where they go.
-        levels: How long they wait.
-        offsets: How far each level is.
-        topics: To say when one goes to a topic that is gone.
+        store: Holds the waiting messages and takes the deliveries.
+        levels: The delays.
+        offsets: The next offset of each level.
+        topics: The topics, to log a delivery to a topic that no longer exists.
         clock: Its wall clock; a message is due by the time stamps of the store.
     """
 
@@ -78,9 +79,9 @@ class Delivery(Duty):
         self._offsets = offsets
         self._topics = topics
         self._clock = clock
-        self._lock = threading.Lock()  # held from a delivery to the note that it was made
+        self._lock = threading.Lock()  # held from an append until the delivery is noted
         self._due_ms: dict[int, int] = {}  # of the first message of each level; changed under the bell
-        self._looked_end: int | None = None  # where the log ended when no level had an unread message
+        self._looked_end: int | None = None  # the end of the log when no level had an unread message
         self._next: dict[int, int] = {}
         self._delivered: dict[int, set[int]] = {}  # queue offsets after the next one, by level
         for level in range(1, levels.highest + 1):
@@ -88,7 +89,7 @@ class Delivery(Duty):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether :meth:`persist` has something to save."""
+        """Whether :meth:`persist` has changes to save."""
         return self._offsets.is_dirty
 
     @property
@@ -102,17 +103,17 @@ class Delivery(Duty):
 
     def note_sent(self, level: int) -> None:
         """Notes that a message of a level was stored."""
-        # One after others is due after them, so what left_ms() says still holds.
+        # A message behind others is due after them, so the result of left_ms() is still right.
         self._looked_end = None
         with self.bell:
             if level not in self._due_ms:
                 self.bell.notify_all()
 
     def persist(self) -> None:
-        """Saves how far each level is, once the deliveries that this counts are on the disk.
+        """Saves the next offset of each level, after a sync of the deliveries that the offsets count.
 
         Raises:
-            FullError: There is no space; what was saved before is still there.
+            FullError: There is no space; what was saved before is unchanged.
             StoreFailedError: The disk failed.
         """
         if not self._offsets.is_dirty:
@@ -150,7 +151,7 @@ class Delivery(Duty):
         start = self._offsets.clamp(level, low, high)
         log_end = self._offsets.log_end
         if log_end is None and self._offsets.get(level) is None:
-            log_end = 0  # what was delivered of it is in the log
+            log_end = 0  # deliveries of this level are in the log
         if log_end is not None and start < high and log_end < store.max_phy_offset:
             delivered = self._delivered[level] = Deliveries(store, log_end).find(queue_id, start)
             while start in delivered:
@@ -161,17 +162,17 @@ class Delivery(Duty):
         return start
 
     def _corrected(self, level: int, due_ms: int, now_ms: int) -> int:
-        """Returns when a message is due; at once if that is farther away than its level ever is."""
+        """Returns when a message is due; now, if that is later than its level allows."""
         return now_ms if due_ms > now_ms + self.levels.delay_ms(level) else due_ms
 
     def _has_unread(self, level: int) -> bool:
-        """Returns whether a level has a first message and it is not known when that is due."""
+        """Returns whether a level has a first message whose due time is not known yet."""
         if level in self._due_ms:
             return False
         return self._next[level] < self._store.max_offset(SCHEDULE_TOPIC, level - 1)
 
     def _deliver(self, level: int, now_ms: int) -> None:
-        """Delivers what of a level is due, up to a batch, and notes when the next one is."""
+        """Delivers the due messages of a level, one batch at most, and notes when the next one is due."""
         queue_id, queue_offset = level - 1, self._next[level]
         found = self._store.get(SCHEDULE_TOPIC, queue_id, queue_offset, BATCH)
         if not found.messages:

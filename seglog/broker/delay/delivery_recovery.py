@@ -1,11 +1,11 @@
-"""Finds which delayed messages have been delivered since the table of their offsets was saved.
+"""Finds the delayed messages that were delivered since the table of their offsets was saved.
 
-A delivery is a record of the log itself: the body and the properties of the waiting record, REAL_TOPIC and
-REAL_QID included, in the queue that they name. What stands there after the place where the log ended at the
-save need not be delivered again. Equal messages differ by their number: each delivery stands for one.
-Only records whose size a delivery can have are looked at, each once.
+A delivery is a record of the log: the body and the properties of the waiting record, REAL_TOPIC and REAL_QID
+included, in the queue that they name. If such a record is behind the end that the log had at the save, its
+message need not be delivered again. Equal messages are counted: each delivery accounts for one of them. Only
+records of a size that a delivery can have are read, each once.
 
-That place must be known: farther back might stand an older message that equals a waiting one in every byte.
+The end of the log at the save must be known: an older message may equal a waiting one in every byte.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seglog.storage.reads import QueueView
 from seglog.storage.store import MessageStore
 
 MOST_MISSING: Final = 1_000
-"""So many in a row were not delivered where no level has come yet."""
+"""After so many undelivered messages in a row no later one of the level was delivered."""
 _BATCH: Final = 64
 _Content: TypeAlias = tuple[object, ...]
 
@@ -34,8 +34,8 @@ class Deliveries:
     """Looks for the deliveries of one level.
 
     Args:
-        store: Where they are.
-        log_end: They are after this physical offset.
+        store: Holds them.
+        log_end: Physical offset behind which they are.
     """
 
     def __init__(self, store: MessageStore, log_end: int) -> None:
@@ -46,8 +46,9 @@ class Deliveries:
     def find(self, queue_id: int, queue_offset: int) -> set[int]:
         """Returns the offsets of messages that were delivered.
 
-        Those of a level come in their order, but what went wrong left gaps: a message that goes nowhere, a
-        delivery that was lost with the machine's power. The end is where many in a row were not delivered.
+        The messages of a level are delivered in order, but failures leave gaps: a message without a
+        destination, a delivery that was lost in a power failure. The search ends after many undelivered
+        messages in a row.
 
         Args:
             queue_id: Of the delay topic.
@@ -69,21 +70,21 @@ class Deliveries:
         return delivered
 
     def _take(self, waiting: Message) -> bool:
-        """Returns whether a message was delivered; what was found is not found again for another."""
+        """Returns whether a message was delivered; each delivery found is used for one message only."""
         key = target_of(waiting)
         if key is None:
             return False
         if key not in self._targets:
             try:
                 self._targets[key] = _Target(self._store, self._store.queue(*key), self._log_end)
-            except (NotFoundError, InvalidArgumentError):  # no queue, or one with a unit for each batch
+            except (NotFoundError, InvalidArgumentError):  # no such queue, or a batch queue
                 self._targets[key] = None
         target = self._targets[key]
         return target is not None and target.take(waiting)
 
 
 class _Target:
-    """A queue that deliveries went to, from a place of the log on."""
+    """A queue with deliveries, from a place in the log on."""
 
     def __init__(self, store: MessageStore, view: QueueView, log_end: int) -> None:
         self._store = store
@@ -92,7 +93,7 @@ class _Target:
         self._by_size: dict[tuple[int, ...], dict[_Content, deque[int]]] = {}
 
     def take(self, waiting: Message) -> bool:
-        """Returns whether the first delivery of such a message that is left is after it, and takes it."""
+        """Returns whether an unused delivery of such a message is behind it, and marks the first as used."""
         sizes = _sizes(waiting, self._topic)
         if sizes not in self._by_size:
             self._by_size[sizes] = self._read(sizes)
@@ -103,7 +104,7 @@ class _Target:
         return False
 
     def _read(self, sizes: tuple[int, ...]) -> dict[_Content, deque[int]]:
-        """Returns the places of records of some sizes, by what is in them."""
+        """Returns the places of records of some sizes, by their contents."""
         found: dict[_Content, deque[int]] = {}
         for phy_offset in self._units["phy_offset"][np.isin(self._units["size_bytes"], sizes)].tolist():
             with suppress(NotFoundError):
@@ -114,7 +115,7 @@ class _Target:
 
 
 def target_of(message: Message) -> tuple[str, int] | None:
-    """Returns the topic and queue that a waiting message goes to, None if it names none."""
+    """Returns the topic and queue that a waiting message names as its destination, None if it names none."""
     topic = props.find_property(message.properties_raw, props.REAL_TOPIC.encode())
     queue_id = props.find_property(message.properties_raw, props.REAL_QUEUE_ID.encode())
     if topic is None or queue_id is None or not queue_id.isdigit() or len(queue_id) > 10:
@@ -123,7 +124,7 @@ def target_of(message: Message) -> tuple[str, int] | None:
 
 
 def _first_behind(view: QueueView, phy_offset: int) -> int:
-    """Returns the queue offset of the first unit that is after a place of the log."""
+    """Returns the queue offset of the first unit behind a place in the log."""
     low, high = view.min_offset, view.max_offset
     while low < high:
         middle = (low + high) // 2
@@ -135,7 +136,7 @@ def _first_behind(view: QueueView, phy_offset: int) -> int:
 
 
 def _sizes(waiting: Message, topic: str) -> tuple[int, ...]:
-    """Returns the sizes that a delivery's record can have: the check of whole records may be switched."""
+    """Returns the sizes that a delivery's record can have: record CRCs may have been switched on or off."""
     size = waiting.size_bytes - len(SCHEDULE_TOPIC) + len(topic.encode())
     raw = waiting.properties_raw
     size -= len(raw) - len(props.without_crc_property(raw))
@@ -143,7 +144,7 @@ def _sizes(waiting: Message, topic: str) -> tuple[int, ...]:
 
 
 def _content(message: Message) -> _Content:
-    """Returns what a delivery takes over; a Java broker writes the properties in another order."""
+    """Returns the parts that a delivery copies; a Java broker writes the properties in another order."""
     return (
         frozenset(props.decode_properties(props.without_crc_property(message.properties_raw)).items()),
         message.born_timestamp_ms,
@@ -151,5 +152,5 @@ def _content(message: Message) -> _Content:
         message.reconsume_times,
         message.sys_flag,
         message.flag,
-        blake2b(message.body, digest_size=16).digest(),  # bodies of seconds may be many
+        blake2b(message.body, digest_size=16).digest(),  # the bodies of several seconds may take much memory
     )

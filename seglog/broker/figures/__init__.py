@@ -1,4 +1,4 @@
-"""How much a broker does: messages that are put and pulled, over the last minute, hour and day.
+"""The rates of a broker: messages put and pulled over the last minute, hour and day.
 
 Called by handlers, for tools, and by a duty every ten seconds.
 Truth: memory; counting begins when the broker is opened.

@@ -1,8 +1,7 @@
-"""What one broker has counted, and the duty that remembers how much it was.
+"""The counts of one broker, and the duty that takes samples of them.
 
-Messages that are put are not counted one by one: queue offsets say how many there are, so that a send costs
-nothing more; bytes are what the log has grown by. What groups pull is counted with each pull. How long calls
-took a server says, which times them anyway.
+Puts are not counted one by one: queue offsets give their number, so that a send costs nothing more; bytes are
+the growth of the log. Pulled messages are counted with each pull. A server measures the times of calls.
 
 Source: ``BrokerStatsManager.java``, ``BrokerStats.java``, ``StoreStatsService.java``. Difference: the numbers
 of calls are not counted, only those of messages, and of pulls that found some or none.
@@ -31,17 +30,17 @@ MISSED: Final = "missed"
 
 
 class Totals(NamedTuple):
-    """Messages in all since the broker was opened."""
+    """Numbers of messages since the broker was opened."""
 
     put: int
     pulled: int
 
 
 class Figures:
-    """What a broker has counted. Any thread may call it.
+    """The counts of a broker. Any thread may call it.
 
     Args:
-        store: Whose queues say how many messages were put.
+        store: Its queue offsets give the number of puts.
         clock: The broker's.
 
     """
@@ -62,10 +61,10 @@ class Figures:
         self._samples = Samples(clock.monotonic_ms(), self._counts)
         self._day = self._today()
         self._looked = Totals(0, 0)
-        self._mornings = (Totals(0, 0), Totals(0, 0))  # of yesterday and of today
+        self._mornings = (Totals(0, 0), Totals(0, 0))  # at the start of yesterday and of today
 
     def note_pull(self, group: str, topic: str, count: int) -> None:
-        """Counts a pull, and the messages that it has found."""
+        """Counts a pull, and the messages that it found."""
         with self._lock:
             self._pull_count += 1
             cell = self._pulls.get((topic, group))
@@ -75,7 +74,7 @@ class Figures:
             cell[1 if count else 2] += 1
 
     def add_gauge(self, name: str, gauge: Callable[[], int]) -> Callable[[], None]:
-        """Shows a figure of a part that this room does not know; those of one name are added up.
+        """Adds a figure of a part that this room does not know; figures of the same name are added up.
 
         Returns:
             What shows it no longer.
@@ -93,7 +92,7 @@ class Figures:
         return drop
 
     def add_facts(self, facts: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
-        """Shows what such a part says of itself, by RocketMQ's names; of several the one that came last.
+        """Adds the facts that such a part reports, by RocketMQ's names; of several parts the last one counts.
 
         Returns:
             What shows it no longer.
@@ -108,7 +107,7 @@ class Figures:
         return drop
 
     def facts(self) -> dict[str, str]:
-        """Returns what those parts say."""
+        """Returns the facts of those parts."""
         found: dict[str, str] = {}
         for each in self._facts:
             found |= each()
@@ -116,7 +115,7 @@ class Figures:
 
     @property
     def put_bytes(self) -> int:
-        """How much the log has grown by since the broker was opened."""
+        """The growth of the log since the broker was opened, in bytes."""
         return self._store.max_phy_offset - self._first_end
 
     def gauges(self) -> dict[str, int]:
@@ -129,7 +128,7 @@ class Figures:
         return self._sampled != self._marks()
 
     def sample(self) -> None:
-        """Remembers how much was counted until now."""
+        """Takes a sample of all counts."""
         with self._lock:
             self._sampled = self._marks()
             self._look()
@@ -144,7 +143,7 @@ class Figures:
         return self._rate((PULLED, topic, group), span)
 
     def rate_of_all(self, what: str, span: Span) -> Rate:
-        """Returns how many messages, or pulls, there were in all: of :data:`PUT` and the like."""
+        """Returns the rate of all messages or pulls of a kind, such as :data:`PUT`."""
         return self._rate(what, span)
 
     def has_any(self, what: str) -> bool:
@@ -158,7 +157,7 @@ class Figures:
         return cell is not None and cell[0] > 0
 
     def totals(self) -> tuple[Totals, Totals, Totals]:
-        """Returns what there was in all: until yesterday morning, until this morning, and until now."""
+        """Returns the totals at yesterday's start, at today's start, and now."""
         with self._lock:
             self._look()
             return *self._mornings, self._looked
@@ -181,7 +180,7 @@ class Figures:
             ends = self._ends_now()
             for topic, queue_end in ends.items():
                 grown = queue_end - self._ends[topic]
-                if grown > 0:  # a topic that was deleted may begin anew
+                if grown > 0:  # the queues of a deleted topic may begin at 0 again
                     self._counts[PUT] += grown
                     self._counts[PUT, topic] += grown
             self._ends = ends
@@ -192,7 +191,7 @@ class Figures:
         self._looked = Totals(self._counts[PUT], self._counts[PULLED])
 
     def _marks(self) -> tuple[int, int]:
-        """Returns what changes with each message and each pull."""
+        """Returns values that change with each message and each pull."""
         return self._store.max_phy_offset, self._pull_count
 
     def _ends_now(self) -> Counter[str]:
@@ -206,7 +205,7 @@ class Figures:
 
 
 class Sampling(Periodic):
-    """Remembers every ten seconds how much was counted; not where nothing was."""
+    """Takes a sample of the counts every ten seconds if any has changed."""
 
     name: ClassVar[str] = "sampling"
 

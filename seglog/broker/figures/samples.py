@@ -1,7 +1,7 @@
-"""Counts as they were at moments of the last minute, hour and day, so that rates can be told of each.
+"""Samples of counts over the last minute, hour and day, to compute the rate over each.
 
-A count only grows, and one that did not change needs no sample. Of each step the last sample is kept; so a
-rate looks back one step further than it should at most.
+A count only grows, and an unchanged count needs no sample. The last sample of each step is kept, so a rate
+looks back at most one step too far.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 Counts: TypeAlias = Mapping[Hashable, int]
 _LEAST_MS: Final = 1_000
-"""A rate is never told of less."""
+"""A rate is never computed over less time."""
 
 
 class Span(enum.Enum):
-    """How far a rate looks back: milliseconds, and how many pass between two samples."""
+    """The span of a rate in milliseconds, and the milliseconds between two samples."""
 
     SECONDS = 10_000, 10_000
     MINUTE = 60_000, 10_000
@@ -27,25 +27,25 @@ class Span(enum.Enum):
 
 
 class Rate(NamedTuple):
-    """What was counted in a span, and how much a second that is."""
+    """The count in a span, and the rate per second."""
 
     total: int
     per_s: float
 
 
 class Samples:
-    """Samples of counts; the caller sees to it that one thread calls it.
+    """Samples of counts; only one thread at a time may call it.
 
     Args:
         now_ms: Monotonic time.
-        counts: As they are now.
+        counts: The present counts.
     """
 
     def __init__(self, now_ms: float, counts: Counts) -> None:
         self._series = {span: deque([(now_ms, dict(counts))]) for span in Span}
 
     def take(self, now_ms: float, counts: Counts) -> None:
-        """Takes a sample, in place of the last one if that is of the same step; the first one stays."""
+        """Takes a sample; it replaces the last sample if both are of the same step, but never the first."""
         copied = dict(counts)  # one for all spans
         for span, series in self._series.items():
             length_ms, step_ms = span.value
@@ -56,13 +56,13 @@ class Samples:
                 series.popleft()
 
     def rate(self, span: Span, now_ms: float, name: Hashable, count: int) -> Rate:
-        """Returns how much of a count came in a span.
+        """Returns the growth of a count in a span.
 
         Args:
-            span: The span, or since the beginning if that is less ago.
+            span: The span; the time since the beginning if that is shorter.
             now_ms: Monotonic time.
-            name: Of the count.
-            count: As it is now.
+            name: The name of the count.
+            count: Its present value.
         """
         length_ms, step_ms = span.value
         series = self._series[span]

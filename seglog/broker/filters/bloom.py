@@ -1,6 +1,6 @@
 """The bits of a consumer's filter in RocketMQ's bit maps of filters, kept beside each filter that is stored.
 
-RocketMQ drops all filters that it finds stored when the bits of one are not those that it would compute.
+RocketMQ drops all stored filters if the bits of one differ from those that it computes.
 
 Source: ``filter/.../util/BloomFilter.java``; Guava's ``Hashing.murmur3_128`` with seed 0. The sizes follow
 from ``maxErrorRateOfBloomFilter`` 20 and ``expectConsumerNumUseFilter`` 32.

@@ -1,12 +1,12 @@
-"""The SQL92 filters of consumer groups, as heartbeats bring them, kept in ``config/consumerFilter.json``.
+"""The SQL92 filters of consumer groups, from their heartbeats, kept in ``config/consumerFilter.json``.
 
-A filter is dead while its group has no client or does not subscribe to the topic, and is forgotten a day
-later. A group that comes back with the same version finds it alive again.
+A filter is dead while its group has no client or does not subscribe to the topic, and is removed a day later.
+If the group returns with the same version before that, the filter is alive again.
 
-Truth: memory, filled by heartbeats; the file is what a Java broker continues with.
+Truth: memory, filled by heartbeats; the file is for a Java broker that opens the store later.
 
-Source: ``ConsumerFilterManager.java``, ``ConsumerFilterData.java``. Difference: filters whose bits are not as
-they should be are kept with the right ones; RocketMQ drops all filters then.
+Source: ``ConsumerFilterManager.java``, ``ConsumerFilterData.java``. Difference: a filter with wrong bits is
+kept and its bits are corrected; RocketMQ then drops all filters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from seglog.storage.small_files import ConfigFile
 KEPT_DEAD_MS: Final = 24 * 3_600_000
 """``filterDataCleanTimeSpan``."""
 DEAD_SINCE_MS: Final = 30_000
-"""All groups are taken to have gone so long before a broker opens."""
+"""When a broker opens, all groups are assumed to have left this long before."""
 
 _TABLE: Final = "filterDataByTopic"
 _GROUPS: Final = "groupFilterData"
@@ -38,12 +38,12 @@ _GROUPS: Final = "groupFilterData"
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFilter:
-    """What one group wants of one topic.
+    """The filter of one group for one topic.
 
     Attributes:
-        born_ms: When it was made.
-        dead_ms: When its group went, before ``born_ms`` while it exists.
-        version: Of the client's subscription.
+        born_ms: When it was made, in ms since the epoch.
+        dead_ms: When its group left; less than ``born_ms`` while the filter is alive.
+        version: The version of the client's subscription.
         unknown: Fields that this version does not know; written back as they were.
     """
 
@@ -58,12 +58,12 @@ class ConsumerFilter:
 
     @property
     def is_dead(self) -> bool:
-        """Whether no consumer filters with it now."""
+        """Whether no consumer uses the filter now."""
         return self.dead_ms >= self.born_ms
 
 
 class ConsumerFilters:
-    """All filters of a broker. Any thread may call it; reading takes no lock.
+    """All filters of a broker. Any thread may call it; reads take no lock.
 
     Args:
         file: ``config/consumerFilter.json``.
@@ -74,10 +74,10 @@ class ConsumerFilters:
         self._file = file
         self._clock = clock
         self._lock = threading.Lock()
-        """Guards what is in memory; nothing waits for the disk with it."""
+        """Guards the state in memory; never held during a wait for the disk."""
         self._saving = threading.Lock()
         self._filters: dict[tuple[str, str], ConsumerFilter] = {}
-        self._topics: dict[str, set[str]] = {}  # that each group has filters for
+        self._topics: dict[str, set[str]] = {}  # topics for which each group has filters
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self._is_changed = False
         stored = file.load(_parse_table, without_unreadable(_parse_table, (_TABLE,), "consumerFilter.json"))
@@ -90,11 +90,11 @@ class ConsumerFilters:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether :meth:`persist` has something to save."""
+        """Whether :meth:`persist` has changes to save."""
         return self._is_changed or any(self._is_outdated(one) for one in self._filters.copy().values())
 
     def get(self, group: str, topic: str) -> ConsumerFilter | None:
-        """Returns a group's filter for a topic, None if it has none or its expression was none."""
+        """Returns a group's filter for a topic, None if it has none or its expression was not valid."""
         return self._filters.get((group, topic))
 
     def all(self) -> list[ConsumerFilter]:
@@ -102,7 +102,7 @@ class ConsumerFilters:
         return sorted(self._filters.copy().values(), key=lambda one: (one.topic, one.group))
 
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Takes over what a group subscribes to; its filters for other topics die."""
+        """Takes over the subscriptions of a group; its filters for other topics become dead."""
         now_ms = self._clock.now_ms()
         subscriptions = tuple(subscriptions)
         wanted = [one for one in subscriptions if one.expression and not is_tag_type(one.expression_type)]
@@ -115,7 +115,7 @@ class ConsumerFilters:
                 self._kill(self._filters[group, topic], now_ms)
 
     def unregister(self, group: str) -> None:
-        """Lets the filters of a group die: it has no client any more."""
+        """Marks the filters of a group as dead: it has no client any more."""
         now_ms = self._clock.now_ms()
         with self._lock:
             for topic in tuple(self._topics.get(group, ())):
@@ -147,7 +147,7 @@ class ConsumerFilters:
                     self._is_changed = self._is_changed or not is_saved
 
     def _is_known(self, group: str, said: SubscriptionData) -> bool:
-        """Returns whether a group has a filter of the same expression, which was compiled before."""
+        """Returns whether a group has a filter with the same expression, which is compiled already."""
         old = self._filters.get((group, said.topic))
         return old is not None and (old.expression, old.expression_type) == (
             said.expression,
@@ -169,7 +169,7 @@ class ConsumerFilters:
         elif is_sound:
             self._put(new)
         elif old is not None:
-            # The client learns of it with its next pull.
+            # The client is told of the error in the answer to its next pull.
             self._drop(key)
             self._is_changed = True
 

@@ -1,8 +1,8 @@
-"""Filters by their text: clients ask with the same one again and again.
+"""A cache of filters by their text: clients send the same text with each pull.
 
-The filters that were asked for last are kept up to a bound on their texts, for a text of a client may be
-megabytes long, and what is made of it is larger still. Filters in use, such as that of a pull that waits, are
-found until their last use ends: pulls with the same text share one filter, which tests a message once.
+The most recently used filters are kept, up to a bound on the length of their texts: a client's text may be
+megabytes long, and the compiled filter is larger still. A filter in use, such as that of a held pull, is
+found until its last use ends: pulls with the same text share one filter, which tests a message once.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from seglog.storage.threads import check_may_wait
 F = TypeVar("F")
 
 KEPT_CHARACTERS: Final = 1 << 20
-"""Of the texts of all filters that are kept of one kind; a filter takes some 30 to 60 bytes a character."""
+"""Total characters of the texts kept of one kind; a filter takes some 30 to 60 bytes a character."""
 _EACH_CHARACTERS: Final = 256
-"""What a filter counts beside its text."""
+"""Characters that a filter counts besides its text."""
 _LARGEST: Final = 8
-"""A filter is kept that has at most the 8th part of all."""
+"""A filter of more than the 8th part of the whole bound is not kept."""
 _QUICK_CHARACTERS: Final = 1 << 14
-"""A longer text is not compiled by a thread that must not wait."""
+"""A longer text is never compiled in a thread that must not wait."""
 
 
 class KeptFilters(Generic[F]):
     """The filters of one kind. Any thread may call it.
 
     Args:
-        make: Makes a filter of a text.
-        most_characters: How much is kept.
+        make: Makes a filter from a text.
+        most_characters: The bound on the characters that are kept.
     """
 
     def __init__(self, make: Callable[[str], F], most_characters: int = KEPT_CHARACTERS) -> None:
@@ -42,7 +42,7 @@ class KeptFilters(Generic[F]):
         self._kept: OrderedDict[str, F] = OrderedDict()
         self._used: WeakValueDictionary[str, F] = WeakValueDictionary()
         self.characters = 0
-        """What those that are kept count."""
+        """Characters that the kept filters count."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -51,7 +51,7 @@ class KeptFilters(Generic[F]):
         """Returns the filter of a text.
 
         Raises:
-            InvalidArgumentError: The text is none.
+            InvalidArgumentError: The text is not a valid filter.
             WouldWaitError: It is long, and the calling thread must not wait.
         """
         with self._lock:

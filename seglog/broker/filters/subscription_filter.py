@@ -1,6 +1,7 @@
-"""The filter that a subscription stands for.
+"""The filter of a subscription.
 
-A broker compares tagsCodes only. They collide, so clients compare the tags of what they get.
+A broker compares tagsCodes only. These may collide, so clients compare the tags of the messages that they
+get.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from seglog.remoting.sql92 import SqlExpression
 
 MAX_SQL_CHARACTERS: Final = 1 << 16
-"""Of an expression: each message is tested against all of it. RocketMQ has no limit."""
+"""Most characters of an expression: each message is tested against all of it. RocketMQ has no limit."""
 
 
 class SqlFilter:
-    """Messages that an expression is true for. Queue units say nothing of properties, so each record is read.
+    """Passes messages for which an expression is true. Units hold no properties, so each record is read.
 
     Args:
-        expression: What they must meet.
+        expression: The condition.
     """
 
     def __init__(self, expression: SqlExpression) -> None:
@@ -40,7 +41,7 @@ class SqlFilter:
         return np.ones(len(tags_codes), np.bool_)
 
     def matches(self, record: memoryview) -> bool:
-        """Asks the expression; of the properties only those are decoded that it names."""
+        """Evaluates the expression; only the properties that it names are decoded."""
         raw = decode_message(record).properties_raw
         found = ((name, find_property(raw, encoded)) for name, encoded in self._names)
         return self._expression.matches(
@@ -58,10 +59,10 @@ def tag_filter(expression: str | None) -> TagFilter | None:
 
 
 def expression_filter(expression: str, expression_type: str | None) -> SqlFilter:
-    """Returns the filter that an expression is.
+    """Returns the filter of an expression.
 
     Raises:
-        InvalidArgumentError: It is none, is too long, or is in another language than SQL92.
+        InvalidArgumentError: It is not valid, is too long, or is in another language than SQL92.
     """
     if expression_type != SQL_TYPE:
         raise InvalidArgumentError(f"messages cannot be filtered by {expression_type}")
@@ -77,7 +78,7 @@ def _tag_filter(expression: str) -> TagFilter:
 
 
 def _sql_filter(expression: str) -> SqlFilter:
-    from seglog.remoting.sql92 import compile_sql  # its parser is made for those who filter so
+    from seglog.remoting.sql92 import compile_sql  # its parser is built at import
 
     return SqlFilter(compile_sql(expression))
 

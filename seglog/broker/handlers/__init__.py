@@ -1,4 +1,4 @@
-"""Handlers: which function answers which request, one table for callers in process and for the wire.
+"""Handlers: the function that answers each request code, in one table for calls in process and over the wire.
 
 Called by the broker.
 Truth: RocketMQ's codes and the order of its checks.

@@ -1,4 +1,4 @@
-"""HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG, who the clients of a group are, and what it wants.
+"""HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG, and the clients and subscriptions of a group.
 
 Source: ``ClientManageProcessor.java``, ``ConsumerManageProcessor.java getConsumerListByGroup``,
 ``AdminBrokerProcessor.java getConsumerConnectionList, getProducerConnectionList,
@@ -40,11 +40,11 @@ from seglog.storage.threads import check_may_wait
 
 KNOWS_V2: Final = "IS_SUPPORT_HEART_BEAT_V2"
 HAS_CHANGED: Final = "IS_SUB_CHANGE"
-"""Fields of the answer to a heartbeat: the client may leave its subscriptions out, and has to say them."""
+"""Fields of the answer to a heartbeat: the client may leave its subscriptions out, or must send them."""
 MANY_GROUPS: Final = 100
-"""Groups or subscriptions of one heartbeat, from which on it takes long."""
+"""From this number of groups or subscriptions on, a heartbeat takes long."""
 LONG_EXPRESSIONS: Final = 1 << 14
-"""Characters of its expressions, likewise."""
+"""From this number of characters in its expressions on, a heartbeat takes long."""
 
 
 def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
@@ -85,7 +85,7 @@ def heart_beat(state: BrokerState, call: Call[Header]) -> Response:
 
 
 def _takes_long(body: HeartbeatBody) -> bool:
-    """Returns whether a heartbeat says so much that a thread that must not wait leaves it to another."""
+    """Returns whether a heartbeat is so long that a thread that must not wait passes it to another thread."""
     if len(body.consumers) + len(body.producer_groups) > MANY_GROUPS:
         return True
     said = [one for consumer in body.consumers for one in consumer.subscriptions]

@@ -1,11 +1,11 @@
-"""UPDATE_BROKER_CONFIG, GET_BROKER_CONFIG and the same of the name server: settings by RocketMQ's names.
+"""UPDATE_BROKER_CONFIG, GET_BROKER_CONFIG and those of the name server: settings by RocketMQ's names.
 
-A change holds until the broker closes; RocketMQ writes it to its file. What has no effect here is logged
-and answered with success, because scripts set it for RocketMQ's sake. Paths are not changed: who may ask
-would choose where files are written.
+A change holds until the broker closes; RocketMQ writes it to its file. A setting without effect here is
+logged and answered with success, because scripts set it for RocketMQ. Paths cannot be changed: otherwise a
+client could choose where files are written.
 
-Differences: RocketMQ changes paths that are not in its black list, and passes over a value that is none of
-its setting; here it is refused with 29, and nothing is changed. RocketMQ reads a body of any length.
+Differences: RocketMQ changes paths that are not in its black list, and ignores an invalid value; here an
+invalid value is refused with 29, and nothing is changed. RocketMQ reads a body of any length.
 
 Source: ``AdminBrokerProcessor.java updateBrokerConfig, getBrokerConfig``, ``Configuration.java``,
 ``DefaultRequestProcessor.java updateConfig, getConfig`` of the name server.
@@ -37,9 +37,9 @@ from seglog.text import printable
 _log = logger(__name__)
 _MOST_SHOWN: Final = 1_000
 _MOST_NOTED: Final = 1_000
-"""Names of settings that change nothing, of which it is known that the log has them."""
+"""Most names of settings without effect that are remembered as logged."""
 MOST_BYTES: Final = 1 << 20
-"""Of one change; RocketMQ's whole configuration takes some 20 KiB. A thread that serves all reads it."""
+"""Longest body of a change, read by the thread that serves all; RocketMQ's configuration has some 20 KiB."""
 
 
 def update_broker(state: BrokerState, call: Call[Header]) -> Response:
@@ -113,7 +113,7 @@ def _tell_of_unused(state: BrokerState, call: Call[Header], names: Collection[st
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Returns what one line of a log shows of names that a client has sent."""
+    """Returns names that a client sent, shortened for one line of the log."""
     text = printable(", ".join(names))
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({len(names)} in all)"
 

@@ -1,8 +1,7 @@
-"""What is asked before each handler, once for each request, in the thread that asks.
+"""The hook that is called before each handler, once for each request, in the calling thread.
 
-It fails closed: a request is refused as well where its touches cannot be found, and where the hook fails or
-returns something.
-A held pull is not asked about again when it wakes, nor a send that has waited for the disk.
+It fails closed: a request is also refused if its touches cannot be found, or if the hook fails or returns a
+value. The hook is not called again when a held pull wakes, nor after a send has waited for the disk.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ _SENDS: Final = frozenset(handler.code for handler in (*send.HANDLERS, *replies.
 
 
 class Gate:
-    """Lets requests pass to their handlers, or refuses them. Any thread may call it.
+    """Passes requests on to their handlers, or refuses them. Any thread may call it.
 
     Args:
-        before: Returns nothing, or raises to refuse.
-        state: What touches are found in.
+        before: The hook: returns None, or raises to refuse.
+        state: The parts of the broker, in which touches are looked up.
     """
 
     def __init__(self, before: Before, state: BrokerState) -> None:
-        # A hook that is typed less strictly may return something all the same.
+        # A hook without strict types may return a value all the same.
         self._before: Callable[[Access], object] = before
         self._state = state
 
     def refusal(self, request: Request, peer: Peer) -> Response | None:
-        """Returns why a request is refused, None if its handler may answer; no handler refuses by itself."""
+        """Returns the refusal of a request, None if its handler may answer."""
         handler = HANDLERS.get(request.code)
         if handler is None:
             return None
@@ -50,7 +49,7 @@ class Gate:
             raise TypeError(f"{self._before!r} returned {found!r}; it raises to refuse, or returns None")
         except SeglogError as error:
             refused = refuse(ResponseCode(error.response_code), str(error))
-        except Exception as error:  # noqa: BLE001 - what cannot be decided is refused, and a loop goes on
+        except Exception as error:  # noqa: BLE001 - an undecided request is refused, and the loop continues
             _log.error("what is called before a request of code %s failed: %r", request.code, error)
             _log.debug("the same", exc_info=error)
             refused = refuse(

@@ -64,7 +64,7 @@ def forbid_group(state: BrokerState, call: Call[GroupForbiddenHeader]) -> Respon
 
 
 def _create(state: BrokerState, groups: Iterable[SubscriptionGroup]) -> Response:
-    """Creates groups; attributes come as changes, as they do for topics."""
+    """Creates groups; their attributes are given as changes, as for topics."""
     altered: list[SubscriptionGroup] = []
     for group in groups:
         problem = group_name_problem(group.name)

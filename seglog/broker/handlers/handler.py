@@ -1,4 +1,4 @@
-"""The form of a handler: a request code, its header, the function that answers, and what it touches."""
+"""The form of a handler: its request code and header, the function that answers, the rules of touches."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from seglog.storage.threads import check_may_wait
 
 H = TypeVar("H", bound=Header)
 Answer: TypeAlias = Response | HeldPull | Deferred[Response]
-"""What a handler has: the answer, a pull that is to be held, or what the answer of clients comes by."""
+"""The result of a handler: the answer, a pull to be held, or the deferred answer of clients."""
 MOST_LISTED: Final = 20_000
 """Topics or groups that one request creates at most: each is checked, which takes some 0.1 ms."""
 _MANY_LISTED: Final = 1_000
-"""From which on that takes long."""
+"""From this number on the checks take long."""
 
 
 class Call(NamedTuple, Generic[H]):
@@ -36,16 +36,16 @@ class Call(NamedTuple, Generic[H]):
 
 
 def check_listed(count: int, what: str, most: int = MOST_LISTED) -> None:
-    """Checks how much a request lists, before a step is done for each.
+    """Checks how many entries a request lists, before each of them is worked on.
 
     Args:
-        count: How many there are.
-        what: What they are, in the plural.
-        most: How many there may be.
+        count: The number of entries.
+        what: Their name, in the plural.
+        most: The most that are permitted.
 
     Raises:
-        ProtocolError: They are too many for one request.
-        WouldWaitError: They are so many that they take long, and the calling thread may not wait.
+        ProtocolError: There are too many for one request.
+        WouldWaitError: There are so many that the work takes long, and the calling thread may not wait.
     """
     if count > most:
         raise ProtocolError(f"a body lists {count} {what}, at most {most}: send several requests")
@@ -58,9 +58,9 @@ class Handler(Generic[H]):
     """Answers the requests of one code.
 
     Attributes:
-        header_type: What the request's header is, as the table of exchanges says.
-        function: Answers; what it raises becomes a refusal.
-        rules: Find what its requests touch.
+        header_type: The class of the request's header, from the table of exchanges.
+        function: Returns the answer; an error that it raises becomes a refusal.
+        rules: Find the resources that its requests touch.
     """
 
     code: RequestCode
@@ -69,11 +69,11 @@ class Handler(Generic[H]):
     rules: tuple[Rule[H], *tuple[Rule[H], ...]]
 
     def touches(self, state: BrokerState, request: Request) -> tuple[Touch, ...]:
-        """Returns what a request touches, each once.
+        """Returns the resources that a request touches, each once.
 
         Raises:
             ProtocolError: The request's header or body is of another class.
-            SeglogError: What the request refers to cannot be read.
+            SeglogError: A record that the request refers to cannot be read.
         """
         header = expect_header(request, self.header_type)
         return tuple(
@@ -86,6 +86,7 @@ class Handler(Generic[H]):
         Raises:
             ProtocolError: The request's header is of another class.
             SeglogError: The request is refused.
-            WouldWaitError: It has to wait for the disk, and the calling thread may not; nothing has changed.
+            WouldWaitError: The handler must wait for the disk, and the calling thread may not; nothing has
+                changed.
         """
         return self.function(state, Call(expect_header(request, self.header_type), request, peer, appends))

@@ -1,10 +1,10 @@
-"""What a name server is asked besides routes: clusters and topics, values by key, and who may be written to.
+"""Requests to a name server besides routes: clusters, topics, values by key, and write permissions.
 
-The name server knows this broker alone, and its routes are made of the broker's topics. So a topic is gone
-from it when the broker has deleted it, and no sooner (DELETE_TOPIC_IN_NAMESRV does nothing).
+The name server knows this broker only, and makes its routes from the broker's topics. So a topic disappears
+from it when the broker deletes the topic, and no sooner (DELETE_TOPIC_IN_NAMESRV does nothing).
 
-Differences: permission to write that was wiped stays away until it is added; in RocketMQ the next change of a
-topic brings it back. Adding it has each topic show its own permissions; RocketMQ gives all of them both.
+Differences: wiped write permission stays away until it is added; in RocketMQ the next change of a topic
+brings it back. After it is added each topic shows its own permissions; RocketMQ gives every topic both.
 
 Source: ``DefaultRequestProcessor.java`` of the name server, ``RouteInfoManager.java``.
 """

@@ -1,4 +1,4 @@
-"""Offsets: those that groups commit, and those that queues have.
+"""Requests about offsets: those that groups commit, and the ranges of queues.
 
 Source: ``ConsumerManageProcessor.java``, ``AdminBrokerProcessor.java``.
 """
@@ -80,7 +80,7 @@ def get_min_offset(state: BrokerState, call: Call[GetMinOffsetHeader]) -> Respon
 def search_offset(state: BrokerState, call: Call[SearchOffsetHeader]) -> Response:
     """Says which message of a queue was stored at a moment."""
     header = call.header
-    is_upper = (header.boundary_type or "").lower() == "upper"  # anything else it says means lower
+    is_upper = (header.boundary_type or "").lower() == "upper"  # any other text means lower
     boundary: Literal["lower", "upper"] = "upper" if is_upper else "lower"
     return _answer(state.store.offset_by_time(header.topic, header.queue_id, header.timestamp_ms, boundary))
 
@@ -150,7 +150,7 @@ def _answer(offset: int) -> Response:
 
 
 def offset_of_time(store: MessageStore, topic: str, queue_id: int, timestamp_ms: int) -> int:
-    """Returns where a group continues that is to get what was stored from a moment on; below 0: nothing."""
+    """Returns the offset from which a group gets messages stored at a time or later; below 0 for none."""
     if timestamp_ms < 0:
         return store.max_offset(topic, queue_id)
     return store.offset_by_time(topic, queue_id, timestamp_ms, "lower")

@@ -1,8 +1,9 @@
 """QUERY_MESSAGE, VIEW_MESSAGE_BY_ID and QUERY_CONSUME_QUEUE: messages by key, id and place.
 
-Differences: what a query returns fits into a frame that every client takes, the newest first of all; RocketMQ
-sends what it has found. A key is the message's own, not only one with its hash. Units of a queue come without
-bit maps, which this broker does not make, and where the first is not there, the body still says the range.
+Differences: the result of a query fits into a frame that every client takes, and the newest messages have
+precedence; RocketMQ sends all that it has found. Keys are compared with the message's own, not only by hash.
+Units of a queue have no bit maps, which this broker does not make; if the first unit does not exist, the body
+still has the range.
 
 Source: ``QueryMessageProcessor.java``, ``AdminBrokerProcessor.java queryConsumeQueue``.
 """
@@ -40,12 +41,12 @@ MAX_FOUND: Final = 64
 FOUND_BY_UNIQUE_KEY: Final = 32
 """``defaultQueryMaxNum``."""
 MAX_FOUND_BYTES: Final = 12 << 20
-"""What a query returns at most beyond its newest message; a frame may have 16 MiB."""
+"""Most bytes that a query returns besides its newest message; a frame may have 16 MiB."""
 MAX_UNITS: Final = 1 << 16
 """Units of a queue in one answer."""
 _BY_TAG: Final = "T"
 _KEPT_FOR_OTHERS: Final = frozenset((SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, CHECK_MAX_TOPIC))
-"""Topics whose messages are of another one, which they name."""
+"""Topics whose messages name the topic that they belong to."""
 
 
 def query_messages(state: BrokerState, call: Call[QueryMessageHeader]) -> Response:
@@ -105,7 +106,7 @@ def _iter_newest(state: BrokerState, found: list[Message]) -> Iterator[bytes]:
     for message in reversed(found):
         try:
             record = state.store.record_at(message.phy_offset)
-        except NotFoundError:  # retention took it meanwhile
+        except NotFoundError:  # retention deleted it meanwhile
             return
         size_bytes += len(record)
         if size_bytes > MAX_FOUND_BYTES and size_bytes > len(record):
@@ -120,7 +121,7 @@ def _topic_of(message: Message) -> str:
 
 
 def _wanted(state: BrokerState, header: QueryQueueHeader) -> tuple[SubscriptionData | None, str | None]:
-    """Returns what a group subscribes to, and its filter as JSON or why none is known."""
+    """Returns a group's subscription, and its filter as JSON or the reason why none is known."""
     group, topic = header.consumer_group, header.topic
     if group is None:
         return None, None
@@ -144,7 +145,7 @@ def _wanted(state: BrokerState, header: QueryQueueHeader) -> tuple[SubscriptionD
 
 
 def _viewed(header: ViewMessageHeader, _request: Request, state: BrokerState) -> tuple[str | None, ...]:
-    """Returns the topic that is named, and that of the record; None for one that is not there yet."""
+    """Returns the topic that the header names and that of the record; None for a record not yet written."""
     try:
         read: str | None = state.store.message_at(header.phy_offset).topic
     except NotFoundError:

@@ -1,8 +1,8 @@
-"""VIEW_BROKER_STATS_DATA: how much was put and pulled in the last minute, hour and day.
+"""VIEW_BROKER_STATS_DATA: puts and pulls in the last minute, hour and day.
 
-Differences: of what RocketMQ counts there are the messages that were put to a topic and to all, and those
-that a group and all have pulled, no bytes, no calls and no latencies; so the average of a call is 0. A topic
-that nothing was put to has a figure of 0, where RocketMQ has none.
+Differences: of RocketMQ's figures this broker counts the messages put to a topic and to all topics, and those
+pulled by a group and by all groups; it counts no bytes, calls or latencies, so the average of a call is 0. A
+topic without puts has a figure of 0, where RocketMQ has none.
 
 Source: ``AdminBrokerProcessor.java viewBrokerStatsData``, ``Stats.java``.
 """
@@ -26,7 +26,7 @@ from seglog.remoting.command import Request, Response, refuse
 TOPIC_PUT_NUMS: Final = "TOPIC_PUT_NUMS"
 GROUP_GET_NUMS: Final = "GROUP_GET_NUMS"
 OF_ALL: Final = {"BROKER_PUT_NUMS": PUT, "BROKER_GET_NUMS": PULLED}
-"""What is counted of the whole broker; its key is the name of the cluster."""
+"""Figures of the whole broker; their key is the name of the cluster."""
 
 
 def view_figures(state: BrokerState, call: Call[FiguresHeader]) -> Response:
@@ -40,7 +40,7 @@ def view_figures(state: BrokerState, call: Call[FiguresHeader]) -> Response:
 
 
 def lag_of_all(state: BrokerState) -> int:
-    """Returns how many messages all groups together have still to consume, where they have committed."""
+    """Returns the sum of the lags of all groups, in the queues where they have committed."""
     ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in state.store.queues()}
     return sum(
         max(0, ends.get((topic, queue_id), 0) - offset)

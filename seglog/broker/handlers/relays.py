@@ -1,10 +1,10 @@
 """GET_CONSUMER_RUNNING_INFO, CONSUME_MESSAGE_DIRECTLY and INVOKE_BROKER_TO_GET_CONSUMER_STATUS.
 
-What is asked of one client goes on to it with all its fields, and its answer comes back as it is.
+A request about one client is passed on to it with all its fields, and its answer is returned unchanged.
 
-Differences: several clients are asked at once; RocketMQ asks one after the other, each for as long, and keeps
-a thread for it. A client that goes while it is asked is not waited for: the answer is 1, and not 207 after
-the rest of the time. Only a client that is asked can be too old.
+Differences: several clients are asked at once; RocketMQ asks one after the other, each with the same timeout,
+and blocks a thread for it. If a client leaves meanwhile, the broker does not wait for it: the answer is 1,
+and not 207 after the rest of the time. Only a client that is asked can be too old.
 
 Source: ``AdminBrokerProcessor.java getConsumerRunningInfo, consumeMessageDirectly, callConsumer,
 getConsumerStatus``, ``Broker2Client.java callClient, getConsumeStatus``.
@@ -34,9 +34,9 @@ from seglog.remoting.versions import V3_0_7_SNAPSHOT, V3_1_8_SNAPSHOT, old_versi
 from seglog.storage.format.record import decode_message_id
 
 CALL_MS: Final = 10_000
-"""How long a client may take that is asked alone."""
+"""Timeout in ms for a single client."""
 STATUS_MS: Final = 5_000
-"""How long each may take that says how far it is."""
+"""Timeout in ms for each client that is asked for its offsets."""
 
 _log = logger(__name__)
 
@@ -102,7 +102,7 @@ def get_consumer_status(
 def _call(
     state: BrokerState, group: str, client_id: str | None, request: Request
 ) -> Response | Deferred[Response]:
-    """Asks one client of a group, and returns what its answer comes by."""
+    """Asks one client of a group, and returns the deferred answer."""
     online = state.clients.consumers(group)
     clients = () if online is None else online.clients.values()
     client = next((one for one in clients if one.client_id == client_id), None)
@@ -133,7 +133,7 @@ def _call(
 
 
 def ask_client(client: Client, request: Request, timeout_ms: int) -> Deferred[Response]:
-    """Asks a client, and returns what its answer comes by; it fails if there is no way to the client."""
+    """Asks a client, and returns the deferred answer, which fails if the client cannot be reached."""
     if client.peer.channel is not None:
         return client.peer.channel.ask(request, timeout_ms)
     failed: Deferred[Response] = Deferred()
@@ -142,7 +142,7 @@ def ask_client(client: Client, request: Request, timeout_ms: int) -> Deferred[Re
 
 
 def _status(client_id: str, ask: Deferred[Response]) -> Mapping[MessageQueue, int] | None:
-    """Returns what a client answered, None if that says nothing."""
+    """Returns the offsets in a client's answer, None if it has none."""
     try:
         answer = ask.result()
         if answer.code is not ResponseCode.SUCCESS or answer.body is None:
@@ -154,16 +154,16 @@ def _status(client_id: str, ask: Deferred[Response]) -> Mapping[MessageQueue, in
 
 
 def _place(header: ConsumeDirectlyHeader) -> int:
-    """Returns where in the log a message is; the host in its id may be another name of this one."""
+    """Returns the physical offset of a message; the host in its id may be another name of this one."""
     if header.message_id is None:
         raise InvalidArgumentError("there is no msgId")
     return decode_message_id(header.message_id)[1]
 
 
 def _read(header: ConsumeDirectlyHeader, _request: Request, state: BrokerState) -> tuple[str | None, ...]:
-    """Returns the topic that is named, and that of the record, which may be another.
+    """Returns the topic that the header names, and that of the record, which may be another.
 
-    A record that is not there yet may be there when the handler looks: it may be of any topic.
+    A record that does not exist yet may exist when the handler looks, and may be of any topic.
     """
     try:
         read: str | None = state.store.message_at(_place(header)).topic

@@ -1,9 +1,9 @@
-"""SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2: what a consumer replies goes to the producer that has asked.
+"""SEND_REPLY_MESSAGE and SEND_REPLY_MESSAGE_V2: a consumer's reply is sent to the producer that asked.
 
-The reply names the producer (REPLY_TO_CLIENT) and its request (CORRELATION_ID). It is stored as well, in a
-topic of the cluster, and the answer says whether it has reached the producer.
+The reply names the producer (REPLY_TO_CLIENT) and its request (CORRELATION_ID). The reply is also stored, in
+a topic of the cluster, and the answer says whether it reached the producer.
 
-Difference: it is stored first, and without CLUSTER as in RocketMQ; where it cannot be stored the producer
+Difference: the reply is stored first, and without CLUSTER as in RocketMQ; if it cannot be stored the producer
 gets it all the same.
 
 Source: ``ReplyMessageProcessor.java``.
@@ -68,7 +68,7 @@ def send_reply(state: BrokerState, call: Call[SendMessageHeader]) -> Response | 
 def _store(
     state: BrokerState, call: Call[SendMessageHeader], queue_id: int, properties: bytes
 ) -> SendMessageResponseHeader:
-    """Stores a reply, and returns where; what cannot be stored is answered as RocketMQ answers it."""
+    """Stores a reply, and returns its place; a reply that cannot be stored is answered as by RocketMQ."""
     header = call.header
     try:
         state.disk.check()
@@ -91,7 +91,7 @@ def _store(
 
 
 def _push(state: BrokerState, call: Call[SendMessageHeader], named: dict[str, str]) -> Request:
-    """Returns what the producer is sent."""
+    """Returns the request to send to the producer."""
     header, now_ms = call.header, state.now_ms()
     reply = ReplyMessageHeader(
         header.producer_group,

@@ -1,8 +1,9 @@
 """GET_BROKER_RUNTIME_INFO and GET_BROKER_HA_STATUS: how a broker runs, in the words of RocketMQ's tools.
 
-What RocketMQ has and this broker does not is said as it is: nothing waits for dispatch, because a message is
-in its queue when it is in the log, and there are no timers yet. Without a server nothing waits for its turn
-either; a server says what waits and what calls took. Names that begin with ``seglog.`` are ours.
+Features of RocketMQ that this broker lacks have their true values: nothing waits for dispatch, because a
+message is in its queue as soon as it is in the log, and there are no timers yet. Without a server no request
+waits for its turn; a server adds the lengths of its queues and the times of calls. Names that begin with
+``seglog.`` are seglog's own.
 
 Source: ``AdminBrokerProcessor.java prepareRuntimeInfo, getBrokerHaStatus``,
 ``StoreStatsService.java getRuntimeInfo``, ``DefaultMessageStore.java getRuntimeInfo``,
@@ -33,7 +34,7 @@ _KIB: Final = 1 << 10
 _UNITS: Final = "KMGTPE"
 _NONE: Final = -1
 _RATES: Final = (Span.SECONDS, Span.MINUTE, Span.MINUTES)
-"""What RocketMQ puts into one text."""
+"""Values that RocketMQ joins into one text."""
 _WHENS: Final = ("YesterdayMorning", "TodayMorning", "TodayNow")
 _POOLS: Final = ("send", "pull", "litePull", "query", "ack")
 _STILL: Final[Mapping[str, str]] = {
@@ -52,7 +53,7 @@ _STILL: Final[Mapping[str, str]] = {
     **{f"{pool}ThreadPoolQueueSize": "0" for pool in _POOLS},
     **{f"{pool}ThreadPoolQueueHeadWaitTimeMills": "0" for pool in _POOLS},
 }
-"""What is always so."""
+"""Constant values."""
 
 
 def get_runtime_info(state: BrokerState, _call: Call[Header]) -> Response:
@@ -97,7 +98,7 @@ def _counted(figures: Figures) -> dict[str, str]:
         for name, what in (("put", PUT), ("getFound", FOUND), ("getMiss", MISSED), ("getTransferred", PULLED))
     }
     rates["getTotal"] = [sum(both) for both in zip(rates["getFound"], rates["getMiss"], strict=True)]
-    puts = max(1, figures.totals()[-1].put)  # RocketMQ begins with 1, so that the average is a number
+    puts = max(1, figures.totals()[-1].put)  # RocketMQ starts at 1, so that the average is a number
     found = {
         "putMessageAverageSize": str(figures.put_bytes / puts),
         "putMessageSizeTotal": str(figures.put_bytes),
@@ -123,7 +124,7 @@ def _ours(state: BrokerState) -> dict[str, str]:
 
 
 def _first_ms(store: MessageStore) -> int:
-    """Returns when the first message of the log was stored, -1 if there is none that can be read."""
+    """Returns the store time of the log's first message in ms, -1 if none can be read."""
     try:
         return store.message_at(store.min_phy_offset).store_timestamp_ms
     except NotFoundError:

@@ -28,7 +28,7 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.writes import Durability, RawMessage
 
 MOST_OF_BATCH: Final = 250_000
-"""Messages of one batch: their ids, of up to 57 characters, have to fit into the frame of the answer."""
+"""Most messages of one batch: their ids, of up to 57 characters, must fit into the frame of the answer."""
 
 
 def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
@@ -52,7 +52,7 @@ def send_message(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
     if level > 0:
         place, place_id, raw = hold(raw, topic.name, queue_id, level)
         delay_ms = state.delivery.levels.own_delay_ms(level)
-        if delay_ms is not None:  # native appends know nothing of it, and leave such a call to the slow way
+        if delay_ms is not None:  # native appends do not take it, and leave such a call to the slow path
             append = partial(append, delay_ms=delay_ms)
     state.disk.check()
     put = append(
@@ -127,7 +127,7 @@ def send_batch(state: BrokerState, call: Call[SendMessageHeader]) -> Response:
 
 
 def completed(send: Send) -> Send:
-    """Makes a function that answers refusals with the fields of every answer to a send, as RocketMQ does."""
+    """Returns the function with the fields of a send's answer added to its refusals too, as RocketMQ does."""
 
     @wraps(send)
     def answer(state: BrokerState, call: Call[SendMessageHeader]) -> Answer:
@@ -155,7 +155,7 @@ def bytes_of(body: Body) -> bytes | memoryview:
     """Returns the body of a message.
 
     Raises:
-        ProtocolError: It is another value.
+        ProtocolError: It is not bytes.
     """
     if body is None:
         return b""
@@ -188,7 +188,7 @@ def _further_queues_of_batch(
 
 
 Send: TypeAlias = Callable[[BrokerState, Call[SendMessageHeader]], Answer]
-"""What answers a send."""
+"""A function that answers a send."""
 _SYNC: Final = Durability.SYNC.value
 _ASYNC: Final = Durability.ASYNC.value
 _OF_ONE: Final = (of_topic(Action.PUB), named(Resource.TOPIC, _further_queues, Action.PUB))

@@ -22,7 +22,7 @@ def send_message_back(state: BrokerState, call: Call[SendBackHeader]) -> Respons
 def _read(header: SendBackHeader, _request: Request, state: BrokerState) -> tuple[str | None, ...]:
     """Returns the topic that the client names, and that of the record, which it may name wrongly.
 
-    A record that is not there yet may be there when the handler looks: it may be of any topic.
+    A record that does not exist yet may exist when the handler looks, and may be of any topic.
     """
     message = find_message(state, header)
     read = None if message is None else message.topic

@@ -1,7 +1,7 @@
-"""Which queues are a client's: its share where the broker allocates, and the locks that it has.
+"""The queues of a client: its share if the broker allocates queues, and its queue locks.
 
-RocketMQ's broker knows two strategies, as here, and no client gets a share by another. It answers the first
-questions about a topic with nothing until it has asked its name server for the route.
+RocketMQ's broker has two strategies, as here, and allocates by no other. It answers the first requests about
+a topic with nothing until it has the route from its name server.
 
 Source: ``QueryAssignmentProcessor.java``; ``AdminBrokerProcessor.java lockBatchMQ, unlockBatchMQ``.
 """
@@ -42,7 +42,7 @@ _STRATEGIES: Final[Mapping[str, AllocationStrategy]] = {
     each.name: each for each in (AllocateAveragely(), AllocateAveragelyByCircle())
 }
 _MOST_LOCKS: Final = 4 * MAX_QUEUES
-"""Of one request: a client asks for all of its group's at a broker at once."""
+"""Most queues of one request: a client asks for all queues of its group at a broker at once."""
 
 
 def lock_queues(state: BrokerState, call: Call[Header]) -> Answer:
@@ -52,7 +52,7 @@ def lock_queues(state: BrokerState, call: Call[Header]) -> Answer:
     before = {queue for queue in body.queues if state.locks.owner(group, queue) == client_id}
     taken = state.locks.lock(group, body.queues, client_id, is_lasting=call.peer.is_remote)
 
-    def give_back() -> None:  # after a restart another client could have them as well
+    def give_back() -> None:  # unrecorded, they could be given to another client too after a restart
         state.locks.unlock(group, taken - before, client_id)
 
     return _recorded(state, call, Response(ResponseCode.SUCCESS, body=LockedQueuesBody(taken)), give_back)
@@ -66,11 +66,11 @@ def unlock_queues(state: BrokerState, call: Call[Header]) -> Answer:
 
 
 def _locks_of(call: Call[Header]) -> LockBatchBody:
-    """Returns what is to be locked, or given back.
+    """Returns the queues to lock or to unlock.
 
     Raises:
-        ProtocolError: It is too much for one request.
-        WouldWaitError: That takes long, and the calling thread may not wait.
+        ProtocolError: There are too many for one request.
+        WouldWaitError: The work takes long, and the calling thread may not wait.
     """
     body = expect_body(call.request, LockBatchBody)
     check_listed(len(body.queues), "queues", _MOST_LOCKS)
@@ -80,13 +80,13 @@ def _locks_of(call: Call[Header]) -> LockBatchBody:
 def _recorded(
     state: BrokerState, call: Call[Header], response: Response, give_back: Callable[[], None]
 ) -> Answer:
-    """Returns an answer once the record has the owners, or what it will come by.
+    """Returns the answer once the owners are recorded, or a deferred one.
 
     Args:
-        state: The broker's.
-        call: What is asked.
+        state: The parts of the broker.
+        call: The request.
         response: The answer.
-        give_back: Called where the record cannot be written.
+        give_back: Called if the record cannot be written.
     """
     record = state.lock_record
     if not record.is_due:
@@ -138,7 +138,7 @@ def set_request_mode(state: BrokerState, call: Call[Header]) -> Response:
 
 
 def _share(state: BrokerState, body: QueryAssignmentBody) -> Iterable[MessageQueue] | None:
-    """Returns a client's queues; None where that cannot be said, so that it keeps those that it has."""
+    """Returns a client's queues; None if they are not known, so that it keeps its present queues."""
     is_shared = body.message_model is not MessageModel.BROADCASTING
     queues = _queues(state, body.topic, has_light=is_shared)
     if queues is None or not is_shared:
@@ -154,7 +154,7 @@ def _share(state: BrokerState, body: QueryAssignmentBody) -> Iterable[MessageQue
 
 
 def _queues(state: BrokerState, topic: str, *, has_light: bool) -> list[MessageQueue] | None:
-    """Returns the queues of a topic that can be read; None where there is no such topic."""
+    """Returns the readable queues of a topic; None if the topic does not exist."""
     broker_name, known = state.config.broker_name, state.topics.get(topic)
     if has_light and topic.startswith(LMQ_PREFIX):
         return [MessageQueue(topic, broker_name, 0)]

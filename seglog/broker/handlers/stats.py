@@ -1,8 +1,8 @@
-"""What topics hold, where groups are in them, and since when.
+"""Statistics: the ranges of topics, the offsets of groups in them, and store times.
 
 Source: ``AdminBrokerProcessor.java getTopicStatsInfo, getConsumeStats, queryConsumeTimeSpan,
 getEarliestMsgStoretime, queryCorrectionOffset, queryTopicConsumeByWho, queryTopicsByConsumer,
-fetchAllConsumeStatsInBroker``. Difference: the last says what groups have pulled, of which RocketMQ says 0.
+fetchAllConsumeStatsInBroker``. Difference: the last includes pulled offsets, for which RocketMQ reports 0.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from seglog.storage.threads import check_may_wait
 _NOTHING_LEFT: Final = (1 << 63) - 1
 _UNKNOWN: Final = -1
 MOST_LISTED: Final = 65_536
-"""Queues of several topics or groups in one answer; more of them would not fit into a frame."""
+"""Most queues of several topics or groups in one answer; more would not fit into a frame."""
 
 
 class _Left:
-    """How many queues one answer may still list."""
+    """Counts the queues that one answer may still list."""
 
     def __init__(self) -> None:
         self._count = MOST_LISTED
 
     def take(self, topic: TopicConfig) -> None:
-        """Has it list those of a topic.
+        """Counts the queues of a topic.
 
         Raises:
-            InvalidArgumentError: These are too many, or they are with those before.
+            InvalidArgumentError: They are too many, alone or together with those counted before.
         """
         topic.check_listed()
         self._count -= topic.queue_nums
@@ -78,7 +78,7 @@ def get_topic_stats(state: BrokerState, call: Call[TopicHeader]) -> Response:
     if topic is None:
         return _no_topic(name)
     topic.check_listed()
-    check_may_wait()  # it reads a message a queue, and there may be many
+    check_may_wait()  # it reads one message of each queue, and there may be many queues
     found: dict[MessageQueue, TopicOffsets] = {}
     for queue_id in range(topic.queue_nums):
         end = store.max_offset(name, queue_id)
@@ -206,7 +206,7 @@ def get_topics_of_group(state: BrokerState, call: Call[GroupHeader]) -> Response
 
 
 def stored_ms(store: MessageStore, topic: str, queue_id: int, queue_offset: int) -> int:
-    """Returns when a message was stored, -1 if there is none that can be read."""
+    """Returns the store time of a message in ms, -1 if it cannot be read."""
     found = store.get(topic, queue_id, queue_offset, 1) if queue_offset >= 0 else None
     if found is None or not found.records or found.lost:
         return _UNKNOWN

@@ -35,11 +35,11 @@ from seglog.remoting.peer import Peer
 
 
 class AnyHandler(Protocol):
-    """A handler, of any class of header."""
+    """A handler with any class of header."""
 
     @property
     def code(self) -> RequestCode:
-        """What it answers."""
+        """The request code that it answers."""
 
     @property
     def header_type(self) -> type[Header]:
@@ -47,17 +47,17 @@ class AnyHandler(Protocol):
 
     @property
     def function(self) -> Callable[[BrokerState, Never], Answer]:
-        """What answers."""
+        """The function that answers."""
 
     @property
     def rules(self) -> tuple[Rule[Never], ...]:
-        """What finds what its requests touch."""
+        """The rules that find the resources of its requests."""
 
     def touches(self, state: BrokerState, request: Request) -> tuple[Touch, ...]:
-        """Returns what a request touches."""
+        """Returns the resources that a request touches."""
 
     def answer(self, state: BrokerState, request: Request, peer: Peer, appends: AnyAppends) -> Answer:
-        """Returns the answer, or what it comes by."""
+        """Returns the answer, a held pull, or a deferred answer."""
 
 
 def _by_code(*families: Iterable[AnyHandler]) -> Mapping[int, AnyHandler]:

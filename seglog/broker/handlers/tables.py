@@ -1,7 +1,7 @@
-"""The tables of a broker, whole or entry by entry: topics, groups, offsets, delay levels.
+"""Requests for the tables of a broker, whole or by entry: topics, groups, offsets, delay levels.
 
-Tables of topics and groups come whole, or in pages of at most 2,000 entries by name for who asks so; a page
-of another version than the one before is the first one again.
+Tables of topics and groups are sent whole or, on request, in pages of at most 2,000 entries by name; if the
+table's version has changed since the last page, the first page is sent again.
 
 Source: ``AdminBrokerProcessor.java getAllTopicConfig, getTopicConfig, getAllSubscriptionGroup,
 getSubscriptionGroup, getAllConsumerOffset, getAllDelayOffset, getSystemTopicListFromBroker``.
@@ -89,7 +89,7 @@ def get_delay_offsets(state: BrokerState, _call: Call[Header]) -> Response:
 def _page(
     table: Mapping[str | int, ConfigValue], name: str, header: PageHeader
 ) -> dict[str | int, ConfigValue]:
-    """Returns a table with the entries that are asked for."""
+    """Returns a table with the requested entries."""
     if header == PageHeader():
         return dict(table)
     entries = sorted(as_object(table[name], name).items(), key=lambda entry: str(entry[0]))

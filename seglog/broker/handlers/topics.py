@@ -1,7 +1,7 @@
 """GET_ROUTEINFO_BY_TOPIC, UPDATE_AND_CREATE_TOPIC, the same for a list, and DELETE_TOPIC_IN_BROKER.
 
-Routes are a name server's business in a cluster. The codes of name server and broker do not overlap, so
-one broker answers both.
+In a cluster the name server answers requests for routes. The codes of name server and broker do not overlap,
+so this broker answers both.
 
 Source: ``RouteInfoManager.java pickupTopicRouteData``, ``AdminBrokerProcessor.java updateAndCreateTopic,
 updateAndCreateTopicList``.
@@ -103,7 +103,7 @@ def create_topics(state: BrokerState, call: Call[Header]) -> Response:
 
 
 def _problem(state: BrokerState, name: str, read_queue_nums: int, write_queue_nums: int) -> str | None:
-    """Returns why there can be no such topic, in RocketMQ's words where it has some; None if there can."""
+    """Returns why no such topic can exist, in RocketMQ's words if it has some; None if it can."""
     problem = topic_name_problem(name)
     if problem is None and is_system_topic(name, state.config):
         problem = f"The topic[{name}] is conflict with system topic."
@@ -116,7 +116,7 @@ def _listed(request: Request) -> list[TopicConfig]:
     """Returns the topics of a body.
 
     Raises:
-        ProtocolError: It is none.
+        ProtocolError: It is not a list of topics.
     """
     entries = expect_body(request, ConfigBody).value
     entries = entries.get("topicConfigList") if isinstance(entries, Mapping) else None

@@ -1,7 +1,7 @@
-"""Rules that find what a request touches: each a kind of resource, actions, and where the names are.
+"""Rules that find the resources that a request touches: each has a kind, actions, and a source of names.
 
-A handler has one or more. Those here read a field of the header; a handler whose body names topics or groups
-has rules of its own in its module.
+A handler has one or more rules. The rules here read a field of the header; a handler whose body names topics
+or groups has rules of its own in its module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seglog.remoting.command import Header, Request
 H_contra = TypeVar("H_contra", contravariant=True)
 N = TypeVar("N")
 Names: TypeAlias = Callable[[H_contra, Request, BrokerState], Iterable[str | None]]
-"""Finds names of topics or groups; None for all, or for those that are reached without being named."""
+"""Finds names of topics or groups; None for all, or for resources that are reached without being named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Rule(Generic[H_contra]):
     """Finds touches of one kind.
 
     Attributes:
-        resource: Of all that it finds.
+        resource: The kind of its touches.
         actions: A permission for any of these is enough.
-        names: Finds what is touched in header and body; in the broker too where these refer to what it has.
+        names: Finds names in header and body, and in the broker's state if these refer to it.
     """
 
     resource: Resource
@@ -35,10 +35,10 @@ class Rule(Generic[H_contra]):
     names: Names[H_contra]
 
     def find(self, header: H_contra, request: Request, state: BrokerState) -> Iterator[Touch]:
-        """Yields what a request touches.
+        """Yields the touches of a request.
 
         Raises:
-            ProtocolError: The body is not that of the code.
+            ProtocolError: The body is not one of the request code.
         """
         for name in self.names(header, request, state):
             yield touch(self.resource, name, self.actions)

@@ -1,7 +1,7 @@
-"""Offsets: how far each group has consumed each queue, and the history of every move.
+"""Offsets: the committed offset of each group in each queue, and the history of all changes.
 
 Called by pulls, handlers, retention and the doctor.
-Truth: the table in memory; ``config/consumerOffset.json`` and the history follow it.
+Truth: the table in memory; ``config/consumerOffset.json`` and the history are written from it.
 """
 
 from seglog.broker.offsets.idleness import idle_groups as idle_groups

@@ -1,11 +1,12 @@
-"""How far the clients of broadcasting groups have got, each by itself.
+"""The offsets of the single clients of broadcasting groups.
 
-Such clients keep their offsets themselves. The broker notes what they pull and commits the smallest of a
-group's for ``group@broadcast``; that is what shows how far the group is, and where a client continues that
-changes between a proxy and a connection of its own: a proxy keeps nothing, so it asks with an offset below 0.
+Such clients keep their offsets themselves. The broker notes the offsets that they pull and commits the
+smallest of a group for ``group@broadcast``. That offset shows the progress of the group, and it is where a
+client continues that switches between a proxy and its own connection: a proxy keeps no offset, so it pulls
+with an offset below 0.
 
-Truth: memory; what was committed outlives it. A client that has not pulled for two minutes is forgotten, one
-that is still online after five.
+Truth: memory; only committed offsets survive a restart. A client that has not pulled for two minutes is
+removed, or after five minutes if it is still online.
 
 Source: ``BroadcastOffsetManager.java``, ``PullMessageProcessor.java queryBroadcastPullInitOffset``.
 """
@@ -44,8 +45,8 @@ class BroadcastOffsets:
 
     Args:
         clock: Its monotonic time ages the progress.
-        clients: Who is online.
-        offsets: Where the progress of whole groups is committed.
+        clients: The clients that are online.
+        offsets: Takes the commits of whole groups.
     """
 
     def __init__(self, clock: Clock, clients: ClientTable, offsets: ConsumerOffsets) -> None:
@@ -63,7 +64,7 @@ class BroadcastOffsets:
     def note(
         self, group: str, topic: str, queue_id: int, client_id: str, offset: int, *, is_behind_proxy: bool
     ) -> None:
-        """Notes what a client pulls; an offset that goes back is passed over."""
+        """Notes the offset that a client pulls; an offset below the noted one is ignored."""
         now_ms = self._clock.monotonic_ms()
         with self._lock:
             clients = self._known.setdefault((group, topic), {})
@@ -75,7 +76,7 @@ class BroadcastOffsets:
     def must_restart(
         self, group: str, topic: str, client_id: str, asked_offset: int, *, is_behind_proxy: bool
     ) -> bool:
-        """Returns whether a client has to be sent its offset: it changed its way, or does not know."""
+        """Returns whether a client must be sent its offset: it switched to or from a proxy, or has none."""
         with self._lock:
             clients = self._known.get((group, topic))
             if clients is None:
@@ -88,14 +89,14 @@ class BroadcastOffsets:
             return progress.is_behind_proxy != is_behind_proxy
 
     def start_of(self, group: str, topic: str, queue_id: int, client_id: str) -> int | None:
-        """Returns where a client continues, None if neither it nor its group has got anywhere."""
+        """Returns the offset at which a client continues, None if neither it nor its group has one."""
         with self._lock:
             progress = self._known.get((group, topic), {}).get(client_id)
             offset = None if progress is None else progress.offsets.get(queue_id)
         return self._offsets.query_broadcast(group, topic, queue_id) if offset is None else offset
 
     def scan(self) -> None:
-        """Commits the smallest offset of each group, and forgets the clients that are gone."""
+        """Commits the smallest offset of each group, and removes clients that have left."""
         now_ms = self._clock.monotonic_ms()
         smallest: dict[tuple[str, str, int], int] = {}
         with self._lock:
@@ -120,7 +121,7 @@ class BroadcastOffsets:
 
 
 class BroadcastScan(Periodic):
-    """Commits how far broadcasting clients are, and forgets those that are gone; looks now and then."""
+    """Commits the offsets of broadcasting clients, and removes clients that have left."""
 
     name: ClassVar[str] = "broadcast-scan"
 

@@ -1,6 +1,6 @@
-"""The duty that follows a grown file of the offset history with a new one.
+"""The duty that begins a new file of the offset history when the last one is long.
 
-With very many offsets that takes a second, so it is no part of a save.
+With very many offsets this takes a second, so it is not done during a save.
 """
 
 from __future__ import annotations

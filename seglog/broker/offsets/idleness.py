@@ -1,4 +1,4 @@
-"""Groups that no client uses any more, by the history of offsets."""
+"""Finds groups that no client uses any more, by the history of offsets."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from seglog.broker.offsets.offset_history_query import OffsetPast
 
 
 def idle_groups(past: OffsetPast, since_ms: int) -> frozenset[str]:
-    """Returns the groups that have committed nothing from a moment on.
+    """Returns the groups without a commit since a moment.
 
-    A history that begins later cannot show it: then there are none. A group that reads a silent topic commits
-    nothing either; it is not hurt, since it has passed every message.
+    If the history begins later than that moment, the result is empty. A group that reads a topic without new
+    messages commits nothing either; ignoring it costs nothing, since it has consumed every message.
     """
     begin_ms = past.begin_ms
     if begin_ms is None or begin_ms > since_ms:

@@ -1,12 +1,12 @@
 """Keeps the history of consumer offsets under ``<store>/seglog/offsets/``.
 
-Changes wait in memory until the offset table is saved; they are written and synced just before it, so the
-table never says what the history does not. What was saved by others in between, a Java broker or an older
-seglog, is found when a broker opens and written down as such.
+Changes wait in memory until the offset table is saved; they are written and synced just before the table, so
+the table never holds a change that the history lacks. Changes made by others, a Java broker or an older
+seglog, are found when a broker opens, and are recorded as such.
 
-Bounds: a file that has grown is followed by a new one, which begins with the offsets of that moment. In the
-old one, forward commits of one client in one queue within a minute become one; the oldest files go when
-all together are too long. While very many commits wait to be written, they are joined in the same way.
+Bounds: a long file is followed by a new one, which begins with all offsets of that moment. In the old file,
+forward commits of one client in one queue within a minute are joined into one; the oldest files are deleted
+when all together are too long. If very many commits wait to be written, they are joined in the same way.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class OffsetHistory:
     """Writes the history of one store, whose lock the caller holds. Any thread may call :meth:`note`.
 
     Args:
-        files: Where the store is.
+        files: The file system of the store.
         root: The store directory.
         clock: Stamps the changes.
-        file_bytes: How long a file grows before the next one.
-        max_bytes: How long all files together may be.
+        file_bytes: The length at which a new file is begun.
+        max_bytes: The longest total length of all files.
     """
 
     def __init__(
@@ -76,10 +76,10 @@ class OffsetHistory:
         self._rotate_at = file_bytes
 
     def begin(self, table: Mapping[QueueKey, int]) -> None:
-        """Takes up the history where it ended; what the table says otherwise was changed by others.
+        """Continues the history; where the table differs from its end, others changed the table.
 
         Args:
-            table: Every offset as it was loaded.
+            table: Every offset as loaded.
         """
         known: dict[QueueKey, int] = {}
         if self._number >= 0:
@@ -101,7 +101,7 @@ class OffsetHistory:
         after: int | None,
         client_id: str = "",
     ) -> None:
-        """Writes a change down with the next :meth:`flush`."""
+        """Records a change, which the next :meth:`flush` writes."""
         change = OffsetChange(kind, self._clock.now_ms(), group, topic, queue_id, before, after, client_id)
         with self._lock:
             self._waiting.append(change)
@@ -110,10 +110,10 @@ class OffsetHistory:
                 self._join_at = max(MAX_WAITING, 2 * len(self._waiting))
 
     def flush(self) -> None:
-        """Writes down what waits, durably; not from two threads at once.
+        """Writes and syncs the waiting changes; only one thread at a time may call it.
 
         Raises:
-            FullError: There is no space; what waits is tried again with the next call.
+            FullError: There is no space; the next call writes the waiting changes again.
         """
         with self._lock:
             changes, self._waiting = self._waiting, []
@@ -133,11 +133,11 @@ class OffsetHistory:
 
     @property
     def is_long(self) -> bool:
-        """Whether its file has grown enough to be followed by another."""
+        """Whether its file is long enough to be followed by another."""
         return self._end_bytes >= self._rotate_at
 
     def tidy(self) -> None:
-        """Follows a file that has grown with a new one, and lets the oldest go; not from two threads at once.
+        """Begins a new file after a long one, and deletes the oldest; only one thread at a time may call it.
 
         Raises:
             FullError: There is no space; the history is as it was.
@@ -154,13 +154,13 @@ class OffsetHistory:
         data = encode_changes(changes)
         with closing(self._files.open(self._path(self._number), writable=True)) as file:
             if file.size_bytes != self._end_bytes:
-                file.set_size(self._end_bytes)  # bytes of a cut change must not follow new ones
+                file.set_size(self._end_bytes)  # remove a torn change before new ones are written
             file.write_at(data, self._end_bytes)
             file.sync()
         self._end_bytes += len(data)
 
     def _rotate(self) -> None:
-        """Starts a new file, joins the commits of the old one, and lets the oldest go."""
+        """Starts a new file, joins the commits of the old one, and deletes the oldest."""
         old = self._number
         changes = decode_changes(self._files.read_file(self._path(old))).changes
         state: dict[QueueKey, int] = {}
@@ -186,7 +186,7 @@ class OffsetHistory:
         return len(data)
 
     def _next_rotation(self, state_bytes: int) -> int:
-        """Returns a length that leaves room for changes, however many offsets a file begins with."""
+        """Returns a length that leaves room for changes, for any number of offsets at the file's start."""
         return state_bytes + max(self._file_bytes, state_bytes)
 
     def _path(self, number: int) -> Path:
@@ -194,7 +194,7 @@ class OffsetHistory:
 
 
 def _beginning(state: Mapping[QueueKey, int], begin_ms: int) -> list[OffsetChange]:
-    """Returns what a file starts with; no change after it is older, unless the clock was set back."""
+    """Returns a file's first changes; later ones are not older, unless the clock was set back."""
     return [
         OffsetChange(ChangeKind.BEGIN, begin_ms),
         *(
@@ -208,8 +208,8 @@ def join_commits(changes: Iterable[OffsetChange], within_ms: int) -> list[Offset
     """Returns changes with forward commits of one client in one queue joined; everything else stays.
 
     Args:
-        changes: In their order; what is joined stands where the last of them stood.
-        within_ms: How far apart the first and the last of what is joined may be.
+        changes: In their order; a joined change takes the place of the last of its parts.
+        within_ms: Longest time between the first and the last of the joined changes.
     """
     joined: list[OffsetChange | None] = []
     last: dict[QueueKey, tuple[int, int]] = {}

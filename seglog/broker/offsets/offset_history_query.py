@@ -1,7 +1,7 @@
-"""What the history of offsets shows: where groups stood at a moment, who moved them, what changed between.
+"""Queries of the history of offsets: offsets at a moment, the clients that changed them, and differences.
 
-Reading needs no lock: files appear whole under their names, and a change that is just being written does
-not count yet. Order is that of the files; a clock that was set back makes times in it go back too.
+Reads need no lock: files appear whole under their names, and a change that is just being written does not
+count yet. Changes are in the order of the files; if the clock was set back, their times go back too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT: Final = (ChangeKind.BEGIN, ChangeKind.STATE)
 
 @dataclass(frozen=True, slots=True)
 class OffsetDifference:
-    """A queue in which a group stood elsewhere at one moment than at another."""
+    """A queue in which a group had different offsets at two moments."""
 
     group: str
     topic: str
@@ -39,7 +39,7 @@ class OffsetPast:
     """The history of a store's offsets.
 
     Args:
-        files: Where the store is.
+        files: The file system of the store.
         root: The store directory.
     """
 
@@ -49,14 +49,14 @@ class OffsetPast:
 
     @property
     def begin_ms(self) -> int | None:
-        """When it begins; None without one."""
+        """The time at which the history begins, in ms since the epoch; None if there is no history."""
         for name in history_files(self._files, self._folder):
             for change in self._read(name).changes:
                 return change.timestamp_ms
         return None
 
     def log(self, group: str | None = None, topic: str | None = None) -> Iterator[OffsetChange]:
-        """Yields the changes, oldest first; offsets that the history began with come first of all.
+        """Yields the changes, oldest first, beginning with the offsets that the history started with.
 
         Args:
             group: Only of this group.
@@ -72,10 +72,10 @@ class OffsetPast:
             is_first = False
 
     def at(self, moment_ms: int) -> dict[QueueKey, int]:
-        """Returns where every group stood at a moment.
+        """Returns the offsets of every group at a moment.
 
         Raises:
-            NotFoundError: The history begins later, or there is none.
+            NotFoundError: The history begins later, or does not exist.
         """
         newest: DecodedChanges | None = None
         begin_ms: int | None = None
@@ -100,7 +100,7 @@ class OffsetPast:
         return state
 
     def diff(self, first_ms: int, second_ms: int) -> list[OffsetDifference]:
-        """Returns where groups stood elsewhere at the second moment than at the first.
+        """Returns the queues in which groups had different offsets at the two moments.
 
         Raises:
             NotFoundError: The history begins later than one of them.
@@ -115,7 +115,7 @@ class OffsetPast:
         return [last[key] for key in sorted(last)]
 
     def damaged_bytes(self) -> int:
-        """Returns how many bytes of the files are no change, without what a crash cut off."""
+        """Returns how many bytes of the files are not a change, not counting a torn end."""
         names = history_files(self._files, self._folder)
         return sum(self._read(name).damaged_bytes for name in names)
 
@@ -129,7 +129,7 @@ def history_files(files: Files, folder: Path) -> list[str]:
 
 
 def apply(state: dict[QueueKey, int], change: OffsetChange) -> None:
-    """Brings a state up to a change."""
+    """Applies a change to a state."""
     if change.kind is ChangeKind.BEGIN:
         return
     key = change.group, change.topic, change.queue_id
@@ -140,7 +140,7 @@ def apply(state: dict[QueueKey, int], change: OffsetChange) -> None:
 
 
 def differences(first: dict[QueueKey, int], second: dict[QueueKey, int]) -> list[OffsetDifference]:
-    """Returns what is not the same in two states, by group, topic and queue."""
+    """Returns the differences of two states, by group, topic and queue."""
     if first == second:
         return []
     differing = [key for key in first.keys() | second.keys() if first.get(key) != second.get(key)]

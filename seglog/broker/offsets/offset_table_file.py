@@ -1,6 +1,6 @@
 """The shape of ``config/consumerOffset.json``: offsets by ``topic@group`` and queue, topics by group.
 
-Fields that it does not know are kept. ``groupTopicMap`` follows from the offsets, so it is never read.
+Unknown fields are kept. ``groupTopicMap`` follows from the offsets, so it is never read.
 
 Source: ``ConsumerOffsetManager.java encode/decode``.
 """
@@ -16,13 +16,13 @@ from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import MAX_QUEUE_ID
 
 SEPARATOR: Final = "@"
-"""Between topic and group in the table's keys; neither name can hold it."""
+"""Separates topic and group in the table's keys; neither name can contain it."""
 MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1
 MAX_OFFSET: Final = (1 << 63) - 1
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
 
 OffsetTable = tuple[DataVersion, dict[str, dict[int, int]], Mapping[str | int, ConfigValue]]
-"""Version, offsets by key and queue, and the fields that are not known."""
+"""Version, offsets by key and queue, and unknown fields."""
 
 
 def to_config(
@@ -42,7 +42,7 @@ def parse_table(value: ConfigValue) -> OffsetTable:
     """Returns what the file holds.
 
     Raises:
-        CorruptError: It has another shape, or a number that no broker writes.
+        CorruptError: It has another shape, or holds a number that no broker writes.
     """
     fields = as_object(value, "consumerOffset")
     table: dict[str, dict[int, int]] = {}

@@ -1,15 +1,16 @@
-"""How far each group has consumed each queue, kept in ``config/consumerOffset.json``.
+"""The committed offset of each group in each queue, kept in ``config/consumerOffset.json``.
 
-Truth: the table in memory; the file follows every few seconds and at close, as in RocketMQ. So a crash
-loses the last commits, never messages: what was consumed since is delivered again.
+Truth: the table in memory; the file is written every few seconds and at close, as in RocketMQ. So a crash
+loses the last commits, never messages: messages consumed since the last save are delivered again.
 
-Offsets never go below 0. At open, offsets beyond the end of their queue are set to that end: the store
-lost what was between in a crash, and a group that waited there would miss the messages that take their
-place (apache/rocketmq#4215 went back to 0 instead and delivered everything again).
+Offsets are never below 0. At open, offsets beyond the end of their queue are set to that end: the store lost
+the messages between in a crash, and a group that kept its offset would miss the messages that take their
+places (apache/rocketmq#4215 went back to 0 instead and delivered everything again).
 
-With a history, every change of the table is written down there before the table is saved. How far a client
-has pulled is kept beside what its group committed, in memory only: the difference is on its way. A reset
-counts at once, and holds until the client was sent its offset: what it commits before that is stale.
+With a history, every change of the table is recorded there before the table is saved. The offsets that groups
+have pulled are kept beside the committed ones, in memory only: messages between the two are with clients. A
+reset counts at once, and blocks commits until the client was sent the new offset: a commit before that is
+stale.
 
 Source: ``ConsumerOffsetManager.java``.
 """
@@ -42,9 +43,9 @@ from seglog.storage.format.ours import ChangeKind
 from seglog.storage.small_files import ConfigFile
 
 PORTION_OFFSETS: Final = 1_000
-"""Copied at once while commits wait; a key with more is copied whole."""
+"""Offsets copied under the lock at a time; a key with more queues is copied whole."""
 BROADCAST_SUFFIX: Final = "@broadcast"
-"""After the name of a group whose clients each get everything; the offset is the smallest of theirs."""
+"""Suffix of the name of a broadcasting group; its offset is the smallest of its clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class ConsumerOffsets:
     Args:
         file: ``config/consumerOffset.json``.
         clock: Stamps the table's version.
-        history: Where every change is written down; None keeps no history.
+        history: Records every change; None keeps no history.
     """
 
     def __init__(self, file: ConfigFile, clock: Clock, history: OffsetHistory | None = None) -> None:
@@ -95,16 +96,16 @@ class ConsumerOffsets:
         return self._is_dirty
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "") -> None:
-        """Stores where the group continues in a queue; going back is allowed, as in RocketMQ.
+        """Stores the offset at which the group continues in a queue; it may be lower, as in RocketMQ.
 
-        While the group has not been sent a reset, its commits there are ignored.
+        Until the group was sent a pending reset of the queue, its commits there are ignored.
 
         Args:
             group: The group.
             topic: The topic.
             queue_id: The queue.
-            offset: Of the next message that the group wants.
-            client_id: Who commits, for the history.
+            offset: The queue offset of the next message for the group.
+            client_id: The client that commits, for the history.
 
         Raises:
             InvalidArgumentError: The offset is negative, or a number is too large for the file.
@@ -118,7 +119,7 @@ class ConsumerOffsets:
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Returns the committed offset, None if the group never committed one there.
 
-        One that the group has been reset to, and has not been sent yet, goes before what was cloned since.
+        A reset that the group has not been sent yet takes precedence over an offset cloned since.
         """
         if self._resets and (offset := self._resets.get((group, topic, queue_id))) is not None:
             return offset
@@ -126,7 +127,7 @@ class ConsumerOffsets:
         return None if queues is None else queues.get(queue_id)
 
     def commit_broadcast(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Stores how far all clients of a broadcasting group have got.
+        """Stores the offset that all clients of a broadcasting group have reached.
 
         Raises:
             InvalidNameError: The group's name is not valid.
@@ -137,7 +138,7 @@ class ConsumerOffsets:
             self._set(ChangeKind.COMMIT, owner, topic, queue_id, offset, "BroadcastOffset")
 
     def query_broadcast(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Returns what :meth:`commit_broadcast` stored, None if nothing."""
+        """Returns the offset that :meth:`commit_broadcast` stored, None if there is none."""
         return self.query(f"{group}{BROADCAST_SUFFIX}", topic, queue_id)
 
     def all(self) -> dict[QueueKey, int]:
@@ -158,7 +159,7 @@ class ConsumerOffsets:
         }
 
     def groups_of(self, topic: str) -> set[str]:
-        """Returns the groups that have offsets in a topic, those whose clients broadcast too."""
+        """Returns the groups that have offsets in a topic, including broadcasting groups."""
         return {group.partition(SEPARATOR)[0] for group, name, _queue_id in self.all() if name == topic}
 
     def topics_of(self, group: str) -> set[str]:
@@ -166,11 +167,11 @@ class ConsumerOffsets:
         return {topic for topic, _queue_id in self.of_group(group)}
 
     def note_pull(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
-        """Remembers how far a group has pulled a queue; that is no commit."""
+        """Notes the next offset that a group will pull from a queue; this is not a commit."""
         self._pulled.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = next_offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Returns what the group would pull next, None if it has not pulled since the broker opened."""
+        """Returns the next offset that the group pulls, None if it has not pulled since the broker opened."""
         return self._pulled.get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
 
     def reset(
@@ -182,8 +183,8 @@ class ConsumerOffsets:
             group: The group.
             topic: The topic.
             queue_id: The queue.
-            offset: Where it continues; the caller knows what the queue has.
-            client_id: Who moves it, for the history.
+            offset: The new offset; the caller checks it against the queue.
+            client_id: The client that resets it, for the history.
             tell: Whether the group's next pull there is answered with the new offset.
 
         Raises:
@@ -197,21 +198,20 @@ class ConsumerOffsets:
                 self._resets[group, topic, queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Returns the offset that a client of the group must be sent now, once; None if there is none."""
+        """Returns the offset of a pending reset, once, to send it to a client; None if there is none."""
         return self._resets.pop((group, topic, queue_id), None) if self._resets else None
 
     def restore(
         self, wanted: Mapping[QueueKey, int], ends: Mapping[tuple[str, int], int], client_id: str = ""
     ) -> tuple[ClampedOffset, ...]:
-        """Puts groups back to offsets that they had; queues that are not named stay as they are.
+        """Restores earlier offsets of groups; other queues are left unchanged.
 
         Args:
-            wanted: The offsets, such as ``OffsetPast.at`` returns them.
+            wanted: The offsets, as returned by ``OffsetPast.at``.
             ends: Max offset by topic and queue; a larger one is set to it.
-            client_id: Who restores, for the history.
+            client_id: The client that restores, for the history.
 
-        Returns:
-            What was beyond the end of its queue.
+        Returns: The offsets that were beyond the end of their queue.
         """
         clamped: list[ClampedOffset] = []
         with self._lock:
@@ -223,16 +223,16 @@ class ConsumerOffsets:
         return tuple(clamped)
 
     def clone(self, source: str, target: str, topic: str | None = None, client_id: str = "") -> int:
-        """Gives a group the offsets of another; returns how many.
+        """Copies the offsets of one group to another; returns how many.
 
         Args:
-            source: The group that has them.
-            target: The group that gets them; what it has in other topics stays.
+            source: The group to copy from.
+            target: The group to copy to; its offsets in other topics stay.
             topic: Only those of this topic.
-            client_id: Who clones, for the history.
+            client_id: The client that clones, for the history.
 
         Raises:
-            InvalidNameError: No group can be called as the target is.
+            InvalidNameError: The target's name is not valid.
         """
         check_group(target)
         found = {key: offset for key, offset in self.of_group(source).items() if topic in (None, key[0])}
@@ -248,7 +248,7 @@ class ConsumerOffsets:
         return len(found)
 
     def delete(self, group: str, topic: str | None = None, client_id: str = "") -> int:
-        """Forgets the offsets of a group, those of its broadcasting clients too; returns how many.
+        """Deletes the offsets of a group, including those of its broadcasting clients; returns how many.
 
         Args:
             group: The group.
@@ -274,7 +274,7 @@ class ConsumerOffsets:
         return count
 
     def delete_topic(self, topic: str, client_id: str = "") -> int:
-        """Forgets what all groups have committed and pulled in a topic; returns how many offsets.
+        """Deletes the committed and pulled offsets of all groups in a topic; returns how many.
 
         Args:
             topic: The topic.
@@ -291,10 +291,10 @@ class ConsumerOffsets:
         """Sets offsets beyond the end of their queue to that end.
 
         Args:
-            ends: Topic, queue and max offset of each queue of the store; others are left alone.
+            ends: Topic, queue and max offset of each queue of the store; offsets in other queues are left
+                alone.
 
-        Returns:
-            What was changed, as it was.
+        Returns: The changed offsets, with their old values.
         """
         max_offsets = {(topic, queue_id): max_offset for topic, queue_id, max_offset in ends}
         clamped: list[ClampedOffset] = []
@@ -313,7 +313,7 @@ class ConsumerOffsets:
         key = f"{topic}{SEPARATOR}{group}"
         queues = self._table.get(key)
         if queues is None:
-            # Groups that were loaded keep their names, invalid ones too.
+            # Groups that were loaded from the file keep their names, even invalid ones.
             is_as_before = kind is ChangeKind.RESTORE
             check_group(
                 group.partition(SEPARATOR)[0] if is_as_before else group.removesuffix(BROADCAST_SUFFIX)
@@ -339,20 +339,20 @@ class ConsumerOffsets:
             self._history.note(kind, group, topic, queue_id, before, after, client_id)
 
     def persist(self) -> None:
-        """Writes the history down, and saves the table if it has changed.
+        """Writes the history, and saves the table if it has changed.
 
         Raises:
             FullError: There is no space; the file is as it was and the next call tries again.
         """
         with self._saving:
-            with self._lock:  # before anything is copied: a commit that the copy misses sets it again
+            with self._lock:  # cleared before the copy: a commit that the copy misses sets it again
                 is_dirty, self._is_dirty = self._is_dirty, False
             is_saved = False
             try:
                 table = dict(self._iter_copies()) if is_dirty else {}
                 version = self._version.next(self._clock.now_ms())
                 if self._history is not None:
-                    self._history.flush()  # it knows all that the copy holds
+                    self._history.flush()  # the history then has every change that the copy has
                 if is_dirty:
                     with explained():
                         self._file.save(to_config(table, version, self._unknown))
@@ -364,11 +364,11 @@ class ConsumerOffsets:
 
     @property
     def is_history_long(self) -> bool:
-        """Whether :meth:`tidy` has something to do."""
+        """Whether :meth:`tidy` has work to do."""
         return self._history is not None and self._history.is_long
 
     def tidy(self) -> None:
-        """Follows a history file that has grown with a new one.
+        """Begins a new history file after a long one.
 
         Raises:
             FullError: There is no space; the history is as it was.
@@ -384,10 +384,10 @@ class ConsumerOffsets:
     def _iter_copies(self) -> Iterator[tuple[str, dict[int, int]]]:
         """Yields the topics with their groups, each with a copy of its offsets.
 
-        A commit waits for a portion at most, not for the table. So the offsets of one key are those of one
-        moment, and what changes meanwhile elsewhere may be in or not; the next save has it.
+        A commit waits for one portion at most, not for the whole table. So the offsets of one key are of one
+        moment; a concurrent change of another key may be in the copy or not, and the next save has it.
         """
-        keys = list(self._table)  # one step of the interpreter, which needs no lock
+        keys = list(self._table)  # atomic in the interpreter, so it needs no lock
         at = 0
         while at < len(keys):
             portion: list[tuple[str, dict[int, int]]] = []
@@ -403,7 +403,7 @@ class ConsumerOffsets:
 
 
 def _check_offset(group: str, topic: str, queue_id: int, offset: int) -> None:
-    """Refuses what no file can hold: one such commit would keep all others from being saved."""
+    """Refuses an offset that the file cannot hold: one such commit would keep all others from being saved."""
     if offset < 0:
         raise InvalidArgumentError(f"offset {offset} of group {group} in {topic}/{queue_id} is negative")
     if offset > MAX_OFFSET or not MIN_QUEUE_ID <= queue_id <= MAX_QUEUE_ID:

@@ -1,4 +1,4 @@
-"""What a pull of a broadcasting group does besides: note how far its client is, and send it its offset.
+"""Extra steps of a broadcasting group's pull: the broker notes the client's offset, or sends it one.
 
 Source: ``PullMessageProcessor.java updateBroadcastPulledOffset, queryBroadcastPullInitOffset``,
 ``BroadcastOffsetManager.java getOffset``.
@@ -17,7 +17,7 @@ from seglog.remoting.peer import Peer
 
 
 class BroadcastClient(NamedTuple):
-    """The client that pulls, and whether a proxy does it for it."""
+    """The client that pulls, and whether a proxy pulls for it."""
 
     client_id: str
     is_behind_proxy: bool
@@ -35,7 +35,7 @@ def broadcast_client(state: BrokerState, header: PullMessageHeader, peer: Peer) 
 
 
 def broadcast_start(state: BrokerState, header: PullMessageHeader, client: BroadcastClient) -> int | None:
-    """Returns where a client is to go on that does not know or has changed its way, None for all others."""
+    """Returns the offset for a client that has none or switched its way, None for all others."""
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
     broadcasts = state.broadcasts
     if not broadcasts.must_restart(
@@ -52,7 +52,7 @@ def broadcast_start(state: BrokerState, header: PullMessageHeader, client: Broad
 def note_broadcast(
     state: BrokerState, header: PullMessageHeader, client: BroadcastClient, offset: int
 ) -> None:
-    """Notes how far a client is."""
+    """Notes the offset of a client."""
     state.broadcasts.note(
         header.consumer_group,
         header.topic,

@@ -1,15 +1,15 @@
-"""Pulls that wait for a message: a table by queue, and nothing else. None of them has a thread.
+"""The table of pulls that wait for a message, by queue. A held pull occupies no thread.
 
-Each is parked with a function that is called once, when the pull is to be asked again: a message arrived
-that it wants, its time has passed, or the broker closes. What calls it is the thread that put the message, or
-a duty; so it only passes the word on, to a thread that waits or to an event loop.
+Each pull is parked with a wake function. It is called once, when the pull must be answered: a message that
+matches arrived, the hold has timed out, or the broker closes. The thread that put the message or a duty calls
+it, so it must only notify a waiting thread or an event loop.
 
-A message is tested against a filter where it arrives, each one once, however many wait with it; where many
-filters wait, a thread of the table's own tests it, and what put it goes on. All that is
-in the queue but was not wanted has the pull asked again by the sweep, every five seconds: then its client is
-sent the next offset.
+A new message is tested against each filter once, by the thread that put it, however many pulls share the
+filter; if many filters wait at the queue, the table's own thread tests them instead, and the put continues.
+If a queue has grown by messages that a pull does not want, the sweep wakes the pull after at most five
+seconds, so that its client is sent the next offset.
 
-Source: ``PullRequestHoldService.java``. Difference: a pull whose time has passed ends then, not with the next
+Source: ``PullRequestHoldService.java``. Difference: a pull ends exactly at its timeout, not with the next
 sweep.
 """
 
@@ -35,9 +35,9 @@ from seglog.storage.threads import OnDemand
 
 SWEEP_MS: Final = 5_000
 FEW_CROWDS: Final = 4
-"""Filters at one queue that what puts a message tests by itself."""
+"""Most filters at one queue that the putting thread tests itself."""
 MIN_DEADLINES: Final = 64
-"""So many may be out of date before they are cleared away."""
+"""Number of outdated entries at which they are removed."""
 
 _Key = tuple[str, int]
 
@@ -47,7 +47,7 @@ class ParkedPull:
 
     Attributes:
         held: The pull.
-        deadline_ms: Monotonic time at which it ends.
+        deadline_ms: Monotonic time at which the hold ends.
     """
 
     __slots__ = ("crowd", "deadline_ms", "held", "wake")
@@ -57,15 +57,15 @@ class ParkedPull:
         self.deadline_ms = deadline_ms
         self.wake = wake
         self.crowd: _Crowd | None = None
-        """Where it waits, None once it does not wait any more."""
+        """The crowd that it waits in, None once it waits no more."""
 
 
 class _Crowd:
-    """Pulls of one queue that want the same and have seen the same: one look answers all of them.
+    """Pulls of one queue with the same filter and offset: one look at the queue serves all of them.
 
     Attributes:
         wanted: Their filter, None for all messages.
-        seen_offset: Queue offset before which nothing is wanted.
+        seen_offset: Queue offset before which no message matches.
     """
 
     __slots__ = ("key", "pulls", "seen_offset", "wanted")
@@ -78,7 +78,7 @@ class _Crowd:
 
 
 class _Queue:
-    """The pulls that wait at one queue, by what they want and have seen."""
+    """The pulls that wait at one queue, by filter and seen offset."""
 
     __slots__ = ("arrived", "crowds")
 
@@ -88,12 +88,12 @@ class _Queue:
 
 
 class HeldPulls:
-    """All pulls that wait. Any thread may call it.
+    """All held pulls of a broker. Any thread may call it.
 
     Args:
-        store: Where messages arrive.
+        store: Notifies the table of new messages.
         clock: Its monotonic time ends the pulls.
-        has_thread: Whether there is a thread for many filters; on virtual time all is done where it begins.
+        has_thread: Whether a thread tests many filters; on virtual time the calling thread does everything.
     """
 
     def __init__(self, store: MessageStore, clock: Clock, *, has_thread: bool = False) -> None:
@@ -110,17 +110,18 @@ class HeldPulls:
         self._next_sweep_ms = 0.0
         self._is_closed = False
         self.due_earlier: Callable[[], None] | None = None
-        """Called after a pull was parked that ends before all others, to wake what sleeps until then."""
+        """Called after a pull is parked that ends before all others, to wake the sleeping duty."""
 
     def __len__(self) -> int:
         return self._count
 
     def park(self, held: HeldPull, wake: Callable[[], None]) -> ParkedPull:
-        """Keeps a pull until it is to be asked again.
+        """Parks a pull until it must be answered.
 
         Args:
             held: The pull.
-            wake: Called then, once, by any thread, perhaps before this returns; it neither waits nor raises.
+            wake: Called then, once, by any thread, perhaps before this method returns; it must neither wait
+                nor raise.
         """
         now_ms = self._clock.monotonic_ms()
         parked = ParkedPull(held, now_ms + held.hold_ms, wake)
@@ -132,18 +133,18 @@ class HeldPulls:
             return parked
         if is_earlier and self.due_earlier is not None:
             self.due_earlier()
-        # What arrived between the pull and this has woken no thread.
+        # A message that arrived between the pull's read and this point has woken nothing.
         if self._has_grown(parked):
             self._look(crowd)
         return parked
 
     def leave(self, parked: ParkedPull) -> None:
-        """Takes a pull out whose client does not wait any more; it is not woken."""
+        """Removes a pull whose client no longer waits; it is not woken."""
         with self._lock:
             self._take_out(parked)
 
     def wait(self, held: HeldPull) -> None:
-        """Keeps the calling thread until the pull is to be asked again, by the clock and without any duty."""
+        """Blocks the calling thread until the pull must be answered; uses the clock and needs no duty."""
         bell = threading.Condition()
         is_over = False
 
@@ -167,7 +168,7 @@ class HeldPulls:
             self.leave(parked)
 
     def left_ms(self) -> float | None:
-        """Returns how long until :meth:`sweep` has something to do, None if nothing waits."""
+        """Returns the time in ms until :meth:`sweep` has work to do, None if no pull waits."""
         with self._lock:
             while self._deadlines and self._deadlines[0][2].crowd is None:
                 heapq.heappop(self._deadlines)
@@ -176,7 +177,7 @@ class HeldPulls:
             return min(self._deadlines[0][0], self._next_sweep_ms) - self._clock.monotonic_ms()
 
     def sweep(self) -> None:
-        """Ends the pulls whose time has passed, and every five seconds those whose queue has grown."""
+        """Ends the pulls that have timed out, and every five seconds those whose queue has grown."""
         now_ms = self._clock.monotonic_ms()
         over: list[ParkedPull] = []
         with self._lock:
@@ -189,7 +190,7 @@ class HeldPulls:
         self._end([*over, *filter(self._has_grown, waiting)])
 
     def close(self) -> None:
-        """Ends all pulls; those that come later end at once."""
+        """Ends all pulls; a pull parked later ends at once."""
         with self._lock:
             self._is_closed = True
             everyone = self._everyone()
@@ -220,7 +221,7 @@ class HeldPulls:
             self._look(crowd)
 
     def _look(self, crowd: _Crowd) -> None:
-        """Ends the pulls of a crowd if a message exists that they want, or notes how far there is none."""
+        """Ends the pulls of a crowd if a message matches, or notes the offset before which none does."""
         seen_offset = self._next_unseen(crowd)
         if seen_offset is None:
             with self._lock:
@@ -229,12 +230,13 @@ class HeldPulls:
         elif seen_offset > crowd.seen_offset:
             with self._lock:
                 joined = self._move(crowd, seen_offset)
-            # Another put may have looked at one crowd before they were joined and at the other after.
+            # Another put may have looked at one of the two crowds before they were joined, and at the other
+            # after.
             if joined is not None:
                 self._look(joined)
 
     def _next_unseen(self, crowd: _Crowd) -> int | None:
-        """Returns the queue offset up to which nothing is wanted, None if something is from there on."""
+        """Returns the queue offset up to which no message matches, None if a message does."""
         wanted, at = crowd.wanted, crowd.seen_offset
         try:
             end = self._store.max_offset(*crowd.key)
@@ -246,7 +248,7 @@ class HeldPulls:
                     return None
                 at = found.next_offset
         except SeglogError:
-            return None  # the pull meets the same error, and reports it to its client; the put has none
+            return None  # the pull meets the same error and reports it; the put must not fail
         return at
 
     def _has_grown(self, parked: ParkedPull) -> bool:
@@ -265,7 +267,7 @@ class HeldPulls:
             parked.wake()
 
     def _let_in(self, parked: ParkedPull, now_ms: float) -> _Crowd:
-        """Puts a pull into its crowd, under the lock."""
+        """Adds a pull to its crowd, under the lock."""
         header = parked.held.header
         key = header.topic, header.queue_id
         queue = self._queues.get(key)
@@ -288,7 +290,7 @@ class HeldPulls:
         return crowd
 
     def _take_out(self, parked: ParkedPull) -> bool:
-        """Takes a pull out, under the lock; returns whether it was still there."""
+        """Removes a pull, under the lock; returns whether it was still parked."""
         crowd, parked.crowd = parked.crowd, None
         if crowd is None:
             return False
@@ -303,7 +305,7 @@ class HeldPulls:
         return True
 
     def _move(self, crowd: _Crowd, seen_offset: int) -> _Crowd | None:
-        """Has a crowd look from another offset on, under the lock; returns the one that it joins, if any."""
+        """Sets the seen offset of a crowd, under the lock; returns the crowd it is merged into, if any."""
         if not crowd.pulls or seen_offset <= crowd.seen_offset:
             return None
         crowds = self._queues[crowd.key].crowds
@@ -321,9 +323,9 @@ class HeldPulls:
 
 
 class HoldSweep(Duty):
-    """Ends held pulls whose time has passed; every five seconds, those whose queue has grown too.
+    """Ends held pulls that have timed out; every five seconds, those whose queue has grown too.
 
-    It is woken when a pull comes that ends before all others.
+    It is woken when a pull is parked that ends before all others.
     """
 
     name: ClassVar[str] = "hold-sweep"

@@ -1,12 +1,12 @@
-"""A pull: which messages it gets, what it commits, and when it waits.
+"""A pull: the messages that it returns, the offset that it commits, and when it is held.
 
-Every status of the store has its code. A pull at the end of a queue that may be suspended comes back as a
-:class:`HeldPull` with the answer for the case that nothing arrives: a caller in process waits with it, a
-server parks it (``held_pulls.py``). Afterwards everything is asked again, but nothing committed.
+Every status of the store has its response code. A pull at the end of a queue that may be suspended returns a
+:class:`HeldPull`, with the answer for the case that no message arrives: a caller in process waits with it, a
+server parks it (``held_pulls.py``). After the hold the queue is read again, but nothing is committed.
 
-At most 32 messages or 256 KiB come at once, 8 or 64 KiB of what has probably left the memory: what is
-further before the end of the log than ``BrokerState.hot_bytes``. The first message decides which it is
-(RocketMQ looks at each, so a batch that becomes hot on the way continues); it always comes.
+A pull returns at most 32 messages or 256 KiB, and at most 8 messages or 64 KiB if they are probably no longer
+in memory: further before the end of the log than ``BrokerState.hot_bytes``. The first message decides which
+limit applies (RocketMQ looks at each message, so a batch may become hot on the way); it is always returned.
 
 Source: ``PullMessageProcessor.java``, ``DefaultPullMessageResultHandler.java``; statuses and limits in
 ``DefaultMessageStore.java getMessage, isTheBatchFull``.
@@ -41,7 +41,7 @@ _CODES: Final = {
 }
 
 OFFSET_RESET: Final = "OFFSET_RESET"
-"""Remark of the answer that notifies a client of a reset; no status of the store."""
+"""Remark of the answer that notifies a client of a reset; it is not a status of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class HeldPull:
     """A pull that waits for a message.
 
     Attributes:
-        header: What was asked.
-        peer: Who asked.
+        header: The request's header.
+        peer: The client.
         is_lite: Whether it was a LITE_PULL_MESSAGE.
-        wanted: The filter that was made of it.
-        hold_ms: How long it waits at most.
-        nothing_yet: The answer if nothing arrives in time.
+        wanted: The filter of the pull.
+        hold_ms: The longest hold.
+        nothing_yet: The answer if no message arrives in time.
     """
 
     header: PullMessageHeader
@@ -65,7 +65,7 @@ class HeldPull:
     nothing_yet: Response
 
     def answer(self, state: BrokerState) -> Response:
-        """Returns the answer of now; everything may have changed meanwhile."""
+        """Returns the present answer; everything may have changed since the pull was held."""
         return _look(state, self.header, self.peer, is_lite=self.is_lite).answer
 
 
@@ -74,16 +74,16 @@ def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
     code = _CODES.get(status)
     if code is not None:
         return code
-    # An empty or absent queue: who asks for its start waits there, everyone else is sent back to it.
+    # An empty or absent queue: a pull from its start is held, any other offset is sent back to the start.
     return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
 
 
 def pull(
     state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite: bool = False
 ) -> Response | HeldPull:
-    """Returns the answer to a pull, or that it is to be held; commits the offset that came with it.
+    """Returns the answer to a pull, or the held pull; commits the offset that was sent with it.
 
-    After a reset the client is sent its offset; what it commits with that pull is stale.
+    After a reset the client is sent its new offset; the commit in that pull is stale and is ignored.
 
     Args:
         state: The broker's.
@@ -99,7 +99,7 @@ def pull(
         state.offsets.commit(
             group, header.topic, header.queue_id, header.commit_offset, state.clients.id_of(group, peer)
         )
-    # Where messages were lost there is nothing to wait for: the answer says where to go on.
+    # Where messages were lost a hold would be useless: the answer has the next offset.
     is_end = answer.code is ResponseCode.PULL_NOT_FOUND and status is not GetStatus.OFFSET_FOUND_NULL
     if is_end and header.sys_flag & PullFlag.SUSPEND:
         config = state.config
@@ -109,7 +109,7 @@ def pull(
 
 
 class _Look(NamedTuple):
-    """A look at a queue: the answer, and what it was permitted and found unless the answer is another."""
+    """The result of reading a queue: the answer, and if it was read, the permission and the messages."""
 
     answer: Response
     permitted: Permitted | None = None
@@ -142,7 +142,7 @@ def _look(state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite:
 
 
 def _count(found: GetResult, header: PullMessageHeader, wanted: MessageFilter | None) -> int:
-    """Returns how many messages a read has found; where nothing is ruled out, without a look at them."""
+    """Returns how many messages a read found; without a filter it need not look at them."""
     if found.status is not GetStatus.FOUND:
         return 0
     if wanted is not None:
@@ -188,14 +188,14 @@ def _read(state: BrokerState, header: PullMessageHeader, wanted: MessageFilter |
         return found
     count = min(count, config.max_cold_pull_count)
     size_bytes = min(size_bytes, config.max_cold_pull_bytes)
-    # How far a filtered read continues after its last message depends on the bounds too.
+    # The next offset of a filtered read depends on the bounds too.
     if wanted is None and len(found) <= count and sum(map(len, found.runs)) <= size_bytes:
         return found
     return store.get(*where, count, wanted, max_bytes=size_bytes)
 
 
 def _is_cold(state: BrokerState, found: GetResult) -> bool:
-    """Returns whether what was found begins further before the end of the log than memory reaches."""
+    """Returns whether the messages begin further before the end of the log than ``hot_bytes``."""
     store = state.store
     end = store.max_phy_offset
     if end - store.min_phy_offset <= state.hot_bytes:

@@ -1,4 +1,4 @@
-"""Whether a pull is permitted, checked in RocketMQ's order, and which messages it wants.
+"""Checks whether a pull is permitted, in RocketMQ's order, and makes its filter.
 
 Source: ``PullMessageProcessor.java processRequest``.
 """
@@ -28,10 +28,10 @@ FORBIDDEN_TYPE: Final = "forbiddenType"
 
 
 class Permitted(NamedTuple):
-    """What a pull that is permitted continues with.
+    """The result of a permitted pull's checks.
 
     Attributes:
-        wanted: None for all messages.
+        wanted: The filter; None for all messages.
     """
 
     group: SubscriptionGroup
@@ -42,7 +42,7 @@ class Permitted(NamedTuple):
 def check_pull(
     state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite: bool
 ) -> Permitted | Response:
-    """Returns why a pull is refused, or what it is permitted."""
+    """Returns the refusal of a pull, or its permission."""
     config = state.config
     if not config.broker_permission & PERM_READ:
         return _forbidden(ForbiddenType.BROKER, f"the broker[{config.address}] pulling message is forbidden")
@@ -139,7 +139,7 @@ def _said_by_heartbeat(
 
 
 def _pulls_by_itself(state: BrokerState, group: str, peer: Peer) -> bool:
-    """Returns whether a pull comes neither from a passive consumer nor from a client that is known."""
+    """Returns whether a pull is neither of a passive consumer nor of a known client."""
     online = state.clients.consumers(group)
     if online is not None and online.consume_type is not ConsumeType.ACTIVELY:
         return False
@@ -148,7 +148,7 @@ def _pulls_by_itself(state: BrokerState, group: str, peer: Peer) -> bool:
 
 
 def _refuse_foreign(state: BrokerState, header: PullMessageHeader, peer: Peer) -> Response | None:
-    """Returns why a client cannot pull a queue that another one has locked, None if it can."""
+    """Returns the refusal if another client has locked the queue, None if the client may pull it."""
     if not state.config.strict_queue_lock:
         return None
     queue = MessageQueue(header.topic, state.config.broker_name, header.queue_id)
@@ -169,7 +169,7 @@ def _no_subscription_text() -> Response:
 def _by_expression(
     state: BrokerState, expression: str, expression_type: str | None
 ) -> MessageFilter | Response:
-    """Returns the filter that an expression is; RocketMQ gives all messages to who pulls with none."""
+    """Returns the filter of an expression; RocketMQ returns all messages if it is not valid."""
     if not state.config.enable_property_filter:
         return no_such_language(expression_type)
     try:

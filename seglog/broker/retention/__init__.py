@@ -1,6 +1,7 @@
-"""Retention: which old files go, which groups still need them, and what becomes of their messages.
+"""Retention: the old files to delete, the groups that still need them, and the fate of needed messages.
 
-Holds the policy, its impact in queue offsets, parked side files, and the refusal of sends on a full disk.
+Holds the policy, its impact in queue offsets, the files of parked messages, and the refusal of sends on a
+full disk.
 
 Called by the broker's background tasks and by the doctor.
 Truth: the store's queues and the groups' offsets.

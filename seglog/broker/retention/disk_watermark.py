@@ -1,7 +1,8 @@
-"""Refuses sends while the disk is nearly full, so that what is stored already can go on living.
+"""Refuses sends while the disk is nearly full, so that the broker can still serve the stored messages.
 
-Sends stop when the disk is fuller than one mark, and go on when it is no fuller than a lower one: between the
-two they stay as they were. Retention looks, and says who keeps it from making space.
+Sends are refused when the disk is fuller than one mark, and accepted again when it is no fuller than a lower
+mark; between the two nothing changes. Retention reports how full the disk is, and the groups that keep it
+from making space.
 
 Source: ``DefaultMessageStore.java isSpaceToDelete``, ``SendMessageProcessor.java handlePutMessageResult``.
 """
@@ -19,8 +20,8 @@ class DiskGate:
 
     Args:
         root: The store directory, for the advice.
-        refuse_percent: A disk that is fuller takes no sends.
-        open_percent: One that is no fuller takes them again.
+        refuse_percent: On a fuller disk sends are refused.
+        open_percent: At or below this percentage they are accepted again.
 
     Attributes:
         is_shut: Whether sends are refused.
@@ -35,7 +36,7 @@ class DiskGate:
         self._holder = ""
 
     def look(self, used_percent: int) -> None:
-        """Takes note of how full the disk is now."""
+        """Notes how full the disk is now."""
         self._used_percent = used_percent
         if used_percent > self._refuse_percent:
             self.is_shut = True
@@ -43,14 +44,14 @@ class DiskGate:
             self.is_shut = False
 
     def hold(self, holder: str) -> None:
-        """Takes note of who keeps the log from being deleted; none if empty."""
+        """Notes the groups that keep the log from being deleted; an empty text for none."""
         self._holder = holder
 
     def check(self) -> None:
         """Does nothing while there is space.
 
         Raises:
-            FullError: There is not, and why retention makes none.
+            FullError: The disk is too full; the error says why retention makes no space.
         """
         if not self.is_shut:
             return

@@ -1,15 +1,16 @@
-"""The duty that deletes old files of the log, and guards those who still need something in them.
+"""The duty that deletes old files of the log, and protects messages that groups still need.
 
-A file goes when all its messages are older than the retention time, in one of the hours of the day that are
-meant for it, or at any hour on a disk that fills up or after a request; on a disk that is nearly full it goes
-at any age. One turn deletes one file, so that the disk has time for others; a pass is ten.
+A file is deleted when all its messages are older than the retention time, in one of the configured hours of
+the day, or at any hour on a disk that fills up or after a request; on a disk that is nearly full it is
+deleted at any age. One turn deletes one file, so that the disk has time for other work; a pass is ten files.
 
-What RocketMQ does not ask: whether a group still needs messages of the file, or no group had the time yet to
-read them. The policy says what happens then. ``refuse`` keeps the file, and with it all after it; ``park``
-writes those messages to the side first; ``allow`` deletes them, as RocketMQ does, and logs whose they were.
+Unlike RocketMQ the duty first checks whether a group still needs messages of the file, or whether no group
+had time to read them. The policy decides what happens then. ``refuse`` keeps the file and all later ones;
+``park`` first copies those messages to a side file; ``allow`` deletes them, as RocketMQ does, and logs the
+groups.
 
-Few turns are needed: the age of the oldest file says when the next is due, and the disk is only looked at
-when something was written or while it is full.
+The age of the oldest file gives the time of the next turn, and the disk is only checked after writes or while
+it is full.
 
 Source: ``DefaultMessageStore.java CleanCommitLogService``.
 """
@@ -37,27 +38,27 @@ HOUR_MS: Final = 3_600_000
 FIRST_LOOK_MS: Final = 60_000
 FILES_IN_A_PASS: Final = 10
 PAUSE_MS: Final = 100
-"""Between two files of a pass."""
+"""Pause between two files of a pass."""
 HELD_MS: Final = 60_000
-"""Until a file that is old enough and was kept is looked at again: who needs it may have gone on."""
+"""Time until an expired file that was kept is checked again: its groups may have consumed it since."""
 REQUESTED_PASSES: Final = 20
-"""So many passes follow a request (DELETE_EXPIRED_COMMITLOG)."""
+"""Number of passes after a request (DELETE_EXPIRED_COMMITLOG)."""
 
 _log = logger(__name__)
 
 
 class LogRetention(Duty):
-    """Deletes the oldest files of one store's log when their time has come.
+    """Deletes the oldest files of one store's log when they have expired.
 
     Attributes:
-        held: The file that was to go and was kept, None if the last one could go.
+        held: The expired file that was kept, None if the last one could be deleted.
 
     Args:
         clock: For ages and hours.
         store: The store.
-        config: How old, when, and how full.
-        gate: Notified how full the disk is, and who keeps the log from being deleted.
-        standing: Returns who needs what.
+        config: The retention time, the hours, and the marks of the disk.
+        gate: Notified how full the disk is, and which groups keep the log from being deleted.
+        standing: Returns the positions of all readers.
     """
 
     name: ClassVar[str] = "retention"
@@ -86,13 +87,13 @@ class LogRetention(Duty):
         self._requested = 0
 
     def use(self, config: BrokerConfig) -> None:
-        """Goes by other ages, hours and marks of the disk from now on, and looks at once."""
+        """Uses another retention time, other hours and other marks from now on, and checks at once."""
         self._config = config
         self._next_ms = self._clock.monotonic_ms()
         self.wake()
 
     def request(self) -> None:
-        """Has expired files deleted at any hour."""
+        """Requests that expired files are deleted at any hour."""
         self._requested = REQUESTED_PASSES
         self._next_ms = self._clock.monotonic_ms()
         self.wake()
@@ -132,7 +133,7 @@ class LogRetention(Duty):
         return is_asked or next_hour_ms(now_ms, config.retention_delete_hours) == now_ms
 
     def _rest_ms(self, segment: LogSegment | None, used_percent: int) -> float:
-        """Returns how long until the next turn if nothing is written meanwhile."""
+        """Returns the time in ms until the next turn if nothing is written meanwhile."""
         if self._gate.is_shut or used_percent > self._config.disk_clean_percent or self._requested:
             return self._config.retention_check_ms
         if segment is None:
@@ -146,7 +147,7 @@ class LogRetention(Duty):
         return segment.newest_store_ms + self._config.retention_hours * HOUR_MS
 
     def _delete(self, segment: LogSegment) -> bool:
-        """Deletes a file unless it is to stay; returns whether it went."""
+        """Deletes a file unless the policy keeps it; returns whether it was deleted."""
         is_young = self._clock.now_ms() < self._expires_ms(segment)
         (doomed,) = plan(self._store.retention, [segment], self._standing(), are_young=is_young)
         if not self._guard(doomed):
@@ -157,7 +158,7 @@ class LogRetention(Duty):
         return True
 
     def _guard(self, doomed: Doomed) -> bool:
-        """Does what the policy says about messages that are needed; returns whether the file may go."""
+        """Applies the policy to needed messages; returns whether the file may be deleted."""
         if not doomed.victims:
             return True
         text = victims_text(doomed.victims)
@@ -177,7 +178,7 @@ class LogRetention(Duty):
 
 
 def next_hour_ms(now_ms: int, hours: Collection[int]) -> int:
-    """Returns the first moment from now on that is in one of some hours of the day, in local time."""
+    """Returns the first moment from now on that falls into one of the hours of the day, in local time."""
     moment_ms = now_ms
     for _ in range(25):
         local = datetime.fromtimestamp(moment_ms / 1000, UTC).astimezone()

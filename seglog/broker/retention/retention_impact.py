@@ -1,16 +1,16 @@
-"""Whom it would hurt if the start of the log went: counted by queue offsets, without reading a message.
+"""The groups that would lose messages if the start of the log were deleted, by queue offsets alone.
 
-A file of the log takes a range of queue offsets from every queue. What of a range a group has not passed yet
-is lost to it. So are dead and parked messages that no client has fetched, delayed messages whose time has not
-come, and half messages not yet decided. A topic that no group reads has no victims once its messages
-are old; how many of them go is ``unread``. Before that, only a full disk would take them, and then
-they count: their producers were promised the time to read them.
+Deleting a file of the log takes a range of queue offsets from every queue. A group loses the messages of a
+range that it has not consumed yet. Dead and parked messages that no client has fetched count too, and so do
+delayed messages that are not due and open half messages. In a topic that no group reads, messages older than
+the retention time have no victims; their number is ``unread``. Younger ones, which only a full disk would
+delete, do count: producers rely on the retention time.
 
-Counted are groups with an offset in some queue of the topic. In a queue where such a group has none, it
-needs every message: RocketMQ's broker starts it at 0 there as long as the log has the queue's start. A group
-that never committed in the topic may have wanted its end, and does not count. Its retry topic is its alone:
-what is in there counts from the first message on. How far broadcasting clients are counts for no group: each
-of them may be gone for good.
+A group counts if it has an offset in some queue of the topic. In a queue where it has none, it needs every
+message: RocketMQ's broker starts it at 0 there as long as the log has the queue's start. A group that never
+committed in the topic may want to begin at its end, and does not count. A retry topic belongs to one group,
+so all its messages count from the first on. Offsets of broadcasting clients do not count: any of these
+clients may have left for good.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Why(enum.Enum):
     UNDELIVERED = "undelivered"
     """Its group has not consumed it."""
     DEAD = "dead letters"
-    """No client has looked at what a group gave up."""
+    """No client has fetched the dead letters of a group."""
     PARKED = "parked"
-    """No client has fetched what was put aside for a group."""
+    """No client has fetched the messages parked for a group."""
     DELAYED = "delayed"
-    """Its time has not come."""
+    """It is delayed and not due yet."""
     HALF = "half messages"
     """No producer has committed or rolled it back."""
     UNREAD = "unread"
@@ -55,8 +55,8 @@ class Victim(NamedTuple):
     """Messages of one queue that are still needed.
 
     Attributes:
-        why: What for.
-        group: Who; empty for delayed and half messages.
+        why: The reason.
+        group: The group; empty for delayed and half messages.
         offsets: Their queue offsets.
     """
 
@@ -74,7 +74,7 @@ class Standing:
     Attributes:
         offsets: The committed offsets of groups.
         delay_offsets: Queue offset by delay level: all below it was delivered.
-        ignored_groups: Groups that do not count.
+        ignored_groups: Groups that are ignored.
     """
 
     offsets: Mapping[QueueKey, int]
@@ -84,11 +84,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """A file of the log, and what goes with it.
+    """A file of the log, and the messages deleted with it.
 
     Attributes:
         ranges: Queue offsets by topic and queue; queues that lose nothing are left out.
-        victims: Who still needs some of them.
+        victims: The messages that are still needed.
         unread: Messages of queues that no group reads.
     """
 
@@ -99,7 +99,7 @@ class Doomed:
 
     @property
     def count(self) -> int:
-        """How many messages go."""
+        """The number of messages deleted with it."""
         return sum(map(len, self.ranges.values()))
 
 
@@ -114,13 +114,13 @@ class _Need(NamedTuple):
 def plan(
     retention: Retention, segments: Sequence[LogSegment], standing: Standing, *, are_young: bool = False
 ) -> list[Doomed]:
-    """Returns what goes with each of some files of the log that follow each other.
+    """Returns the messages deleted with each of some consecutive files of the log.
 
     Args:
-        retention: Of the store.
+        retention: The retention calls of the store.
         segments: The files, oldest first.
-        standing: Who needs what.
-        are_young: Whether the retention time of their messages is not over.
+        standing: The positions of all readers.
+        are_young: Whether their messages are younger than the retention time.
     """
     if not segments:
         return []
@@ -158,7 +158,7 @@ def by_group(victims: Iterable[Victim]) -> dict[tuple[str, str], int]:
 
 
 def victims_text(victims: Iterable[Victim], most: int = 3) -> str:
-    """Returns who needs how many messages, in words; the first few only."""
+    """Returns the groups and how many messages they need, in words; only the first few."""
     counts = by_group(victims)
     named = [f"{f'group {group}: ' if group else ''}{count} {why}" for (why, group), count in counts.items()]
     more = [f"{len(named) - most} more"] * (len(named) > most)
@@ -166,7 +166,7 @@ def victims_text(victims: Iterable[Victim], most: int = 3) -> str:
 
 
 def _needs(queues: Iterable[tuple[str, int]], standing: Standing) -> dict[tuple[str, int], list[_Need]]:
-    """Returns who needs each queue that has readers, from where on."""
+    """Returns the groups that need each queue, with the offset from which they need it."""
     readers: dict[str, dict[str, dict[int, int]]] = {}
     for (group, topic, queue_id), offset in standing.offsets.items():
         if "@" not in group:  # the progress of one broadcasting client

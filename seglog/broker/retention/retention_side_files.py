@@ -1,9 +1,9 @@
-"""Writes messages to the side before the log loses them: ``<store>/seglog/parked/<first byte>.jsonl``.
+"""Copies messages to a file before retention deletes them: ``<store>/seglog/parked/<first byte>.jsonl``.
 
-There is one file for each deleted file of the log in which a group needed messages. Each line is a
-message as ``seglog export`` writes it, and says under ``parkedFor`` who needs it. The file is whole and on
-the disk before the log's file goes; a crash in between leaves both, and the next pass writes it again.
-``seglog retention unpark`` brings its messages back.
+Each deleted log file with needed messages has one such file. Each line is a message as ``seglog export``
+writes it, with the groups that need it under ``parkedFor``. The file is complete and synced before the log
+file is deleted; a crash in between leaves both, and the next pass writes the file again. ``seglog retention
+unpark`` brings its messages back.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _AT_A_TIME: Final = 256
 
 
 def parked_file(doomed: Doomed) -> str:
-    """Returns the file for a file of the log, relative to the store."""
+    """Returns the path of the side file for a log file, relative to the store."""
     return f"{PARKED}/{segment_file_name(doomed.segment.first_phy_offset)}{SUFFIX}"
 
 
 def park_victims(store: MessageStore, doomed: Doomed) -> int:
-    """Writes the messages of a file of the log that a group needs to the side; returns how many.
+    """Writes the needed messages of a log file to its side file; returns how many.
 
     Messages that cannot be read any more are left out.
 

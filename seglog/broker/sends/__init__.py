@@ -1,5 +1,5 @@
-"""Sends: from a message's arrival to the store, and messages that come back to be tried again.
+"""Sends: the checks and the append of a message, and messages that consumers send back for a retry.
 
 Called by the handlers.
-Truth: the store; an answer follows the durability that was asked for.
+Truth: the store; an answer is given once the requested durability is reached.
 """

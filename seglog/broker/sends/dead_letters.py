@@ -1,8 +1,8 @@
-"""When a message for a group's retry topic becomes a dead letter instead.
+"""Decides when a message for a group's retry topic becomes a dead letter instead.
 
-That is after its last attempt. And it is at once while any queue of the group is locked: a group that
-consumes in order sends a message away only after its last attempt, and says so by its locks. RocketMQ does
-the same; a concurrent consumer in a group with orderly ones would lose its retries.
+It becomes one after its last attempt, or at once while any queue of the group is locked: locks show that the
+group consumes in order, and such a group sends a message back only after its last attempt. RocketMQ does the
+same; a concurrent consumer in a group with orderly ones loses its retries.
 
 Source: ``SendMessageProcessor.java handleRetryAndDLQ``.
 """
@@ -25,14 +25,13 @@ _log = logger(__name__)
 
 
 def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicConfig | Response | None:
-    """Returns the topic that a message for a retry topic goes to instead.
+    """Returns the topic of the dead letter that a message for a retry topic becomes.
 
     Args:
         state: The broker.
         header: A send to a retry topic.
 
-    Returns:
-        None if the message may be tried again; why it is refused if its group does not exist.
+    Returns: None if the message may be tried again; a refusal if its group does not exist.
     """
     name = header.topic.removeprefix(RETRY_PREFIX)
     group = find_group(state, name)
@@ -45,20 +44,20 @@ def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicCon
 
 
 def note_dead_letter(header: SendMessageHeader) -> None:
-    """Logs that what was sent to a retry topic is stored as a dead letter."""
+    """Logs that a message for a retry topic is stored as a dead letter."""
     found = props.decode_properties(header.properties)
     group = header.topic.removeprefix(RETRY_PREFIX)
     warn_of_dead_letter(group, found, "it was sent anew", header.reconsume_times)
 
 
 def warn_of_dead_letter(group: str, properties: Mapping[str, str], place: str, reconsume_times: int) -> None:
-    """Logs that a message becomes a dead letter: a group hears of it nowhere else, but in its consumers.
+    """Logs that a message becomes a dead letter: only the group's consumers are told otherwise.
 
     Args:
-        group: Whose.
-        properties: Of the message.
-        place: Where its last attempt was.
-        reconsume_times: Its failures before that one.
+        group: The group.
+        properties: Those of the message.
+        place: The place of the record of its last attempt.
+        reconsume_times: Its failures before that attempt.
     """
     message_id = properties.get(props.UNIQ_KEY) or properties.get(props.ORIGIN_MESSAGE_ID)
     _log.warning(
@@ -72,5 +71,5 @@ def warn_of_dead_letter(group: str, properties: Mapping[str, str], place: str, r
 
 
 def without_delay(raw: bytes) -> bytes:
-    """Returns stored properties that let no delay topic hold the message."""
+    """Returns stored properties without those that would delay the message."""
     return props.encode_properties({**props.decode_properties(raw), props.DELAY: "-1"})

@@ -1,4 +1,4 @@
-"""The topics that belong to a group: one for messages to try again, one for those that it gave up.
+"""The topics of a group: the retry topic, and the topic of its dead letters.
 
 Source: ``TopicConfigManager.java createTopicInSendMessageBackMethod``,
 ``ClientManageProcessor.java heartBeat``.
@@ -17,11 +17,11 @@ from seglog.remoting.topics import MAX_QUEUES
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
 
 UNIT_SUB: Final = 2
-"""``TopicSysFlag`` of a topic that clients in units subscribe to."""
+"""``TopicSysFlag`` of a topic with subscribers in unit mode."""
 
 
 def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:
-    """Returns the group of a client, creating it if it may be; its retry topic comes with a heartbeat.
+    """Returns the group of a client, creating it if permitted; a heartbeat creates its retry topic.
 
     Raises:
         FullError: There is no space for it.
@@ -30,12 +30,12 @@ def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:
 
 
 class RetryTopic(NamedTuple):
-    """The retry topic that a group is to have.
+    """The wanted retry topic of a group.
 
     Attributes:
         group: The group.
-        is_order: Whether the group consumes in order; None leaves a topic as it is.
-        is_unit: Whether a new topic is marked as one of units.
+        is_order: Whether the group consumes in order; None leaves an existing topic unchanged.
+        is_unit: Whether a new topic gets the flag of unit mode.
     """
 
     group: SubscriptionGroup
@@ -43,8 +43,8 @@ class RetryTopic(NamedTuple):
     is_unit: bool = False
 
     def new(self) -> TopicConfig:
-        """Returns it as it is made."""
-        count = min(self.group.retry_queue_nums, MAX_QUEUES)  # a file may say more
+        """Returns the settings of the topic when it is created."""
+        count = min(self.group.retry_queue_nums, MAX_QUEUES)  # the file may hold a larger number
         return TopicConfig(
             f"{RETRY_PREFIX}{self.group.name}",
             count,
@@ -57,12 +57,12 @@ class RetryTopic(NamedTuple):
 def retry_topics(
     state: BrokerState, wanted: Sequence[RetryTopic], *, lazily: bool = False
 ) -> list[TopicConfig]:
-    """Returns retry topics, creating those that do not exist; all that is new is saved together.
+    """Returns retry topics, creating those that do not exist; new topics are saved together.
 
     Args:
         state: The broker's.
-        wanted: Which.
-        lazily: Whether new topics may be saved later where the calling thread may not wait.
+        wanted: The wanted topics.
+        lazily: Whether new topics may be saved later if the calling thread may not wait.
 
     Raises:
         FullError: There is no space for them.

@@ -1,11 +1,10 @@
-"""From a message's arrival to the store: the checks, in RocketMQ's order, and what a broker adds.
+"""The checks of a send, in RocketMQ's order, and the properties that the broker adds.
 
-A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON in any case; POP_CK is
-taken away. Messages of a batch are stored with the properties they came with.
+A message gets a UNIQ_KEY if it has none, and CLUSTER, MSG_REGION and TRACE_ON in any case; POP_CK is removed.
+Messages of a batch are stored with the properties that they were sent with.
 
-A message with a delay level waits in the delay topic; what it says of timers is taken away. Timers and
-transactions need parts that this broker does not have. Such a message would never come out of the store
-again, so it is refused.
+A message with a delay level waits in the delay topic; its timer properties are removed. A timer message or a
+half message is refused: this broker has no timers and no transactions, so it would never be delivered.
 
 Source: ``SendMessageProcessor.java``, ``AbstractSendMessageProcessor.java msgCheck, buildMsgContext``.
 """
@@ -39,18 +38,18 @@ _KNOWN: Final = re.compile(
     rb"(?:^|\x02)(UNIQ_KEY|TAGS|WAIT|CLUSTER|MSG_REGION|TRACE_ON|POP_CK|DELAY|TRAN_MSG"
     rb"|TIMER_DELAY_SEC|TIMER_DELAY_MS|TIMER_DELIVER_MS)\x01([^\x02]+)"
 )
-"""The properties that a broker looks at; the others need not be decoded."""
+"""The properties that a broker reads; the others need not be decoded."""
 _PLAIN: Final = frozenset((b"UNIQ_KEY", b"TAGS", b"WAIT"))
 _STAMPED: Final = (CLUSTER, MSG_REGION, TRACE_ON)
 
 
 class StoredProperties(NamedTuple):
-    """Properties as they are stored, and those that matter to a send.
+    """Properties in stored form, and the values that matter to a send.
 
     Attributes:
-        raw: Stored form.
+        raw: The stored form.
         unique_id: The message's UNIQ_KEY.
-        delay_level: 0 for a message that can be consumed at once.
+        delay_level: The delay level; 0 for a message that can be consumed at once.
         waits_for_disk: False if the client asked for an answer before the message is on the disk.
     """
 
@@ -72,7 +71,7 @@ def send_ext_of(config: BrokerConfig) -> dict[str, str]:
 
 
 def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
-    """Returns the topic of a send, created if it may be, or why the send is refused."""
+    """Returns the topic of a send, creating it if permitted, or the refusal of the send."""
     topic = state.topics.get(header.topic)
     if topic is not None and topic.is_order and not is_writable(state.config):
         return no_sends(state.config)
@@ -96,24 +95,24 @@ def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> Top
             ResponseCode.INVALID_PARAMETER,
             f"request queueId[{header.queue_id}] is illegal, {topic.java_text()} Producer: {peer.host}",
         )
-    if header.queue_id < 0 and not topic.write_queue_nums:  # RocketMQ divides by 0, and answers the same code
+    if header.queue_id < 0 and not topic.write_queue_nums:  # RocketMQ divides by 0: same code
         return refuse(ResponseCode.SYSTEM_ERROR, f"topic[{header.topic}] has no queue that can be written")
     return topic
 
 
 def is_writable(config: BrokerConfig) -> bool:
-    """Returns whether the broker takes messages; where it does not, clients still send but those of order."""
+    """Returns whether the broker accepts messages; if not, it still accepts those of unordered topics."""
     return bool(config.broker_permission & PERM_WRITE)
 
 
 def no_sends(config: BrokerConfig) -> Response:
-    """Returns the refusal of a broker that takes no messages."""
+    """Returns the refusal of a broker without write permission."""
     host = config.address.rpartition(":")[0]
     return refuse(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
 
 
 def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> TopicConfig | Response:
-    """Returns the topic of a batch, or why the batch is refused."""
+    """Returns the topic of a batch, or the refusal of the batch."""
     topic = find_topic(state, header, peer)
     if isinstance(topic, Response):
         return topic
@@ -127,27 +126,27 @@ def find_batch_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) 
 
 
 def choose_queue(state: BrokerState, topic: TopicConfig, queue_id: int) -> int:
-    """Returns the queue that a client asked for, or any of a topic that has some if it left the choice."""
+    """Returns the queue that the client chose, or a random one if it left the choice to the broker."""
     return queue_id if queue_id >= 0 else state.random.randrange(topic.write_queue_nums)
 
 
 def complete_properties(
     state: BrokerState, raw: bytes, sys_flag: int = 0, reconsume_times: int = 0
 ) -> StoredProperties | Response:
-    """Returns the properties to store for those that came, or why the message is refused.
+    """Returns the properties to store with a message, or the refusal of the message.
 
     Raises:
-        ProtocolError: DELAY is no number.
+        ProtocolError: DELAY is not a number.
     """
     known = dict(_KNOWN.findall(raw))
     level = 0
     if not known.keys() <= _PLAIN:
         found = props.decode_properties(raw)
         is_transaction = found.get("TRAN_MSG", "").lower() == "true"
-        # Elsewhere RocketMQ does not look at the level, not even whether it is a number.
+        # In other cases RocketMQ does not read the level, and does not check that it is a number.
         if (reconsume_times > 0) if is_transaction else may_wait(sys_flag):
             level = state.delivery.levels.level_of(found.get(props.DELAY))
-        # A message of a transaction that is tried again was committed before.
+        # A retried message of a transaction was committed before.
         if is_transaction and level <= 0:
             host = state.config.address.rpartition(":")[0]
             return refuse(
@@ -177,5 +176,5 @@ def complete_properties(
 
 
 def may_wait(sys_flag: int) -> bool:
-    """Returns whether a delay level counts: it does not for what opens or undoes a transaction."""
+    """Returns whether a delay level counts: half messages and rollbacks are never delayed."""
     return flags.takes_queue_offset(sys_flag)

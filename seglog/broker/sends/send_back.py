@@ -1,11 +1,11 @@
-"""A message that a consumer could not process comes back: it is tried again later, or becomes a dead letter.
+"""Takes back a message that a consumer failed at: it is retried later, or becomes a dead letter.
 
-The consumer names a record by its place in the log. It is stored once more, for the group's retry topic and
-with one more failure: on the delay level that the client asks for, or on 3 + failures, so the waits are 10s,
-30s, 1m, 2m and so on up to 2h. After its last attempt it goes to ``%DLQ%group`` at once.
+The consumer names a record by its physical offset. The message is stored once more, for the group's retry
+topic and with one failure more: on the delay level that the client chose, or on level 3 + failures, so the
+delays are 10s, 30s, 1m, 2m and so on up to 2h. After its last attempt it is stored in ``%DLQ%group`` at once.
 
-A record of a compaction topic carries its place in that topic's own log. RocketMQ looks there in the commit
-log, and sends back nothing or a stranger; here the message is found by its id.
+A record of a compaction topic has an offset in that topic's own log. RocketMQ reads the commit log at that
+offset, and finds nothing or another message; here the message is found by its id.
 
 Source: ``AbstractSendMessageProcessor.java consumerSendMsgBack``.
 """
@@ -32,7 +32,7 @@ FIRST_LEVEL: Final = 3
 
 
 def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -> Response:
-    """Stores a message for another attempt or as a dead letter, or says why not."""
+    """Stores a message for another attempt or as a dead letter, or returns a refusal."""
     group = state.groups.find(header.group)
     if group is None:
         return refuse(
@@ -42,7 +42,7 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
         return no_sends(state.config)
     if group.retry_queue_nums <= 0:
         return Response(ResponseCode.SUCCESS)
-    # As in RocketMQ, the topic is not one of order from now on, until the group's next heartbeat.
+    # As in RocketMQ, the topic is unordered from now on, until the group's next heartbeat.
     (topic,) = retry_topics(state, (RetryTopic(group, is_order=False, is_unit=header.is_unit_mode),))
     if not topic.perm & PERM_WRITE:
         return refuse(ResponseCode.NO_PERMISSION, f"the topic[{topic.name}] sending message is forbidden")
@@ -57,14 +57,14 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
             first = {props.ORIGIN_MESSAGE_ID: message.message_id, props.RETRY_TOPIC: message.topic}
             warn_of_dead_letter(group.name, first | message.properties, place, message.reconsume_times)
         return answer
-    # RocketMQ counts the group's queues only. A group that was given more of them than its retry topic has
-    # would never get what is stored in the others.
+    # RocketMQ uses the group's number of queues only. If it is larger than that of the retry topic, the group
+    # would never get the messages stored in the other queues.
     queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
     return _store(state, appends, message, topic.name, state.random.randrange(queue_nums), level)
 
 
 def find_message(state: BrokerState, header: SendBackHeader) -> Message | None:
-    """Returns the message that the client means, None if it no longer exists."""
+    """Returns the message that the client names, None if it no longer exists."""
     origin = None if header.origin_topic is None else state.topics.get(header.origin_topic)
     if origin is not None and origin.attributes.get("cleanup.policy") == "COMPACTION":
         found = (
@@ -78,7 +78,7 @@ def find_message(state: BrokerState, header: SendBackHeader) -> Message | None:
 
 
 def _level(group: SubscriptionGroup, header: SendBackHeader, message: Message) -> int | None:
-    """Returns the delay level of the next attempt, None if there is to be none."""
+    """Returns the delay level of the next attempt, None after the last attempt."""
     most = group.retry_max_times if header.max_reconsume_times is None else header.max_reconsume_times
     if message.reconsume_times >= most or header.delay_level < 0:
         return None
@@ -102,7 +102,7 @@ def _store(
     levels = state.delivery.levels
     level = min(level, levels.highest) if may_wait(message.sys_flag) else 0
     if level <= 0 and may_wait(message.sys_flag) and any(name in properties for name in TIMERS):
-        # Only a batch can have brought it; a message alone is refused when it is sent.
+        # Only a batch can have stored such a message; a single one is refused when it is sent.
         return refuse(ResponseCode.SYSTEM_ERROR, "WHEEL_TIMER_NOT_ENABLE")
     place, place_id, raw = topic, queue_id, props.encode_properties(properties)
     if level > 0:

@@ -1,9 +1,9 @@
-"""Usual sends, which the kernels make in one call: a message that only has to be stored.
+"""Usual sends, which the kernels carry out in one call: messages that only have to be stored.
 
-Everything else is answered by the handlers, which state all rules: batches, messages without UNIQ_KEY, with a
-delay level, a timer or a transaction, with properties that are the broker's own, for topics that do not exist
-or have rules of their own; sends that wait for the disk; and all that is refused. The same request gets the
-same answer on both ways, and the same bytes in the store.
+The handlers answer all other sends, and hold all rules: batches, messages without UNIQ_KEY, with a delay
+level, a timer or a transaction, with properties that are the broker's own, for topics that do not exist or
+have rules of their own; sends that wait for the disk; and all refused sends. On both paths the same request
+gets the same answer, and the same bytes in the store.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from seglog.storage.writes import Durability
 def usual_sends(
     store: MessageStore, topics: TopicTable, disk: DiskGate, stamp: bytes, ext: Mapping[str, str]
 ) -> TrySend:
-    """Returns what the sends of a broker are tried with.
+    """Returns the function that answers usual sends.
 
     Args:
-        store: Where messages go.
+        store: Stores the messages.
         topics: Settings of topics.
-        disk: Whether there is space.
+        disk: Refuses sends on a full disk.
         stamp: Encoded properties that every message gets.
         ext: Fields that every answer has.
     """
@@ -56,10 +56,10 @@ def usual_sends(
 
 
 def usual_queues(name: str, topic: TopicConfig) -> int:
-    """Returns how many queues of a topic take messages that only have to be stored; 0 if it has other rules.
+    """Returns how many queues of a topic take usual sends; 0 if the topic has other rules.
 
     Args:
-        name: How the table of topics, and so a send, names it.
+        name: Its name in the table of topics, which a send gives.
         topic: Its settings; a file may give it another name there.
     """
     has_rules = (

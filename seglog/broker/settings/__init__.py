@@ -1,7 +1,7 @@
-"""Settings: what a broker is called, and how it is set.
+"""Settings: the names and options of a broker.
 
 Called by every other room of the broker.
-Truth: RocketMQ's defaults unless the caller says otherwise.
+Truth: RocketMQ's defaults unless the caller gives others.
 """
 
 from seglog.broker.settings.config import BrokerConfig as BrokerConfig

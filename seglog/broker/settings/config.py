@@ -1,4 +1,4 @@
-"""What a broker is called and how it is set, RocketMQ's defaults unless said."""
+"""The names and options of a broker, with RocketMQ's defaults unless noted."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from seglog.storage.format.system_names import REPLY_SUFFIX
 
 _LAST_HOUR: Final = 23
 _MOST_REGION_BYTES: Final = 255
-"""All properties of a message have 32,767 bytes; its region is stored with each."""
+"""Longest region in bytes: it is stored with each message, whose properties have 32,767 bytes in all."""
 
 
 class GuardPolicy(enum.Enum):
-    """What happens to messages that a group still needs."""
+    """The fate of messages that a group still needs."""
 
     REFUSE = "refuse"
-    """They stay, and so does everything after them."""
+    """They are kept, and so is everything after them."""
     PARK = "park"
-    """They are written to the side first."""
+    """They are copied to a side file first."""
     ALLOW = "allow"
-    """They go."""
+    """They are deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Reads durations such as ``1h 30m``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def duration_ms(text: str) -> int:
     """Returns the milliseconds of a text such as ``2h``, ``1h 30m``, ``1.5s``, ``250ms`` or ``3d``.
 
     Raises:
-        InvalidArgumentError: It says something else.
+        InvalidArgumentError: The text has another form.
     """
     total, position = 0.0, 0
     while position < len(text.rstrip()):

@@ -1,4 +1,4 @@
-"""The settings of a broker under the names that RocketMQ's tools know, and which a request may change.
+"""The settings of a broker under RocketMQ's names, and those that a request may change.
 
 Source: ``BrokerConfig.java``, ``MessageStoreConfig.java``, ``AdminBrokerProcessor.java updateBrokerConfig``,
 ``NamesrvConfig.java``.
@@ -15,7 +15,7 @@ from seglog.errors import InvalidArgumentError
 
 Value = TypeVar("Value")
 REFUSED: Final = frozenset(("brokerConfigPath", "rocketmqHome", "configBlackList"))
-"""The black list of a broker, which no request changes."""
+"""The black list of a broker: settings that no request changes."""
 REFUSED_OF_NAME_SERVER: Final = frozenset(
     ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
 )
@@ -27,9 +27,9 @@ class JavaKey(NamedTuple):
     """A setting that may be changed.
 
     Attributes:
-        attribute: Of :class:`BrokerConfig`.
-        read: Text to value; ValueError that says what it takes if it is none.
-        show: Value to text.
+        attribute: The attribute of :class:`BrokerConfig`.
+        read: Converts text to value; raises ValueError with a description of valid values.
+        show: Converts value to text.
     """
 
     attribute: str
@@ -54,7 +54,7 @@ def read_count(text: str) -> int:
     """Returns a number from 1 on.
 
     Raises:
-        ValueError: The text is none; the message is what it takes, for :func:`read_value`.
+        ValueError: The text is not one; the message describes valid values, for :func:`read_value`.
     """
     number = _read_number(text)
     if not number:
@@ -122,14 +122,14 @@ OPENED_WITH: Final[Mapping[str, JavaKey]] = {
     "regionId": _text("region_id"),
     "traceOn": _flag("is_trace_on"),
 }
-"""What a broker is opened with, by RocketMQ's name; no request changes it."""
+"""Settings fixed at opening, by RocketMQ's name; no request changes them."""
 BROKER_IP: Final = "brokerIP1"
 LISTEN_PORT: Final = "listenPort"
-"""The two halves of what routes name."""
+"""The two halves of the address in routes."""
 
 
 def is_refused(name: str, refused: frozenset[str]) -> bool:
-    """Returns whether no request may change a setting: those of a list, and where files are.
+    """Returns whether no request may change a setting: those of the list, and paths of files.
 
     Args:
         name: RocketMQ's name of the setting.
@@ -139,13 +139,13 @@ def is_refused(name: str, refused: frozenset[str]) -> bool:
 
 
 def read_changes(values: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the settings that texts change, by attribute; names that are not known are left out.
+    """Returns the changed settings by attribute; unknown names are left out.
 
     Args:
         values: By RocketMQ's name.
 
     Raises:
-        InvalidArgumentError: A text is no value of its setting, which is named.
+        InvalidArgumentError: A text is not a valid value; the message names the setting.
     """
     return {
         CHANGEABLE[name].attribute: read_value(name, CHANGEABLE[name].read, text)
@@ -155,28 +155,28 @@ def read_changes(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def read_lent(values: Mapping[str, str], lent: Collection[str]) -> dict[str, int]:
-    """Returns the settings that texts change of those that are lent to the broker, by RocketMQ's name.
+    """Returns the changes of settings that other parts lend to the broker, by RocketMQ's name.
 
     Args:
-        values: By RocketMQ's name.
-        lent: The names that are lent.
+        values: Texts by RocketMQ's name.
+        lent: The names of lent settings.
 
     Raises:
-        InvalidArgumentError: A text is no number from 1 on; its name is in the message.
+        InvalidArgumentError: A text is not a number from 1 on; the message names the setting.
     """
     return {name: read_value(name, read_count, text) for name, text in values.items() if name in lent}
 
 
 def read_value(name: str, read: Callable[[str], Value], text: str) -> Value:
-    """Returns what a text says.
+    """Returns the value of a text.
 
     Args:
         name: RocketMQ's name of the setting.
-        read: Reads it.
+        read: Converts the text.
         text: The text.
 
     Raises:
-        InvalidArgumentError: It is no value of the setting, whose name is in the message.
+        InvalidArgumentError: It is not a valid value; the message names the setting.
     """
     try:
         return read(text)

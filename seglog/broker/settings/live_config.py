@@ -1,8 +1,8 @@
-"""The settings of a broker as they are now: some can be changed while it runs (UPDATE_BROKER_CONFIG).
+"""The present settings of a broker: some can be changed while it runs (UPDATE_BROKER_CONFIG).
 
-A change is one value in place of another, so a reader sees all of a change or nothing. It holds until the
-broker closes: how it is opened next is its caller's to say. A part that stands on the broker, such as a
-server, lends its own settings for as long as it is there, so that tools find them beside the broker's.
+A change replaces the whole settings object, so a reader sees all of a change or nothing. A change holds until
+the broker closes; the next opening uses the caller's settings. A part on top of the broker, such as a server,
+lends its own settings as long as it exists, so that tools find them beside the broker's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from seglog.broker.settings.config import BrokerConfig
 
 
 class Lent(NamedTuple):
-    """A setting that is not the broker's: a number from 1 on.
+    """A setting of another part: a number from 1 on.
 
     Attributes:
-        now: Returns it.
+        now: Returns its value.
         change: Changes it; any thread may call it.
     """
 
@@ -31,15 +31,14 @@ class LiveConfig:
     """The settings of one broker. Any thread may call it.
 
     Attributes:
-        now: The settings of now.
+        now: The present settings.
         changes: How often they were changed.
-        changed_ms: When that was last; when they were made, before.
-        told_unused: Settings that clients have set and that change nothing, which the log has already: where
-            they would belong, and their names.
+        changed_ms: The time of the last change; before the first one, the time of creation.
+        told_unused: Settings without effect that were logged already: their owner and their name.
 
     Args:
         config: The settings that the broker was opened with.
-        now_ms: The wall clock.
+        now_ms: Returns the wall clock's time.
     """
 
     def __init__(self, config: BrokerConfig, now_ms: Callable[[], int]) -> None:
@@ -54,14 +53,13 @@ class LiveConfig:
 
     @property
     def lent(self) -> dict[str, int]:
-        """The settings that are lent, by RocketMQ's name; of several the first that came."""
+        """The lent settings, by RocketMQ's name; of several with one name the first."""
         return {name: setting.now() for name, setting in reversed(self._lent)}
 
     def lend(self, name: str, setting: Lent) -> Callable[[], None]:
-        """Shows a setting under RocketMQ's name, and has it changed.
+        """Adds a setting under RocketMQ's name, which requests can read and change.
 
-        Returns:
-            What takes it back.
+        Returns: A function that removes it.
         """
         mine = name, setting
 
@@ -74,18 +72,18 @@ class LiveConfig:
         return take_back
 
     def tell(self, told: Callable[[BrokerConfig], object]) -> None:
-        """Has a function called with the settings after each change."""
+        """Registers a function that is called with the settings after each change."""
         self._told.append(told)
 
     def change(self, values: Mapping[str, Any], lent: Mapping[str, int] | None = None) -> None:
         """Changes settings, all or none.
 
         Args:
-            values: By attribute of :class:`BrokerConfig`.
-            lent: What is lent, by RocketMQ's name; a number for each that has one changes.
+            values: Values by attribute of :class:`BrokerConfig`.
+            lent: New numbers of lent settings, by RocketMQ's name.
 
         Raises:
-            InvalidArgumentError: A value is none of its setting; nothing has changed.
+            InvalidArgumentError: A value is not valid; nothing has changed.
         """
         with self._lock:
             changed = replace(self.now, **values)

@@ -1,7 +1,7 @@
-"""What the releases of RocketMQ do differently: one table, with a row for each that ours was held against.
+"""The differences of RocketMQ's releases: one table, with a row for each release that tests compare with.
 
-A broker does as one of them (``BrokerConfig.compatible_with``); what all do alike is in the handlers. The
-differential test asks the real ones (``tests/interop/brokers/test_broker_alike.py``).
+A broker behaves like one of them (``BrokerConfig.compatible_with``); the common behaviour is in the handlers.
+A differential test compares with the real brokers (``tests/interop/brokers/test_broker_alike.py``).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ReleaseRules:
             the topic that the request names, if it names one; it is refused with 16 otherwise.
     """
 
-    # LiteMetadataUtil.isLiteGroupType looks the group up, and that creates it: after the deletion in 5.5.0,
-    # before it in 5.5.1, not at all in 5.4.0.
+    # LiteMetadataUtil.isLiteGroupType looks the group up, which creates it: after the deletion in 5.5.0,
+    # before it in 5.5.1. 5.4.0 makes no such call.
     revives_deleted_groups: bool = False
     checks_viewed_topic: bool = False
 

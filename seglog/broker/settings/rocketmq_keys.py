@@ -1,6 +1,6 @@
-"""The names of all settings that a broker of RocketMQ 5.4.0 takes from its configuration file.
+"""The names of all settings that a RocketMQ 5.4.0 broker reads from its configuration file.
 
-What is not among them is no setting, and most likely a slip. Which of them change something here is said by
+Any other name is not a setting, and most likely a typing error. The settings with an effect here are in
 :mod:`~seglog.broker.settings.java_keys` and :mod:`~seglog.broker.settings.startup`.
 
 Source: the setters of ``BrokerConfig.java``, ``BrokerIdentity.java``, ``MessageStoreConfig.java``,

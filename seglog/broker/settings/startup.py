@@ -1,7 +1,7 @@
-"""What a broker is started with: RocketMQ's own configuration file, and single settings that win over it.
+"""The settings at startup: RocketMQ's own configuration file, and single settings that override it.
 
-A name that RocketMQ does not know is told with the one that is nearest; a name that it knows and that changes
-nothing here is told too. A path is refused, as requests for it are: all files are in the store directory.
+Unknown names are reported with the nearest known one; names that RocketMQ knows but that have no effect here
+are reported too. A path is refused, as it is in requests: all files are in the store directory.
 
 Source: ``BrokerStartup.java``, ``MixAll.java properties2Object``.
 """
@@ -37,7 +37,7 @@ WAITS: Final[Mapping[str, str]] = {
     "waitTimeMillsInPullQueue": "pull_wait_ms",
     "waitTimeMillsInAdminBrokerQueue": "other_wait_ms",
 }
-"""What a server is started with, by RocketMQ's name: attributes of ``ServerLimits``."""
+"""Settings of a server, by RocketMQ's name: attributes of ``ServerLimits``."""
 _FLUSH: Final = "flushDiskType"
 _FLUSHES: Final = {"ASYNC_FLUSH": False, "SYNC_FLUSH": True}
 _USUAL_FOLDERS: Final = {
@@ -45,7 +45,7 @@ _USUAL_FOLDERS: Final = {
     "storePathConsumeQueue": "consumequeue",
     "storePathIndex": "index",
 }
-"""Paths that say what is so anyway where they are below the store."""
+"""Paths that are accepted if they name RocketMQ's default place below the store."""
 _ONLY: Final[Mapping[str, tuple[str, str]]] = {
     "aclEnable": ("false", "there are no access rules, so each client may do all"),
     "authenticationEnabled": ("false", "no client is asked who it is"),
@@ -56,24 +56,24 @@ _ONLY: Final[Mapping[str, tuple[str, str]]] = {
     "enableDLegerCommitLog": ("false", "a log of DLedger is one of another kind"),
     "storeType": ("default", "queues in RocksDB are a store of another kind"),
 }
-"""Settings with few values that can be, and why another one cannot."""
+"""Settings with a few valid values, and the reason why others are refused."""
 _MOST_PORT: Final = 65_535
 _MOST_LOOKED_UP: Final = 20
-"""Names that are not known for which the nearest one is looked up, which takes some milliseconds each."""
+"""Most unknown names whose nearest name is searched for, which takes some milliseconds each."""
 _MOST_NAME: Final = 100
-"""Characters of such a name; the longest of RocketMQ's has some fifty."""
+"""Longest such name in characters; RocketMQ's longest has some fifty."""
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-"""Some editors write it at the begin of a file."""
+"""The byte order mark, which some editors write at the start of a file."""
 _EXTRA: Final = frozenset((STORE_PATH, SEGMENT, QUEUE_FILE, _FLUSH, BROKER_IP, LISTEN_PORT, *WAITS, *_ONLY))
 
 
 class Said(NamedTuple):
-    """One setting as it was said.
+    """One setting as it was given.
 
     Attributes:
         name: RocketMQ's name.
         text: Its value.
-        where: Who said it, such as ``broker.conf line 3``.
+        where: Its source, such as ``broker.conf line 3``.
     """
 
     name: str
@@ -83,20 +83,20 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Startup:
-    """What was said in all.
+    """All settings together.
 
     Attributes:
-        settings: By attribute of :class:`BrokerConfig`.
+        settings: Values by attribute of :class:`BrokerConfig`.
         store: The store directory.
         is_sync: Whether sends wait for the disk.
-        ip: What routes name, without the port.
-        ip_said: Who said it.
+        ip: The address in routes, without the port.
+        ip_said: Its source.
         port: The broker's port.
-        lengths: Of the files of a new store, by RocketMQ's names, in bytes.
-        lengths_said: Who said them, by the same names.
-        waits: By attribute of ``ServerLimits``, in milliseconds.
-        unused: Names that RocketMQ knows, and that change nothing here.
-        unknown: Names that RocketMQ does not know, each with who said it and the nearest that it does.
+        lengths: Lengths of a new store's files in bytes, by RocketMQ's names.
+        lengths_said: Their sources, by the same names.
+        waits: Times in milliseconds, by attribute of ``ServerLimits``.
+        unused: Names of RocketMQ's settings without effect here.
+        unknown: Unknown names, each with its source and the nearest known name.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -113,14 +113,14 @@ class Startup:
 
 
 def said_in(data: bytes, name: str) -> list[Said]:
-    """Returns what a configuration file says.
+    """Returns the settings of a configuration file.
 
     Args:
         data: Its bytes.
-        name: What it is called.
+        name: Its name.
 
     Raises:
-        InvalidArgumentError: It is no text.
+        InvalidArgumentError: It is not text.
     """
     try:
         entries = numbered_java_properties(data.removeprefix(_BYTE_ORDER_MARK))
@@ -132,15 +132,16 @@ def said_in(data: bytes, name: str) -> list[Said]:
 
 
 def read_startup(said: Iterable[Said], also: Mapping[str, Callable[[str], object]]) -> Startup:
-    """Returns what settings amount to; of one that was said several times the last counts.
+    """Returns all settings together; if one was given several times, the last counts.
 
     Args:
         said: The settings, in their order.
-        also: Called with the texts of settings by these names; raises InvalidArgumentError for wrong ones.
+        also: Functions by the name of a further setting; each takes its text, and raises
+            InvalidArgumentError.
 
     Raises:
-        InvalidArgumentError: A value is none of its setting, or a setting is none that can be chosen; it is
-            named with who said it.
+        InvalidArgumentError: A value is not valid, or the setting cannot be chosen here; the message has its
+            name and source.
     """
     last = {one.name: one for one in said}
     root = last[STORE_PATH].text.strip() if STORE_PATH in last else None
@@ -164,7 +165,7 @@ def _take(found: Startup, one: Said, root: str | None) -> None:
     if key is not None:
         value = {key.attribute: read_value(name, key.read, text)}
         try:
-            BrokerConfig(**value)  # its own checks, while it is known who said it
+            BrokerConfig(**value)  # checked one by one, so that an error can name the source
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{name}: {error}", help=f"give {name} such a value") from error
         found.settings |= value
@@ -190,10 +191,10 @@ def _take(found: Startup, one: Said, root: str | None) -> None:
 
 
 def _take_other(found: Startup, one: Said, root: str | None) -> None:
-    """Takes a setting that changes nothing here.
+    """Takes a setting without effect here.
 
     Raises:
-        InvalidArgumentError: It would choose where files are.
+        InvalidArgumentError: It is a path, which would choose where files are.
     """
     folder = _USUAL_FOLDERS.get(one.name)
     if folder is not None and root is not None:

@@ -1,7 +1,7 @@
-"""What a client gets for an error, and what the log says of it.
+"""Turns errors into answers to clients, and logs some of them.
 
-An error of the tree says its code itself, and the client sees it; those that the broker's own machine causes
-are logged too, for its owner. Anything else is a slip of ours: one line, and all of it at DEBUG.
+A seglog error has a response code, which the client gets; errors caused by the broker's machine are logged
+too, for the operator. Any other exception is a bug of seglog: one line is logged, and the traceback at DEBUG.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Refusals:
     def __init__(self) -> None:
         self._complaints = Complaints(_log)
         self.failed_puts = 0
-        """Sends that the store has not taken: there was no space, or it had failed."""
+        """Number of sends that the store refused: there was no space, or it had failed."""
 
     def of(self, code: int, error: Exception) -> Response:
-        """Returns what the client gets whose request an error ended.
+        """Returns the answer to a request that ended with an error.
 
         Args:
-            code: Of the request.
-            error: What was raised.
+            code: The request code.
+            error: The exception.
         """
         if isinstance(error, SeglogError):
             self.failed_puts += code in SENDS and isinstance(error, FullError | StoreFailedError)
@@ -39,7 +39,7 @@ class Refusals:
         return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
     def not_supported(self, code: int) -> Response:
-        """Returns what the client gets who asks for what no handler answers."""
+        """Returns the answer to a request code without a handler."""
         name, reason = UNSUPPORTED.get(
             code, ("", f"the requests that are known here are those of RocketMQ {KNOWN_RELEASE}")
         )
@@ -48,7 +48,7 @@ class Refusals:
         return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")
 
     def of_error(self, error: SeglogError) -> Response:
-        """Returns what a client gets for an error of the tree."""
+        """Returns the answer for a seglog error."""
         if isinstance(error, FullError | StoreFailedError):
             self._complaints.tell(type(error).__name__, f"requests are refused: {error}; {error.help}")
         return refuse(ResponseCode(error.response_code), str(error))

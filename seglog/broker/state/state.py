@@ -1,4 +1,4 @@
-"""What the handlers of a broker work on."""
+"""The parts of a broker that its handlers use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes import UnsyncedAppends
 
 AnyAppends: TypeAlias = MessageStore | UnsyncedAppends
-"""What a handler appends with: a store, whose calls wait for the disk, or what does not."""
+"""The append calls of a handler: a store, whose calls wait for the disk, or calls that do not wait."""
 
 TrySend: TypeAlias = Callable[[Request, Peer], Response | None]
 """Answers a send that is usual; None for any other request, of which nothing was done."""
@@ -43,10 +43,10 @@ class SavedTable(Protocol):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether :meth:`persist` has something to save."""
+        """Whether :meth:`persist` has changes to save."""
 
     def persist(self) -> None:
-        """Saves what has changed."""
+        """Saves its changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,28 +54,28 @@ class BrokerState:
     """The parts of one broker, which ``assembly.py`` makes.
 
     Attributes:
-        settings: What it is called, and how it is set.
-        lock_record: Whose locks hold over a restart.
-        ids: Ids for messages that come without one.
+        settings: Its names and options.
+        lock_record: The record of locks that hold over a restart.
+        ids: Makes ids for messages without one.
         stamp: Encoded properties that every message gets.
         send_ext: Fields of every answer to a send; Java's client fails on one without any.
-        hot_bytes: What the log may hold after a message that counts as in memory.
+        hot_bytes: A message this close to the log's end, in bytes, counts as in memory.
         delivery: Delivers delayed messages.
-        random: Chooses queues where the choice is the broker's.
-        clients: Who is online.
-        pulled_topics: What groups pull that they did not name in a heartbeat.
-        broadcasts: How far each broadcasting client is.
-        filters: What SQL92 filters groups have.
+        random: Chooses queues if the client leaves the choice to the broker.
+        clients: The clients that are online.
+        pulled_topics: Topics that groups pull without naming them in a heartbeat.
+        broadcasts: The offsets of broadcasting clients.
+        filters: The SQL92 filters of groups.
         disk: Refuses sends while the disk is nearly full.
-        retention: Deletes what is old.
-        relays: What waits for answers of clients.
+        retention: Deletes old files of the log.
+        relays: The requests that wait for answers of clients.
         request_modes: How groups get the messages of topics.
-        key_values: What the name server keeps for clients.
-        write_permission: What routes say of it.
-        figures: What was counted.
+        key_values: Values that clients keep with the name server.
+        write_permission: The write permission shown in routes.
+        figures: The counts and rates.
         refusals: Makes answers of errors.
         try_send: Answers a send that is usual; None for any other request, of which nothing was done.
-        now_ms: The broker's clock.
+        now_ms: Returns the time of the broker's clock.
         opened_ms: When it was opened, by that clock.
     """
 
@@ -114,7 +114,7 @@ class BrokerState:
         return self.settings.now
 
     def takes_part(self, group: str, topic: str) -> bool:
-        """Returns whether a question about a group's topics includes one; if it is offline, it has no say."""
+        """Returns whether a request about a group's topics includes this one; yes if the group is offline."""
         online = self.clients.consumers(group)
         if online is None or not online.subscriptions or topic in online.subscriptions:
             return True
@@ -122,5 +122,5 @@ class BrokerState:
 
     @property
     def tables(self) -> tuple[SavedTable, ...]:
-        """What is saved every few seconds and at close, in this order."""
+        """The tables that are saved every few seconds and at close, in this order."""
         return self.topics, self.groups, self.offsets, self.filters, self.delivery

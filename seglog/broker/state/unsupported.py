@@ -1,7 +1,7 @@
 """Requests of RocketMQ 5.4.0 that this broker and name server do not answer, each with the reason.
 
-Such a request is answered with 3, REQUEST_CODE_NOT_SUPPORTED, in RocketMQ's words, as a code that
-RocketMQ does not have either; the log says the reason. docs/broker.md has the table.
+Such a request is answered with 3, REQUEST_CODE_NOT_SUPPORTED, in RocketMQ's words, as is an unknown code; the
+log has the reason. docs/broker.md has the table.
 
 Source: ``RequestCode.java``.
 """
@@ -24,7 +24,7 @@ _ROCKSDB: Final = "tables and queues are files, not RocksDB"
 _COLD: Final = "the system's page cache decides what stays in memory"
 
 KNOWN_RELEASE: Final = "5.4.0"
-"""Whose requests these are, whichever release the broker is compatible with."""
+"""The release that these requests are of; it does not depend on ``compatible_with``."""
 UNSUPPORTED: Final[Mapping[int, tuple[str, str]]] = {
     code: (name, reason)
     for reason, codes in {

@@ -1,4 +1,4 @@
-"""Whether a queue still has its first message in memory, where those begin that have no offset yet.
+"""Whether a queue still has its first message in memory; then a group without an offset begins there.
 
 Source: ``DefaultMessageStore.java checkInMemByConsumeOffset``.
 """
@@ -9,7 +9,7 @@ from seglog.broker.state.state import BrokerState
 
 
 def is_young(state: BrokerState, topic: str, queue_id: int) -> bool:
-    """Returns whether a queue has its first message, and that is hot."""
+    """Returns whether a queue still has its first message, and that message is hot."""
     store = state.store
     if store.min_offset(topic, queue_id) > 0:
         return False

@@ -1,6 +1,6 @@
 """Tables: topics, groups, clients and queue locks, in memory and as RocketMQ's config files.
 
-Called by every other room of the broker, and by the doctor for stores that no broker has open.
+Called by every other room of the broker, and by the doctor for stores without a running broker.
 Truth: the table in memory while the broker runs, its file or backup otherwise.
 """
 

@@ -1,7 +1,7 @@
-"""Attributes of topics and groups: which there are, what they may be, and how they are changed.
+"""Attributes of topics and groups: their names, valid values, and changes.
 
 A change is ``+name=value,-name`` and so on. Only attributes that RocketMQ knows can be set, and some only
-while the topic is made; those that a file holds beside them stay.
+when the topic is created; other attributes in a file are kept.
 
 Source: ``AttributeParser.java``, ``AttributeUtil.java``, ``TopicAttributes.java``,
 ``SubscriptionGroupAttributes.java``.
@@ -23,10 +23,10 @@ class Attribute:
     """One attribute that can be set.
 
     Attributes:
-        values: What it may be; empty if it is a whole number.
+        values: Its valid values; empty if it is an integer.
         least: The least number.
         most: The greatest number.
-        is_changeable: Whether it can be set or changed once the topic is made.
+        is_changeable: Whether it can be set or changed after the topic is created.
     """
 
     values: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Attribute:
     is_changeable: bool = True
 
     def problem(self, value: str) -> str | None:
-        """Returns why it cannot have this value, None if it can."""
+        """Returns why a value is not valid, None if it is."""
         if self.values:
             return (
                 None if value in self.values else f"value is not in set: [{', '.join(sorted(self.values))}]"
@@ -69,8 +69,8 @@ def alter_attributes(
         known: Which can be set.
 
     Raises:
-        InvalidArgumentError: A change has another form, names an attribute that there is not, or gives it
-            what it cannot be; the message is in RocketMQ's words.
+        InvalidArgumentError: A change has another form, an unknown attribute or an invalid value; the message
+            is in RocketMQ's words.
     """
     return _alter(attributes, _parse(changes or ""), known)
 
@@ -82,7 +82,7 @@ def alter_named_attributes(
 
     Args:
         attributes: As they are; None for something that is being made.
-        changes: Named ``+name`` with the new value, or ``-name``; what is not named stays.
+        changes: Keys ``+name`` with the new value, or ``-name``; other attributes stay.
         known: Which can be set.
 
     Raises:
@@ -124,7 +124,7 @@ def _alter(
 
 
 def _parse(changes: str) -> dict[str, str | None]:
-    """Returns the new value of each attribute, None for one that is to go."""
+    """Returns the new value of each attribute, None for one to remove."""
     found: dict[str, str | None] = {}
     for change in changes.split(",") if changes else ():
         name, equals, value = change[1:].partition("=")

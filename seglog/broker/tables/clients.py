@@ -1,17 +1,17 @@
-"""Which clients a broker has: the groups that consume and produce, and what they subscribe to.
+"""The clients of a broker: groups of consumers and producers, and their subscriptions.
 
-A client is in a group from its first heartbeat until it leaves, its connection ends, or it has not been heard
-of for two minutes. The others of its group are notified, because they share its queues (``notices.py``).
+A client is in a group from its first heartbeat until it leaves, its connection ends, or it sends no heartbeat
+for two minutes. The other clients of the group are notified, because they share its queues (``notices.py``).
 
-Of the subscriptions of a group the broker keeps one a topic, the newest that any client has made, and what
-one client leaves out is gone for all: RocketMQ's rule. So clients that subscribe to different things take
-each other's messages; the table names them (:meth:`ClientTable.disagreements`) and logs when it begins.
+The broker keeps one subscription of a group for each topic, the newest of any client; a topic that one client
+leaves out is removed for all: RocketMQ's rule. So clients with different subscriptions take each other's
+messages; the table lists them (:meth:`ClientTable.disagreements`) and logs the first occurrence.
 
 Truth: memory only. After a restart the next heartbeats fill it.
 
 Source: ``ConsumerManager.java``, ``ConsumerGroupInfo.java``, ``ProducerManager.java``,
-``DefaultConsumerIdsChangeListener.java``. Difference: those who stay are notified of a client that expired as
-well; RocketMQ leaves that to their next look, up to 20 s later.
+``DefaultConsumerIdsChangeListener.java``. Difference: the other clients are also notified of an expired
+client; in RocketMQ they notice it at their next rebalance, up to 20 s later.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ EXPIRY_MS: Final = 120_000
 _log = logger(__name__)
 _WARN_AGAIN_MS: Final = 600_000
 _MOST_WARNED: Final = 1_000
-"""Groups of ten minutes whose clients disagree and are logged."""
+"""Most groups with differing subscriptions that are logged in ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client as it is in one group.
+    """A client as a member of one group.
 
     Attributes:
         peer: Its connection.
         heard_ms: Monotonic time of its last heartbeat.
-        choices: What it subscribes to itself, by topic: a language and an expression.
+        choices: Its own subscriptions by topic: a language and an expression.
     """
 
     client_id: str
@@ -59,10 +59,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A topic that the clients of one group want different things of.
+    """A topic to which the clients of one group have different subscriptions.
 
     Attributes:
-        clients: Ids of the clients by what they subscribe to, None for those that do not subscribe to it.
+        clients: Ids of the clients by subscription, None for those without one.
     """
 
     topic: str
@@ -71,11 +71,11 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroup:
-    """A consumer group that is online, as it is now.
+    """The present state of a consumer group that is online.
 
     Attributes:
-        consume_type: As its last heartbeat said, like the two that follow.
-        clients: By their identity, in the order in which they came.
+        consume_type: From its last heartbeat, as are the next two.
+        clients: Clients by identity, in the order in which they joined.
         subscriptions: By topic.
     """
 
@@ -88,14 +88,14 @@ class ConsumerGroup:
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether each client gets everything."""
+        """Whether each client gets all messages."""
         return self.message_model is MessageModel.BROADCASTING
 
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """Returns the topics that its clients want different things of.
+        """Returns the topics to which its clients have different subscriptions.
 
-        Not those where POP has its retries, which nothing is stored in here: a consumer that leaves it to the
-        broker which queues are its subscribes to them once it has been told, and others do not.
+        The retry topics of POP, which are always empty here, are left out: consumers that let the broker
+        choose their queues subscribe to these, and other consumers do not.
         """
         found: list[Disagreement] = []
         of_pop = f"{RETRY_PREFIX}{self.name}_"
@@ -115,8 +115,8 @@ class ClientTable:
 
     Args:
         clock: Its monotonic time ages the clients.
-        is_told: Whether the clients of a group are to be notified when one comes or goes.
-        went_offline: Called with the name of a consumer group that has no client any more.
+        is_told: Returns whether the clients of a group are notified when one joins or leaves.
+        went_offline: Called with the name of a consumer group whose last client left.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class ClientTable:
         self._producers: dict[str, dict[Hashable, Client]] = {}
         self._fingerprints: dict[str, int] = {}
         self._warned_ms: dict[str, float] = {}
-        self._groups_of: dict[Hashable, set[tuple[bool, str]]] = {}  # of a client: consumer or not, and name
+        self._groups_of: dict[Hashable, set[tuple[bool, str]]] = {}  # is it a consumer's, name
         self.notices = Notices(clock, self._notify)
 
     @property
@@ -156,7 +156,7 @@ class ClientTable:
             return {name: tuple(self._producers[name].values()) for name in sorted(self._producers)}
 
     def producer(self, client_id: str) -> Client | None:
-        """Returns the client of an id in any producer group, the one that was heard of last."""
+        """Returns the client with an id in any producer group, the one with the last heartbeat."""
         with self._lock:
             named = [
                 client
@@ -167,18 +167,18 @@ class ClientTable:
         return max(named, key=lambda client: client.heard_ms, default=None)
 
     def silent_ms(self, client: Client) -> float:
-        """Returns since when a client has not been heard of."""
+        """Returns the time since the last heartbeat of a client, in ms."""
         return self._clock.monotonic_ms() - client.heard_ms
 
     def member(self, group: str, peer: Peer) -> Client | None:
-        """Returns the client that sent a request as it is in a consumer group, None if it is not in it."""
+        """Returns the client that sent a request as a member of a consumer group, None if it is not one."""
         online = self._consumers.get(group)
         return None if online is None else online.clients.get(peer.key())
 
     def id_of(self, group: str, peer: Peer) -> str:
-        """Returns what the client that sent a request is called in a consumer group.
+        """Returns the id, in a consumer group, of the client that sent a request.
 
-        Pulls and commits carry no id: over a connection only its heartbeats do, one for each group.
+        Pulls and commits carry no client id: over a connection only heartbeats do, for each group.
         """
         member = self.member(group, peer)
         return peer.client_id if member is None else member.client_id
@@ -189,7 +189,7 @@ class ClientTable:
         return {name: topics for name, topics in found.items() if topics}
 
     def note_fingerprint(self, group: str, fingerprint: int) -> bool:
-        """Remembers a group's last fingerprint; returns whether the one before was another."""
+        """Stores a group's last fingerprint; returns whether it differs from the one before."""
         before = self._fingerprints.get(group)
         self._fingerprints[group] = fingerprint
         return before not in (None, fingerprint)
@@ -197,13 +197,13 @@ class ClientTable:
     def heard_consumer(
         self, peer: Peer, client_id: str, data: ConsumerData, *, keeps_subscriptions: bool = False
     ) -> bool:
-        """Notes a heartbeat in a consumer group; returns whether the others were to be notified.
+        """Notes a heartbeat in a consumer group; returns whether the other clients must be notified.
 
         Args:
-            peer: Who sent it.
-            client_id: As the heartbeat calls the client.
-            data: What it said of the group.
-            keeps_subscriptions: Whether it left the subscriptions out because they are known.
+            peer: Its sender.
+            client_id: The client's id in the heartbeat.
+            data: Its part about the group.
+            keeps_subscriptions: Whether it leaves the subscriptions out because they are known.
         """
         key, now_ms = peer.key(client_id), self._clock.monotonic_ms()
         with self._lock:
@@ -242,15 +242,15 @@ class ClientTable:
             self._groups_of.setdefault(key, set()).add((False, group))
 
     def leave_consumers(self, peer: Peer, client_id: str, group: str) -> None:
-        """Takes a client out of a consumer group, and notifies the others."""
+        """Removes a client from a consumer group, and notifies the others."""
         self._take_out(group, [peer.key(client_id)])
 
     def leave_producers(self, peer: Peer, client_id: str, group: str) -> None:
-        """Takes a client out of a producer group."""
+        """Removes a client from a producer group."""
         self._take_out_producers(group, [peer.key(client_id)])
 
     def lose(self, peer: Peer) -> None:
-        """Takes a client out of all its groups: its connection has ended."""
+        """Removes a client from all its groups: its connection has ended."""
         key = peer.key()
         with self._lock:
             groups = list(self._groups_of.get(key, ()))
@@ -258,7 +258,7 @@ class ClientTable:
             (self._take_out if is_consumer else self._take_out_producers)(group, [key])
 
     def expire(self) -> None:
-        """Takes out every client that has not been heard of for too long."""
+        """Removes every client without a recent heartbeat."""
         heard_ms = self._clock.monotonic_ms() - EXPIRY_MS
         with self._lock:
             consumers = {name: _silent(group.clients, heard_ms) for name, group in self._consumers.items()}
@@ -299,19 +299,19 @@ class ClientTable:
                 self._producers.pop(group, None)
 
     def _leave(self, key: Hashable, group: tuple[bool, str]) -> None:
-        """Notes that a client is in one group less, under the lock."""
+        """Notes that a client has left one group, under the lock."""
         groups = self._groups_of[key]
         groups.discard(group)
         if not groups:
             del self._groups_of[key]
 
     def _tell(self, group: ConsumerGroup) -> None:
-        """Has the clients of a group notified that its members have changed, outside of the lock."""
+        """Notifies the clients of a group that its members have changed, outside of the lock."""
         if not group.is_broadcast and self._is_told(group.name):
             self.notices.tell(group.name)
 
     def _warn_of_disagreements(self, group: ConsumerGroup) -> None:
-        """Logs what clients of a group subscribe to differently; seldom, for clients come and go."""
+        """Logs differing subscriptions in a group; not often, since clients join and leave."""
         found = group.disagreements()
         if not found:
             return
@@ -334,7 +334,7 @@ class ClientTable:
             )
 
     def _notify(self, name: str) -> None:
-        """Notifies every client that a group has now."""
+        """Notifies every present client of a group."""
         group = self._consumers.get(name)
         if group is None:
             return
@@ -344,12 +344,12 @@ class ClientTable:
                 continue
             try:
                 client.peer.channel.notify(request)
-            except Exception as error:  # noqa: BLE001 - a connection that has ended, and the caller is another's
+            except Exception as error:  # noqa: BLE001 - an ended connection; the caller serves another client
                 _log.warning("client %s of group %s is not notified: %r", client.client_id, name, error)
 
 
 def _silent(clients: Mapping[Hashable, Client], since_ms: float) -> list[Hashable]:
-    """Returns those that have not been heard of since a moment."""
+    """Returns the clients without a heartbeat since a moment."""
     return [key for key, client in clients.items() if client.heard_ms < since_ms]
 
 

@@ -1,7 +1,7 @@
 """Checks that decoded config values have the shape that a table needs.
 
-Well-formed JSON of another shape is damage as well: it must lead to the backup, not to an exception
-somewhere later.
+Well-formed JSON of another shape is damage too: the backup must be read then, and no exception must be raised
+later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def as_object(value: ConfigValue, name: str) -> Mapping[str | int, ConfigValue]:
 
 
 def as_int(value: ConfigValue, name: str) -> int:
-    """Returns the value if it is a whole number.
+    """Returns the value if it is an integer.
 
     Raises:
         CorruptError: It is not.
@@ -60,7 +60,7 @@ def as_int_key(key: str | int, name: str) -> int:
     """Returns a key that is a number, quoted or not: both occur.
 
     Raises:
-        CorruptError: It is no number.
+        CorruptError: It is not a number.
     """
     if isinstance(key, int):
         return key
@@ -70,14 +70,14 @@ def as_int_key(key: str | int, name: str) -> int:
 
 
 def check_int32(number: int, name: str) -> None:
-    """Refuses a number that Java could not read back from a table.
+    """Refuses a number that Java cannot read back from a table.
 
     Args:
         number: A setting of 32 bits, though ``brokerId`` has 64 in RocketMQ.
-        name: Whose setting it is.
+        name: The entry whose setting it is.
 
     Raises:
-        InvalidArgumentError: It takes more.
+        InvalidArgumentError: It does not fit into 32 bits.
     """
     if not -(1 << 31) <= number < 1 << 31:
         raise InvalidArgumentError(f"the number {number} in the settings of {name} takes more than 32 bits")

@@ -1,4 +1,4 @@
-"""``dataVersion`` of config files: shows replicas and name servers that a table has changed.
+"""``dataVersion`` of config files: by it replicas and name servers see that a table has changed.
 
 Source: ``DataVersion.java``.
 """
@@ -25,7 +25,7 @@ class DataVersion:
         """Returns the version that a file holds, the first one if it holds none.
 
         Raises:
-            CorruptError: It is no version.
+            CorruptError: It is not a version.
         """
         if value is None:
             return cls()

@@ -1,8 +1,8 @@
-"""Entries of tables as their files have them: what is put into a table can be read again, or is refused.
+"""Checks of table entries: an entry that could not be read back from the file is refused.
 
-A file that cannot be read would keep the broker from opening. So each entry that changes is written and read
-once before it is in the table. A file with entries that cannot be read, which came from elsewhere, costs
-these entries: they are logged, and the file is kept as evidence.
+An unreadable file would keep the broker from opening. So each changed entry is encoded and decoded once
+before it enters the table. A file with unreadable entries, written by another program, costs only these
+entries: they are logged, and the file is kept as evidence.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ def check_entry(
     parse: Callable[[ConfigValue], Mapping[str, object]],
     most_characters: int | None,
 ) -> None:
-    """Refuses an entry that would not be the same after the broker has opened again.
+    """Refuses an entry that would differ after the broker is opened again.
 
     Args:
-        name: The entry's.
-        value: What it is.
-        config: A file of the table with this entry alone.
+        name: The entry's name.
+        value: Its value.
+        config: A file of the table with only this entry.
         parse: Returns the entries of a file.
-        most_characters: How long the text of that file may be; None has no limit.
+        most_characters: Longest text of that file; None for no limit.
 
     Raises:
-        InvalidArgumentError: It could not be read, or would be another, or takes too much.
+        InvalidArgumentError: It could not be read back, would be changed, or is too long.
     """
     shown = printable(name)[:200]
     try:
@@ -59,12 +59,12 @@ def check_entry(
 def without_unreadable(
     parse: Callable[[ConfigValue], T], tables: Sequence[str], what: str
 ) -> Callable[[ConfigValue], T]:
-    """Returns what reads a file without the entries that cannot be read.
+    """Returns a function that reads a file without its unreadable entries.
 
     Args:
-        parse: Reads a file that is whole.
-        tables: Names of its members that have entries by name.
-        what: What the log calls the file.
+        parse: Reads a file without damage.
+        tables: Its members that hold entries by name.
+        what: The name of the file in the log.
     """
 
     def parse_rest(value: ConfigValue) -> T:

@@ -1,8 +1,8 @@
-"""Several changes of a table that one thread makes, saved once.
+"""Several changes of a table by one thread, saved together.
 
-While a thread gathers, its changes are in memory only, and what acknowledges them waits for the end. Changes
-of other threads are saved at once, with those gathered so far. If the save at the end fails, what was
-gathered is taken back, but for names that others have changed since.
+While a thread gathers, its changes are in memory only, and their acknowledgements wait for the end. Changes
+of other threads are saved at once, together with the changes gathered so far. If the save at the end fails,
+the gathered changes are taken back, except for names that other threads have changed since.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ V = TypeVar("V")
 
 
 class Gathering(Generic[V]):
-    """What one thread has changed in a table and not saved; called under the table's lock."""
+    """The unsaved changes of one thread in a table; called under the table's lock."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Changes that were gathered, ever."""
+        """Number of changes ever gathered."""
         self._thread: int | None = None
         self._before: dict[str, V | None] = {}
         self._after: dict[str, V | None] = {}
 
     def begin(self) -> None:
-        """Has the calling thread gather until :meth:`end`."""
+        """Begins to gather the changes of the calling thread, until :meth:`end`."""
         self._thread = threading.get_ident()
 
     def takes(self, old: Mapping[str, V], new: Mapping[str, V]) -> bool:
@@ -40,12 +40,12 @@ class Gathering(Generic[V]):
         return True
 
     def end(self) -> bool:
-        """Ends it; returns whether anything was gathered."""
+        """Ends the gathering; returns whether any change was gathered."""
         self._thread = None
         return bool(self._before)
 
     def taken_back(self, values: Mapping[str, V]) -> dict[str, V]:
-        """Returns the table without what was gathered."""
+        """Returns the table without the gathered changes."""
         undone = {
             name: before for name, before in self._before.items() if values.get(name) is self._after[name]
         }
@@ -54,5 +54,5 @@ class Gathering(Generic[V]):
         return {name: value for name, value in {**kept, **gone}.items() if value is not None}
 
     def forget(self) -> None:
-        """Forgets what was gathered: it is saved, or taken back."""
+        """Forgets the gathered changes: they are saved, or taken back."""
         self._before, self._after = {}, {}

@@ -1,8 +1,9 @@
-"""Consumer groups of a broker, kept in ``config/subscriptionGroup.json``: who may consume, how often again.
+"""Consumer groups of a broker, kept in ``config/subscriptionGroup.json``: permissions and retries.
 
 Truth: the file, which is saved before a new group can be used. A group that does not exist is created by its
-first use, unless the broker is set otherwise; where that thread may not wait, it is saved with the tables of
-the next seconds, and its clients name it again if that is lost. The system's groups are always there.
+first use, unless the broker is set otherwise. If the calling thread may not wait, the group is saved with the
+other tables within seconds; if that save is lost, its clients name it again. The system's groups always
+exist.
 
 Source: ``SubscriptionGroupManager.java``, ``TopicValidator.java validateGroup``.
 """
@@ -34,7 +35,7 @@ from seglog.storage.format.system_names import SYSTEM_GROUP_PREFIX, SYSTEM_GROUP
 from seglog.storage.small_files import ConfigFile
 
 MAX_GROUP_CHARACTERS: Final = 120
-"""Of a group that is created, on request or by its use."""
+"""Longest name of a new group, whether a request or its first use creates it."""
 
 MAX_GROUP_SETTINGS: Final = 1 << 16
 """Characters that the settings of one group may take in the file; RocketMQ's take some 500."""
@@ -42,7 +43,7 @@ MAX_GROUP_SETTINGS: Final = 1 << 16
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 GROUP_TABLE: Final = "subscriptionGroupTable"
 FORBIDDEN_TABLE: Final = "forbiddenTable"
-"""Permissions that a group does not have, by topic: bits as those of a topic's ``perm``."""
+"""Permissions taken from a group, by topic: bits as in a topic's ``perm``."""
 _READ: Final[Mapping[GroupFieldKind, Callable[[ConfigValue, str], object]]] = {
     GroupFieldKind.TEXT: as_text,
     GroupFieldKind.FLAG: as_bool,
@@ -83,7 +84,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
             self._values |= groups
 
     def use(self, config: BrokerConfig) -> None:
-        """Goes by other settings from now on."""
+        """Uses other settings from now on."""
         self._config = config
 
     def get(self, name: str) -> SubscriptionGroup | None:
@@ -95,9 +96,9 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         return sorted(self._values.values(), key=lambda group: group.name)
 
     def find(self, name: str) -> SubscriptionGroup | None:
-        """Returns the group of a client, creating it if it may be.
+        """Returns the group of a client, creating it if permitted.
 
-        A new one is saved later where the calling thread may not wait: clients name their groups again.
+        A new group is saved later if the calling thread may not wait: clients name their groups again.
 
         Raises:
             FullError: There is no space; the group is not created.
@@ -154,9 +155,9 @@ class GroupTable(NamedTable[SubscriptionGroup]):
                 self._save(changed)
 
     def delete(self, name: str) -> None:
-        """Deletes a group with what is forbidden to it, and saves the table.
+        """Deletes a group and its forbidden topics, and saves the table.
 
-        What it has committed is another table's.
+        Its offsets are in another table.
 
         Raises:
             NotFoundError: There is no such group.
@@ -172,7 +173,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
             self._save_with(groups, {key: perms for key, perms in self._forbidden.items() if key != name})
 
     def is_told(self, name: str) -> bool:
-        """Returns whether the clients of a group are notified when one comes or goes."""
+        """Returns whether the clients of a group are notified when one joins or leaves."""
         group = self._values.get(name)
         return group is None or group.is_notified
 
@@ -183,7 +184,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
     def forbid(self, name: str, topic: str, is_forbidden: bool) -> None:
         """Sets whether a group may not read a topic, and saves the table.
 
-        What is forbidden in other topics stays; RocketMQ forgets it when one is permitted.
+        Other topics stay forbidden; RocketMQ forgets them when one topic is permitted.
 
         Raises:
             FullError: There is no space; nothing has changed.
@@ -202,7 +203,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
             self._save_with(self._values, forbidden)
 
     def permit(self, name: str) -> None:
-        """Forgets what is forbidden to a group, which need not exist, and saves the table.
+        """Permits all topics to a group, which need not exist, and saves the table.
 
         Raises:
             FullError: There is no space; nothing has changed.
@@ -237,7 +238,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         return {GROUP_TABLE: {name: group_to_config(group) for name, group in values.items()}}
 
     def _save_with(self, groups: dict[str, SubscriptionGroup], forbidden: dict[str, dict[str, int]]) -> None:
-        """Saves groups and what is forbidden to them; if that fails, both stay as they were."""
+        """Saves groups and their forbidden topics; if the save fails, both stay unchanged."""
         before, self._forbidden = self._forbidden, forbidden
         is_saved = False
         try:
@@ -249,7 +250,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
 
 
 def group_name_problem(name: str) -> str | None:
-    """Returns why no such group can be created, in RocketMQ's words; None if it can."""
+    """Returns why a group with this name cannot be created, in RocketMQ's words; None if it can."""
     if not name.strip():
         return "The specified group is blank."
     if not _NAME.fullmatch(name):

@@ -1,14 +1,14 @@
-"""The record of lock owners in ``<store>/seglog/locks.json``, for the broker's next life and for people.
+"""The record of lock owners in ``<store>/seglog/locks.json``, for the broker's next run and for operators.
 
-Truth: for the owners at the end of connections, which have their queues again when the broker opens after a
-stop or a kill. Before a client gets the answer to a lock that changes such an owner, the record says so, on
-the disk if the store is SYNC. Where the disk is full, locks hold for this life only, as all do in RocketMQ,
-and that is logged: consumers that stood still would free nothing. Renewals, and locks of clients in the
-broker's process, are written with the offset table; these are marked, and no next life has them. Ages are of
-the moment of the record.
+Truth: for owners that are connected clients, which get their queues back when the broker opens after a stop
+or a kill. A client gets the answer to a lock that changes such an owner only after the change is recorded, on
+the disk if the store is SYNC. If the disk is full, locks hold for this run only, as all do in RocketMQ, and
+that is logged: refusing the locks would free no space. Renewals, and locks of clients in the broker's
+process, are written with the offset table; the latter are marked, and do not hold in the next run. Ages are
+those at the moment of the record.
 
-The record is written whole. So that a broker with many locks does little else, all that changes while it is
-written, and for four times as long afterwards, is one write; clients have their answers then.
+The record is always written whole. To limit the cost with many locks, all changes during a write, and for
+four times as long afterwards, are collected into one write; clients get their answers after it.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from seglog.storage.threads import OnDemand, check_may_wait
 _log = logger(__name__)
 LOCKS_FILE: Final = f"{OURS}/locks.json"
 PAUSES: Final = 4
-"""So many times as long as a write took, the next one waits."""
+"""The pause before the next write, as a multiple of the duration of the last one."""
 MAX_PAUSE_MS: Final = 400
 """RocketMQ's clients wait 1 s for the answer to a lock."""
 _ROWS: Final = 1_000
-"""That are encoded in one go; there may be one for each queue of each group."""
+"""Locks encoded at a time; there may be one for each queue of each group."""
 
 
 class LockPicture:
-    """Draws the picture of one broker's locks. Any thread may call it.
+    """Writes the record of one broker's locks. Any thread may call it.
 
     Args:
-        files: Where the store is.
+        files: The file system of the store.
         root: The store directory.
-        locks: What is drawn.
+        locks: The lock table.
         clock: Its monotonic time measures a write.
-        is_synced: Whether a lasting owner has to be on the disk.
+        is_synced: Whether lasting owners must be synced to the disk.
     """
 
     def __init__(self, files: Files, root: Path, locks: QueueLocks, clock: Clock, *, is_synced: bool) -> None:
@@ -69,28 +69,28 @@ class LockPicture:
 
     @property
     def is_due(self) -> bool:
-        """Whether a lasting owner has changed that is not recorded."""
+        """Whether a change of a lasting owner is not recorded yet."""
         return self._recorded_changes < self._locks.lasting_changes
 
     def when_recorded(self, told: Callable[[Exception | None], None]) -> None:
-        """Has a function called once the lasting owners of now are recorded, by the thread that has done it.
+        """Calls a function once the present lasting owners are recorded, in the thread that recorded them.
 
         Args:
-            told: Given what the write failed with, None if it did not.
+            told: Called with the error of the write, None after success.
         """
         with self._pause:
             self._waiting.append(told)
         self._writer.ask()
 
     def _write(self) -> None:
-        """Records what is due, for all who wait; then it pauses, so that more come for the next time."""
+        """Records the changes for all waiting callers; then pauses, so that the next write collects more."""
         with self._pause:
             waiting, self._waiting = self._waiting, []
         began_ms = self._clock.monotonic_ms()
         failed: Exception | None = None
         try:
             self.record(self._clock.now_ms())
-        except Exception as error:  # noqa: BLE001 - it is of those who wait
+        except Exception as error:  # noqa: BLE001 - passed on to the waiting callers
             failed = error
         took_ms = self._clock.monotonic_ms() - began_ms
         for told in waiting:
@@ -100,7 +100,7 @@ class LockPicture:
                 self._clock.wait(self._pause, min(PAUSES * took_ms, MAX_PAUSE_MS))
 
     def stop(self) -> None:
-        """Ends the thread, and records what still waits."""
+        """Ends the thread, and records the remaining changes."""
         with self._pause:
             self._is_closed = True
             self._pause.notify_all()
@@ -108,9 +108,9 @@ class LockPicture:
         self._write()
 
     def record(self, now_ms: int) -> None:
-        """Returns once the lasting owners of now are recorded; several that change at once are one write.
+        """Returns once the present lasting owners are recorded; concurrent changes share one write.
 
-        Without space it returns as well: the record before stays, and the next change tries again.
+        If there is no space it also returns: the old record stays, and the next change tries again.
 
         Args:
             now_ms: Of the wall clock.
@@ -133,24 +133,24 @@ class LockPicture:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a lock was taken, renewed or given back since it was drawn."""
+        """Whether a lock was taken, renewed or released since the last record."""
         return self._drawn_changes != self._locks.changes
 
     def draw(self, now_ms: int) -> None:
-        """Replaces the picture; a table without locks has none.
+        """Writes the record anew; without any lock the record is removed.
 
         Args:
             now_ms: Of the wall clock.
 
         Raises:
-            FullError: There is no space; the picture before stays.
+            FullError: There is no space; the old record stays.
         """
         with self._drawing:
             if self.is_stale:
                 self._draw(now_ms, sync=False)
 
     def close(self, now_ms: int) -> None:
-        """Leaves the lasting owners alone: the others end with this process.
+        """Writes the record with only the lasting owners: the others end with this process.
 
         Args:
             now_ms: Of the wall clock.
@@ -162,7 +162,7 @@ class LockPicture:
             self._draw(now_ms, sync=self._is_synced, is_last=True)
 
     def _draw(self, now_ms: int, *, sync: bool, is_last: bool = False) -> None:
-        # Counted before they are read: what changes meanwhile is drawn again.
+        # The counters are read before the locks: changes in between are written again.
         changes, lasting_changes = self._locks.changes, self._locks.lasting_changes
         live_ms = self._locks.live_ms
         rows = [
@@ -196,19 +196,19 @@ class LockPicture:
                 self._files.sync_dir(self._path.parent)
 
     def _remove(self) -> None:
-        """Takes the picture away: there are no locks any more."""
+        """Removes the record: no lock is left."""
         with explained():
             if self._files.exists(self._path):
                 self._files.remove(self._path)
 
 
 def _rows_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Returns rows as a list has them, by the quick encoder, which no other thread interrupts."""
+    """Returns rows as the text of a list; the fast encoder is not interrupted by other threads."""
     return json.dumps(rows, separators=(",", ":"))[1:-1]
 
 
 def read_owners(files: Files, root: Path) -> list[tuple[str, MessageQueue, str]]:
-    """Returns whose locks hold over a restart, by group, queue and client; none if the record is damaged."""
+    """Returns the locks that hold over a restart: group, queue and client; none if the record is damaged."""
     try:
         found = read_picture(files, root, 0)
     except CorruptError as error:
@@ -218,10 +218,10 @@ def read_owners(files: Files, root: Path) -> list[tuple[str, MessageQueue, str]]
 
 
 def read_picture(files: Files, root: Path, now_ms: int) -> list[QueueLock]:
-    """Returns the locks of the picture with their ages of now, by group and queue; none without one.
+    """Returns the recorded locks with their present ages, by group and queue; none without a record.
 
     Raises:
-        CorruptError: The file holds something else.
+        CorruptError: The file is not a record of locks.
     """
     path = root / LOCKS_FILE
     if not files.exists(path):

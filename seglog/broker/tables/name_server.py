@@ -1,8 +1,8 @@
-"""What a name server has besides routes: values by namespace and key, and whether brokers may be written to.
+"""Data of a name server besides routes: values by namespace and key, and write permission of brokers.
 
-Values are kept in ``<store>/seglog/kvConfig.json``, which is RocketMQ's file of them but in a place of its
-own: a name server in Java keeps it in the home of its user. A change is saved before it is answered; several
-share a save. That a broker may not be written to holds until the process ends, as in RocketMQ.
+Values are kept in ``<store>/seglog/kvConfig.json``, in RocketMQ's format but another place: a Java name
+server keeps the file in its user's home. A change is saved before it is answered; several changes share a
+save. Wiped write permission lasts until the process ends, as in RocketMQ.
 
 Truth: the file; memory for the rest.
 
@@ -34,8 +34,8 @@ class KeyValues(NamedTable[Mapping[str, str]]):
     """Values by namespace and key. Any thread may call it.
 
     Args:
-        file: Where they are kept.
-        clock: Its time is in no file here.
+        file: The file of the values.
+        clock: Not used for this file.
     """
 
     def __init__(self, file: ConfigFile, clock: Clock) -> None:
@@ -44,19 +44,19 @@ class KeyValues(NamedTable[Mapping[str, str]]):
         self._values |= file.load(_parse_table, rest) or {}
 
     def namespace(self, name: str) -> Mapping[str, str] | None:
-        """Returns the values of a namespace by key, None if it never had any."""
+        """Returns the values of a namespace by key, None if it never had a value."""
         return self._values.get(name)
 
     def put(self, namespace: str, key: str, value: str) -> None:
         """Sets a value, and saves the table.
 
         Raises:
-            InvalidArgumentError: The namespace could not be read again: ``$ref`` leads to another place.
+            InvalidArgumentError: The namespace could not be read again, because of a ``$ref``.
             FullError: There is no space; nothing has changed.
         """
         with self._changing():
             known = self._values.get(namespace, {})
-            if REF in (namespace, key) or REF in known:  # what that means depends on the rest
+            if REF in (namespace, key) or REF in known:  # its meaning depends on the other keys
                 self._save({**self._values, namespace: {**known, key: value}})
                 return
             new = {key: value}
@@ -64,7 +64,7 @@ class KeyValues(NamedTable[Mapping[str, str]]):
             self._save({**self._values, namespace: {**known, **new}}, is_ours=True)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Takes a value away, if there is one, and saves the table; the namespace stays.
+        """Removes a value, if it exists, and saves the table; the namespace stays.
 
         Raises:
             FullError: There is no space; nothing has changed.
@@ -94,24 +94,24 @@ class KeyValues(NamedTable[Mapping[str, str]]):
 
 
 class WritePermission:
-    """Whether routes say that the broker takes messages; it takes them in any case."""
+    """The write permission of the broker in routes; the broker accepts messages in any case."""
 
     def __init__(self) -> None:
         self._is_wiped = False
 
     def wipe(self) -> None:
-        """Has producers leave the broker alone once they have asked for routes again."""
+        """Removes write permission from routes: producers avoid the broker once they have refreshed them."""
         self._is_wiped = True
 
     def add(self) -> None:
-        """Has routes say again what topics say."""
+        """Makes routes show the topics' own permissions again."""
         self._is_wiped = False
 
     def shown(self, perm: int) -> int:
-        """Returns what the route of a topic says may be done with it.
+        """Returns the permissions in the route of a topic.
 
         Args:
-            perm: What its settings say.
+            perm: The permissions in its settings.
         """
         return perm & ~PERM_WRITE if self._is_wiped else perm
 

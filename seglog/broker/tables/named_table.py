@@ -1,7 +1,8 @@
-"""A table of named settings that is kept in one file.
+"""A table of named settings, kept in one file.
 
-A change is saved first and used then: what was seen exists after a crash, and can be read again. Readers wait
-for nothing, and a thread that may not wait for the disk changes nothing but what comes again if it is lost.
+A change is saved before it is used: a value that was seen survives a crash and can be read again. Readers
+never wait. A thread that may not wait for the disk only adds values that clients will send again if they are
+lost.
 """
 
 from __future__ import annotations
@@ -27,30 +28,30 @@ V = TypeVar("V")
 
 
 class NamedTable(ABC, Generic[V]):
-    """A table by name that is kept in one file.
+    """A table by name, kept in one file.
 
     Args:
         file: The file.
         clock: Stamps the table's version.
-        values: What is there before the file was read.
+        values: The initial values, before the file is read.
     """
 
     most_entry_characters: ClassVar[int | None] = None
-    """How long the text of one entry may be in the file; None has no limit."""
+    """Longest text of one entry in the file; None for no limit."""
 
     def __init__(self, file: ConfigFile, clock: Clock, values: Mapping[str, V]) -> None:
         self._file = file
         self._clock = clock
         self._lock = threading.Lock()
-        """Held by one that changes and saves the table, over its I/O."""
+        """Held by a thread that changes and saves the table, over its I/O."""
         self._quick = threading.Lock()
-        """Guards what is in memory; nothing waits for the disk with it."""
+        """Guards the state in memory; never held during a wait for the disk."""
         self._version = DataVersion()
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self._values: dict[str, V] = dict(values)
         self._is_dirty = False
         self._added_bytes = 0
-        """About how much longer the file gets by what is to be saved later, never less."""
+        """Upper estimate of the growth of the file by the values to be saved later."""
         self._gathering: Gathering[V] = Gathering()
 
     @override
@@ -59,14 +60,14 @@ class NamedTable(ABC, Generic[V]):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether :meth:`persist` has something to save."""
+        """Whether :meth:`persist` has changes to save."""
         return self._is_dirty
 
     def persist(self) -> None:
-        """Saves what has changed and was not saved at once, if anything.
+        """Saves the changes that were not saved at once, if any.
 
         Raises:
-            FullError: There is no space; what was saved before is still there.
+            FullError: There is no space; what was saved before is unchanged.
         """
         with self._lock:
             if self._is_dirty:
@@ -79,10 +80,10 @@ class NamedTable(ABC, Generic[V]):
 
     @contextmanager
     def one_save(self) -> Iterator[None]:
-        """Within it, the changes of the calling thread are not saved, but at its end, all at once.
+        """Collects the changes of the calling thread, and saves them together at its end.
 
         Raises:
-            FullError: There is no space; nothing of them has changed.
+            FullError: There is no space; none of them is made.
         """
         with self._lock:
             self._gathering.begin()
@@ -94,13 +95,13 @@ class NamedTable(ABC, Generic[V]):
                     self._save_gathered()
 
     def to_config(self) -> Mapping[str | int, ConfigValue]:
-        """Returns the table as its file has it, or will have it."""
+        """Returns the present content of its file, or the content of the next save."""
         with self._quick:
             version, values = self._version, self._values
         return self._as_config(version, values)
 
     def _changing(self) -> threading.Lock:
-        """Returns what is held to change the table.
+        """Returns the lock for changes of the table.
 
         Raises:
             WouldWaitError: The calling thread may not wait for the disk.
@@ -109,9 +110,9 @@ class NamedTable(ABC, Generic[V]):
         return self._lock
 
     def _ensure_later(self, wanted: Mapping[str, V]) -> None:
-        """Gives names that have no value these: they are saved soon.
+        """Adds values for names that have none; they are saved soon.
 
-        For threads that may not wait, and values that come again if they are lost.
+        For threads that may not wait, and values that clients send again if they are lost.
 
         Raises:
             FullError: The file would be too long to be read again; nothing has changed.
@@ -126,11 +127,11 @@ class NamedTable(ABC, Generic[V]):
                 self._is_dirty = True
 
     def _ensure_all(self, wanted: Mapping[str, V], *, lazily: bool) -> None:
-        """Gives names that have no value these, all with one save.
+        """Adds values for names that have none, all with one save.
 
         Args:
             wanted: Values by name.
-            lazily: Whether they may be saved later where the calling thread may not wait.
+            lazily: Whether they may be saved later if the calling thread may not wait.
 
         Raises:
             FullError: There is no space; nothing has changed.
@@ -147,7 +148,7 @@ class NamedTable(ABC, Generic[V]):
 
     @abstractmethod
     def _as_config(self, version: DataVersion, values: Mapping[str, V]) -> Mapping[str | int, ConfigValue]:
-        """Returns what the file is to hold."""
+        """Returns the content of the file."""
 
     @abstractmethod
     def _entries_of(self, value: ConfigValue) -> Mapping[str, V]:
@@ -159,18 +160,18 @@ class NamedTable(ABC, Generic[V]):
 
     @abstractmethod
     def _as_entries(self, values: Mapping[str, V]) -> Mapping[str | int, ConfigValue]:
-        """Returns the part of the file that holds values, alone."""
+        """Returns only the part of the file that holds values."""
 
     def _save(self, values: dict[str, V], *, together: bool = True, is_ours: bool = False) -> None:
-        """Saves first and uses then, under the lock.
+        """Saves values, and then uses them, under the lock.
 
         Args:
-            values: All of them, made of those of now.
-            together: Whether they may be saved with others where the calling thread gathers.
-            is_ours: Whether what has changed is as the broker makes it, which can be read again.
+            values: All values of the table.
+            together: Whether they may be saved with others if the calling thread gathers.
+            is_ours: Whether the broker made the changed values, which can always be read again.
 
         Raises:
-            InvalidArgumentError: One that has changed could not be read again.
+            InvalidArgumentError: A changed value could not be read again.
         """
         before = self._values
         if values is not before and not is_ours:

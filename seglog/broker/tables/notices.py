@@ -1,8 +1,8 @@
-"""Notices to the clients of a group that its members have changed: the first at once, later ones together.
+"""Notices to the clients of a group that its members have changed: the first at once, later ones joined.
 
-A group of a thousand clients that start together would send each of them a thousand notices, and each makes
-its client share the queues anew. So what changes within :data:`GAP_MS` of a notice is one notice more, at the
-end of that time.
+When a thousand clients of a group start together, each of them would get a thousand notices, and rebalance
+after each. So all changes within :data:`GAP_MS` of a notice are announced by one further notice, at the end
+of that time.
 
 Truth: memory only. Source: RocketMQ sends every one of them (``DefaultConsumerIdsChangeListener.java``).
 """
@@ -16,15 +16,15 @@ from typing import Final
 from seglog.clock import Clock
 
 GAP_MS: Final = 100
-"""Between two notices of one group at least."""
+"""Shortest time between two notices of one group."""
 
 
 class Notices:
-    """Which groups were notified lately, and which are due. Any thread may call it.
+    """The recent and the due notices of groups. Any thread may call it.
 
     Args:
         clock: Its monotonic time.
-        send: Notifies the clients that a group has then; it takes none of our locks.
+        send: Notifies the present clients of a group; it takes none of the locks of this object.
     """
 
     def __init__(self, clock: Clock, send: Callable[[str], None]) -> None:
@@ -34,10 +34,10 @@ class Notices:
         self._free_ms: dict[str, float] = {}
         self._due: dict[str, float] = {}
         self.due_earlier: Callable[[], None] | None = None
-        """Called after a notice was put off while none was, to wake what sends them."""
+        """Called when a first notice is put off, to wake the duty that sends them."""
 
     def tell(self, group: str) -> None:
-        """Notifies a group: now, or with others soon."""
+        """Notifies a group: now, or soon together with later changes."""
         now_ms = self._clock.monotonic_ms()
         with self._lock:
             free_ms = self._free_ms.get(group, now_ms)
@@ -53,17 +53,17 @@ class Notices:
             self.due_earlier()
 
     def forget(self, group: str) -> None:
-        """Forgets the due notice of a group: it has no clients any more."""
+        """Drops the due notice of a group that has no clients any more."""
         with self._lock:
             self._due.pop(group, None)
 
     def left_ms(self) -> float | None:
-        """Returns how long until :meth:`send_due` has something to do, None if nothing is put off."""
+        """Returns the time in ms until :meth:`send_due` has work to do, None if no notice is put off."""
         with self._lock:
             return min(self._due.values()) - self._clock.monotonic_ms() if self._due else None
 
     def send_due(self) -> None:
-        """Sends the notices whose time has come."""
+        """Sends the notices that are due."""
         now_ms = self._clock.monotonic_ms()
         with self._lock:
             due = [group for group, at_ms in self._due.items() if at_ms <= now_ms]

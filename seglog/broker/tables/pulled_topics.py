@@ -1,7 +1,7 @@
-"""Topics that groups pull with a subscription of the pull's own, which no heartbeat names.
+"""Topics that groups pull with a subscription in the pull itself, which no heartbeat names.
 
-A consumer that chooses its queues itself need not name its topics in its heartbeats. Questions about a
-group's topics (its lag, its offsets for another group) take in those that it pulled in the last ten minutes.
+A consumer that chooses its queues itself need not name its topics in its heartbeats. Requests about a group's
+topics (its lag, a clone of its offsets) include those that it pulled in the last ten minutes.
 
 Truth: memory only. Source: ``ConsumerManager.java compensateSubscribeData, removeExpireConsumerGroupInfo``.
 """
@@ -15,11 +15,11 @@ from seglog.clock import Clock
 LIVE_MS: Final = 600_000
 """``subscriptionExpiredTimeout``."""
 _MIN_NAMES: Final = 64
-"""So many may be out of date before they are cleared away."""
+"""Number of outdated entries at which they are removed."""
 
 
 class PulledTopics:
-    """When groups last pulled topics so. Any thread may call it.
+    """The times of the last such pulls, by group and topic. Any thread may call it.
 
     Args:
         clock: Its monotonic time.

@@ -1,13 +1,13 @@
-"""Which client of a group may consume which queue in order.
+"""Queue locks: the client of a group that may consume a queue in order.
 
-A lock lives 60 s after its last renewal, by the clock that is given, and then anyone may take it. It is
-an agreement between clients: pulls do not look at it, as in RocketMQ, unless the broker is set to
+A lock expires 60 s after its last renewal, by the given clock; then any client may take it. It is an
+agreement between clients: pulls do not check it, as in RocketMQ, unless the broker is set to
 (``BrokerConfig.strict_queue_lock``).
 
-Truth: memory, and over a restart the record of owners (``lock_snapshot.py``). Owners at the end of a
-connection may work on while the broker restarts, so their queues are theirs again when it opens, as if just
-renewed: for 60 s only they renew them. A client stops 30 s after its last renewal, so no two work one queue.
-Owners of the broker's process died with it, and their queues are free.
+Truth: memory, and over a restart the record of owners (``lock_snapshot.py``). Connected owners may go on
+consuming while the broker restarts, so they keep their locks when it opens, as if just renewed: for 60 s no
+other client can take them. A client stops 30 s after its last renewal, so two clients never consume one
+queue. Owners in the broker's process died with it, and their queues are free.
 
 Source: ``RebalanceLockManager.java REBALANCE_LOCK_MAX_LIVE_TIME``. Difference: RocketMQ forgets all owners.
 """
@@ -25,11 +25,11 @@ from seglog.remoting.message_queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class QueueLock:
-    """A lock as it is now.
+    """The present state of a lock.
 
     Attributes:
-        age_ms: Since the last renewal.
-        left_ms: Until it expires; below 0 once it has.
+        age_ms: Time since the last renewal.
+        left_ms: Time until it expires; below 0 after that.
         is_expired: Whether another client may take it.
         is_lasting: Whether it holds over a restart of the broker.
     """
@@ -44,7 +44,7 @@ class QueueLock:
 
 
 class Owner(NamedTuple):
-    """Whose a lock is.
+    """The owner of a lock.
 
     Attributes:
         client_id: The client.
@@ -62,7 +62,7 @@ class QueueLocks:
 
     Args:
         clock: Its monotonic time ages the locks.
-        live_ms: Age up to which a lock holds.
+        live_ms: Age in ms up to which a lock holds.
     """
 
     def __init__(self, clock: Clock, live_ms: int) -> None:
@@ -71,9 +71,9 @@ class QueueLocks:
         self._mutex = threading.Lock()
         self._groups: dict[str, dict[MessageQueue, Owner]] = {}
         self.changes = 0
-        """How often locks were taken, renewed or given back."""
+        """How often locks were taken, renewed or released."""
         self.lasting_changes = 0
-        """How often a lock that holds over a restart got an owner, or lost its one."""
+        """How often a lock that holds over a restart got or lost its owner."""
 
     @property
     def live_ms(self) -> int:
@@ -87,9 +87,9 @@ class QueueLocks:
 
         Args:
             group: The group.
-            queues: What it wants.
+            queues: The queues that it asks for.
             client_id: The client.
-            is_lasting: Whether they are to hold over a restart of the broker.
+            is_lasting: Whether the locks hold over a restart of the broker.
         """
         mine = Owner(client_id, self._clock.monotonic_ms(), is_lasting)
         taken: set[MessageQueue] = set()
@@ -107,14 +107,14 @@ class QueueLocks:
         return frozenset(taken)
 
     def restore(self, owners: Iterable[tuple[str, MessageQueue, str]]) -> None:
-        """Takes over lasting locks of before a restart, by group, queue and client, as if renewed now."""
+        """Restores lasting locks after a restart: group, queue and client, as if renewed now."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             for group, queue, client_id in owners:
                 self._groups.setdefault(group, {})[queue] = Owner(client_id, now_ms, is_lasting=True)
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Gives back the client's own locks; those of others stay."""
+        """Releases the client's own locks; those of others stay."""
         with self._mutex:
             self.changes += 1
             held = self._groups.get(group, {})
@@ -134,7 +134,7 @@ class QueueLocks:
         return None if found is None or now_ms - found.renewed_ms > self._live_ms else found.client_id
 
     def is_any_live(self, group: str) -> bool:
-        """Returns whether the group consumes in order: some lock of it has not expired."""
+        """Returns whether the group consumes in order: one of its locks has not expired."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
             held = self._groups.get(group, {})

@@ -1,7 +1,7 @@
-"""Requests that were passed on to clients, and whose answer is made of theirs.
+"""Requests that the broker passes on to clients; it makes the answer from theirs.
 
-Each client is asked by ``Channel.ask``, which ends in time; so a relay ends by itself, and has no deadline of
-its own. Where the broker closes first it is refused, and who was asked is not waited for any more.
+Each client is asked by ``Channel.ask``, which has a timeout; so a relay ends by itself, and has no deadline
+of its own. If the broker closes first, the request is refused, and the answers of clients are not waited for.
 
 Truth: memory only.
 """
@@ -22,7 +22,7 @@ class Relayed(Deferred[Response]):
     """The answer to a request that waits for clients.
 
     Attributes:
-        timeout_ms: How long they may take.
+        timeout_ms: The timeout of each client.
     """
 
     __slots__ = ("timeout_ms",)
@@ -33,11 +33,11 @@ class Relayed(Deferred[Response]):
 
 
 class Relays:
-    """All that wait for clients. Any thread may call it.
+    """All requests that wait for clients. Any thread may call it.
 
     Args:
-        clock: Its monotonic time; clients live by it.
-        timers: What ends asks, on that time.
+        clock: Its monotonic time, that of the clients.
+        timers: Ends calls to clients, on that time.
     """
 
     def __init__(self, clock: Clock, timers: Timers) -> None:
@@ -53,12 +53,12 @@ class Relays:
     def relay(
         self, asks: Sequence[Deferred[Response]], timeout_ms: int, make: Callable[[], Response]
     ) -> Relayed:
-        """Returns what the answer comes by, once every ask has ended.
+        """Returns the deferred answer, which is given once every call has ended.
 
         Args:
-            asks: One for each client; they are cancelled if it is not wanted any more.
-            timeout_ms: How long each may take.
-            make: Makes the answer of what they ended with; called by the thread that takes it.
+            asks: The calls, one for each client; they are cancelled if the answer is no longer wanted.
+            timeout_ms: The timeout of each call.
+            make: Makes the answer from their results; called by the thread that takes the answer.
         """
         relayed = Relayed(timeout_ms)
         with self._lock:
@@ -74,7 +74,7 @@ class Relays:
         return relayed
 
     def wait(self, relayed: Relayed) -> None:
-        """Keeps the calling thread until a relay has ended, by the clock and without any duty."""
+        """Blocks the calling thread until a relay has ended; uses the clock and needs no duty."""
         bell = threading.Condition()
 
         def ring(_: object) -> None:
@@ -89,7 +89,7 @@ class Relays:
             self.timers.run()
 
     def close(self) -> None:
-        """Refuses all that wait, and those that come later."""
+        """Refuses all waiting requests, and later ones."""
         with self._lock:
             self._is_closed = True
             waiting = list(self._waiting)
@@ -104,7 +104,7 @@ class Relays:
 
 
 class _Countdown:
-    """Calls a function when it was counted down; at once if there is nothing to count."""
+    """Calls a function when the count reaches 0; at once if it is 0 from the start."""
 
     def __init__(self, count: int, done: Callable[[], object]) -> None:
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class _Countdown:
             done()
 
     def one_less(self, _: object) -> None:
-        """Counts."""
+        """Counts down by one."""
         with self._lock:
             self._left -= 1
             is_over = not self._left

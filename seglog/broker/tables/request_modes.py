@@ -1,7 +1,7 @@
-"""How groups get the messages of topics, kept in ``config/messageRequestMode.json`` as RocketMQ keeps it.
+"""The mode in which groups get messages of topics, kept in RocketMQ's ``config/messageRequestMode.json``.
 
-This broker knows the mode PULL alone. A table that a Java broker has left may say POP: those rows stay as
-they are, for a Java broker that has the directory later, and consumers are told to pull. A change is saved
+This broker supports only the mode PULL. A table written by a Java broker may contain POP: those rows are
+kept, for a Java broker that uses the directory later, and consumers are told to pull. A change is saved
 before it is answered.
 
 Truth: the file.
@@ -35,11 +35,11 @@ _log = logger(__name__)
 
 
 class RequestModes(NamedTable[_Rows]):
-    """What is said of each group of each topic. Any thread may call it.
+    """The rows of each topic, by group. Any thread may call it.
 
     Args:
         file: ``config/messageRequestMode.json``.
-        clock: Its time is in no file here.
+        clock: Not used for this file.
     """
 
     def __init__(self, file: ConfigFile, clock: Clock) -> None:
@@ -98,7 +98,7 @@ def _row(value: ConfigValue, group: str) -> Mapping[str | int, ConfigValue]:
 
 
 def _tell_of_pop(values: Mapping[str, _Rows]) -> None:
-    """Logs which groups are told to pull although the table says otherwise."""
+    """Logs the groups that are told to pull although the table says POP."""
     names = [
         f"{group} of {topic}"
         for topic, rows in values.items()

@@ -1,7 +1,7 @@
 """Topics of a broker: their queues and permissions, kept in ``config/topics.json``.
 
-Truth: the file, which is saved before a new topic can be used. The queues themselves are the store's;
-a store that was written without a broker has queues and no file, and its topics are taken over at open.
+Truth: the file, which is saved before a new topic can be used. The queues themselves belong to the store; a
+store written without a broker has queues but no file, and its topics are added at open.
 
 Source: ``TopicConfigManager.java``, ``TopicConfig.java``, ``TopicValidator.java``, ``PermName.java``.
 """
@@ -79,11 +79,11 @@ class TopicConfig:
 
     @property
     def queue_nums(self) -> int:
-        """How many queues it has: one may be there to be read only, or to be written only."""
+        """The number of queues, including those that can only be read or only be written."""
         return max(self.read_queue_nums, self.write_queue_nums)
 
     def check_listed(self) -> None:
-        """Refuses to list the queues of a topic that has too many, as a file may say.
+        """Refuses to list the queues of a topic with too many, as a file may have it.
 
         Raises:
             InvalidArgumentError: It has more than :data:`MAX_QUEUES`.
@@ -92,7 +92,7 @@ class TopicConfig:
             raise _too_many(self.name, self.queue_nums)
 
     def java_text(self) -> str:
-        """Returns it in RocketMQ's words, as remarks name it."""
+        """Returns the settings as text in RocketMQ's form, for remarks."""
         attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
         return (
             f"TopicConfig [topicName={self.name}, readQueueNums={self.read_queue_nums},"
@@ -146,7 +146,7 @@ class TopicTable(NamedTable[TopicConfig]):
         file: ``config/topics.json``.
         config: Names of the broker and of its cluster, which are topics too.
         clock: Stamps the table's version.
-        tell_store: Called when a topic with attributes was saved, which may say of what kind it is.
+        tell_store: Called after a topic with attributes was saved: they may change its kind.
         with_system: Whether the topics that every broker has exist, even if the file lacks them.
     """
 
@@ -172,7 +172,7 @@ class TopicTable(NamedTable[TopicConfig]):
             _tell_of_too_many(topics.values())
 
     def use(self, config: BrokerConfig) -> None:
-        """Goes by other settings from now on; names of the broker and of its cluster stay."""
+        """Uses other settings from now on; the names of the broker and of its cluster stay."""
         self._config = config
 
     def get(self, name: str) -> TopicConfig | None:
@@ -184,10 +184,10 @@ class TopicTable(NamedTable[TopicConfig]):
         return sorted(self._values.values(), key=lambda topic: topic.name)
 
     def take_over(self, queues: Iterable[tuple[str, int]]) -> None:
-        """Makes topics of queues that the store has and the file does not name.
+        """Adds the topics of queues that the store has and the file lacks.
 
-        RocketMQ would answer that they do not exist. They are saved with the next change or at close. A topic
-        that the file does name keeps its settings: an operator may have given it fewer queues than it had.
+        RocketMQ answers that such topics do not exist. They are saved with the next change or at close. A
+        topic in the file keeps its settings: an operator may have given it fewer queues than it had.
         """
         counts: dict[str, int] = {}
         with self._lock:
@@ -203,9 +203,9 @@ class TopicTable(NamedTable[TopicConfig]):
         """Creates a topic or replaces its settings, and saves the table.
 
         Raises:
-            InvalidArgumentError: A number does not fit, and a Java broker would drop the whole file; or it is
-                to have more than :data:`MAX_QUEUES` queues, and more than it has; or its settings could not
-                be read again, or take too much.
+            InvalidArgumentError: A number does not fit, so that a Java broker would drop the whole file; or
+                the topic would have more than :data:`MAX_QUEUES` queues, and more than now; or its settings
+                could not be read again, or are too long.
             FullError: There is no space; nothing has changed.
         """
         self.put_all((topic,))
@@ -228,7 +228,7 @@ class TopicTable(NamedTable[TopicConfig]):
         with self._changing():
             changed = {topic.name: topic for topic in topics if self._values.get(topic.name) != topic}
             if changed:
-                # The store reads the file to learn of attributes.
+                # The store reads the attributes from the file.
                 has_attributes = any(topic.attributes for topic in changed.values())
                 self._save({**self._values, **changed}, together=not has_attributes)
                 if has_attributes:
@@ -239,7 +239,7 @@ class TopicTable(NamedTable[TopicConfig]):
 
         Args:
             topic: The settings of a new one.
-            lazily: Whether it may be saved later where the calling thread may not wait.
+            lazily: Whether it may be saved later if the calling thread may not wait.
 
         Raises:
             FullError: There is no space; the topic is not created.
@@ -262,7 +262,7 @@ class TopicTable(NamedTable[TopicConfig]):
 
         Raises:
             NotFoundError: There is no such topic.
-            InvalidArgumentError: It is the broker's own.
+            InvalidArgumentError: It is a system topic.
             FullError: There is no space; nothing has changed.
         """
         if is_system_topic(name, self._config):
@@ -273,12 +273,13 @@ class TopicTable(NamedTable[TopicConfig]):
             self._save({key: topic for key, topic in self._values.items() if key != name})
 
     def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
-        """Returns the topic of a send, creating it if it may be.
+        """Returns the topic of a send, creating it if permitted.
 
         Args:
             name: A valid topic name.
-            default_topic: The client's model; its queues bound ``queue_nums`` and it must be inheritable.
-            queue_nums: How many queues the client wants; it never gets more than :data:`MAX_QUEUES`.
+            default_topic: The client's model topic; its queues bound ``queue_nums``, and it must be
+                inheritable.
+            queue_nums: The wanted number of queues; a topic never gets more than :data:`MAX_QUEUES`.
 
         Returns:
             None if the model does not allow it; a retry topic is always created, with one queue.
@@ -343,17 +344,17 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
 
 
 def system_topic_names(config: BrokerConfig) -> frozenset[str]:
-    """Returns the names of topics that are the broker's own, those too that it does not make."""
+    """Returns the names of system topics, including those that this broker does not create."""
     return frozenset(topic.name for topic in system_topics(config)) | SYSTEM_TOPICS
 
 
 def is_system_topic(name: str, config: BrokerConfig) -> bool:
-    """Returns whether a topic is the broker's own and cannot be created or altered."""
+    """Returns whether a topic is a system topic, which cannot be created or altered."""
     return name.startswith(SYSTEM_PREFIX) or name in system_topic_names(config)
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Returns why a broker takes no such topic, in RocketMQ's words; None if it does."""
+    """Returns why a broker refuses a topic with this name, in RocketMQ's words; None if it is valid."""
     if not name.strip():
         return "The specified topic is blank."
     if not _NAME.fullmatch(name):

@@ -1,5 +1,5 @@
-"""Duties of a broker that belong to none of its other rooms: saving, notices, clients that are gone.
+"""Duties of a broker that belong to no other room: saves, notices, the expiry of clients.
 
 Called by the broker.
-Truth: none; a duty that is late is done at once.
+Truth: none; a late duty runs at once.
 """

@@ -1,4 +1,4 @@
-"""The duty that takes out clients that have not been heard of for too long."""
+"""The duty that removes clients without a recent heartbeat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCAN_MS: Final = 10_000
 
 
 class ClientScan(Periodic):
-    """Lets clients go that have not been heard of for two minutes; looks every ten seconds."""
+    """Removes clients that sent no heartbeat for two minutes; runs every ten seconds."""
 
     name: ClassVar[str] = "client-scan"
 

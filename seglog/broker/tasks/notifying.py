@@ -1,4 +1,4 @@
-"""The duty that sends the notices which were put off, at their time."""
+"""The duty that sends postponed notices when they are due."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seglog.schedule import Duty
 
 
 class Notifying(Duty):
-    """Notifies groups whose members changed again within 100 ms of the notice before."""
+    """Notifies groups whose members changed again within 100 ms of the last notice."""
 
     name: ClassVar[str] = "notices"
 

@@ -1,4 +1,4 @@
-"""The duty that saves what has changed in a broker's tables, every few seconds."""
+"""The duty that saves changed tables of a broker, every few seconds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Saving(Periodic):
 
     Args:
         clock: Its monotonic time.
-        interval_ms: Between two saves.
-        has_changes: Whether something has changed since the last save.
-        save: Saves all of it.
+        interval_ms: The time between two saves.
+        has_changes: Returns whether a table has changed since the last save.
+        save: Saves all changes.
     """
 
     name: ClassVar[str] = "saving"
