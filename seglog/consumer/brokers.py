@@ -1,4 +1,4 @@
-"""How a consumer reaches the broker of a queue: each request goes where the routes say that its broker is."""
+"""Sends requests of a consumer to the broker of a queue, at the address that the routes have for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Brokers:
     """The brokers of one client's routes. Its flows run on the client's home.
 
     Args:
-        client: Whose routes and link.
+        client: Its routes and link are used.
     """
 
     def __init__(self, client: Client) -> None:
@@ -35,7 +35,7 @@ class Brokers:
         """Returns a broker's answer, refusals included.
 
         Raises:
-            BrokerNotFoundError: No route says where it is.
+            BrokerNotFoundError: No route has its address.
             SeglogError: There is no answer.
         """
         address = self._client.routes.address_of(broker_name, broker_id)
@@ -53,13 +53,13 @@ class Brokers:
         return expect_header(await self.ask(broker_name, request), kind)
 
     async def refusal_of(self, group: str, wanted: SubscriptionData) -> RemoteProtocolError | None:
-        """Returns what the broker of a topic has against a subscription; None where it serves it.
+        """Returns the refusal of a subscription by the broker of the topic; None if the broker accepts it.
 
-        One broker is asked: those of a topic are set alike, as Java takes it too. For a topic that is not
-        there yet it is one that would make it; where none would, nothing is asked.
+        Only one broker is asked: as in Java, all brokers of a topic are assumed to be set alike. For a topic
+        that does not exist yet a broker that would create it is asked; if there is none, no request is sent.
 
         Args:
-            group: Whose.
+            group: The consumer group.
             wanted: The subscription.
 
         Raises:
@@ -86,7 +86,7 @@ class Brokers:
         )
 
     async def order(self, broker_name: str, request: Request) -> None:
-        """Has a broker do something.
+        """Sends a request whose answer has no content.
 
         Raises:
             RemoteProtocolError: It refuses.
@@ -96,10 +96,10 @@ class Brokers:
 
 
 def check(response: Response) -> None:
-    """Raises what a broker refuses.
+    """Raises the error of a refusal.
 
     Raises:
-        RemoteProtocolError: It is a refusal.
+        RemoteProtocolError: The response is a refusal.
     """
     if response.code is not ResponseCode.SUCCESS:
         raise RemoteProtocolError(response.code, response.remark or response.code.name)

@@ -1,12 +1,13 @@
-"""One queue as a consumer has it in memory: what was pulled, what is with a listener, and how far it is done.
+"""The messages of one queue in a consumer's memory: pulled, taken by a listener, and done.
 
-A message is waiting, then taken, then done and gone. Only :meth:`CachedQueue.floor` is ever committed: the
-lowest offset that is not done, or the end of what was pulled where all of it is. So after a crash a message
-may come again, and none is skipped. Nothing here can be rebuilt, and nothing need be: it is pulled again.
+A message first waits, then is taken, then is done and removed. Only :meth:`CachedQueue.floor` is ever
+committed: the lowest offset that is not done, or the end of the pulled messages if all are done. So after a
+crash a message may be delivered again, and none is skipped. This state need not be rebuilt: the messages are
+pulled again.
 
-Pulls bring messages in order and behind those that are here, and what is taken is done soon. For that case
-each step is a few calls for all messages of a pull or a hand. Offsets are kept in order; what is gone of them
-is dropped when it comes to an end of theirs. What comes in another order has them sorted anew.
+Pulls normally add messages in order behind those in the cache, and taken messages are done soon. In that case
+each step takes a few calls for all messages of a pull or a hand. Offsets are kept in order; removed offsets
+are dropped when they reach either end. Messages in another order cause a sort.
 
 Source: ``ProcessQueue.java``.
 """
@@ -24,19 +25,19 @@ from typing import Final, NamedTuple
 from seglog.storage.format.record import Message
 
 _SPARE: Final = 64
-"""How many offsets that are gone are kept before they are dropped."""
+"""Most removed offsets that are kept before they are dropped."""
 _OFFSET: Final = attrgetter("queue_offset")
 _BODY: Final = attrgetter("body")
 
 
 @dataclass(frozen=True, slots=True)
 class CachedCounts:
-    """How much of a queue is in memory, at one moment.
+    """The size of a queue in memory, at one moment.
 
     Attributes:
-        messages: Waiting and taken.
+        messages: Number of messages, waiting and taken.
         taken: Those that a listener has.
-        size_bytes: Of their bodies as they are stored; RocketMQ counts no properties either.
+        size_bytes: Bytes of their bodies as stored; like RocketMQ without properties.
         span: Highest offset minus lowest.
     """
 
@@ -51,7 +52,7 @@ class Span:
     """Offsets of messages.
 
     Attributes:
-        first: The lowest; 0 where there are none, as the highest.
+        first: The lowest; 0 if there are none, as for the highest.
         last: The highest.
         count: How many there are.
     """
@@ -62,12 +63,12 @@ class Span:
 
 
 class CachedPlaces(NamedTuple):
-    """Where the messages are that are in memory.
+    """The offsets of the messages in memory.
 
     Attributes:
         cached: Waiting and taken.
         taken: Those that a listener has.
-        size_bytes: Of the former's bodies.
+        size_bytes: Bytes of the bodies of the cached messages.
     """
 
     cached: Span
@@ -76,10 +77,10 @@ class CachedPlaces(NamedTuple):
 
 
 class CachedQueue:
-    """Messages of one queue between their pull and their end. Any thread.
+    """Messages of one queue between their pull and their end. Any thread may call it.
 
     Attributes:
-        is_frozen: Whether nothing is to be committed any more.
+        is_frozen: Whether nothing may be committed any more.
     """
 
     def __init__(self) -> None:
@@ -90,16 +91,17 @@ class CachedQueue:
         self._size_bytes = 0
         self._is_dispatched = False
         self._end: int | None = None
-        # In order: offsets of what is cached and of what is gone, and those of what is cached and not taken.
+        # In order: offsets of cached and of removed messages; and offsets of cached messages that are not
+        # taken.
         self._offsets: deque[int] = deque()
         self._waiting: deque[int] = deque()
 
     def put(self, messages: Iterable[Message]) -> bool:
-        """Takes in what was pulled; an offset that is here already is left as it is.
+        """Adds pulled messages; an offset that is cached already is left unchanged.
 
         Returns:
-            Whether a worker is to be sent for them: some wait, and none is on its way. It is on its way until
-            its :meth:`take` finds nothing.
+            Whether the caller must start a worker: messages wait, and no worker is active. A worker is active
+            until its :meth:`take` finds nothing.
         """
         pulled = messages if isinstance(messages, list) else list(messages)
         offsets = list(map(_OFFSET, pulled))
@@ -112,23 +114,23 @@ class CachedQueue:
             return True
 
     def pulled_to(self, queue_offset: int) -> None:
-        """Notes that all below an offset was pulled and put here, but for what is not wanted.
+        """Notes that all wanted messages below an offset were pulled and added.
 
         Args:
-            queue_offset: Where the next pull begins. It is the floor once all that was put is done.
+            queue_offset: Where the next pull begins. It is the floor once all cached messages are done.
         """
         with self._lock:
             if self._end is None or queue_offset > self._end:
                 self._end = queue_offset
 
     def take(self, count: int) -> tuple[Message, ...]:
-        """Hands over the lowest messages that wait.
+        """Takes the lowest waiting messages.
 
         Args:
-            count: At most, from 1 on.
+            count: The most messages, from 1 on.
 
         Returns:
-            In order; empty where none waits, and then the next :meth:`put` asks for a worker again.
+            The messages in order; empty if none waits, and then the next :meth:`put` asks for a worker again.
         """
         with self._lock:
             waiting = self._waiting
@@ -140,10 +142,10 @@ class CachedQueue:
             return tuple(map(self._cached.__getitem__, offsets))
 
     def remove(self, messages: Iterable[Message]) -> int | None:
-        """Ends messages, taken or not; those that are not here are passed.
+        """Removes messages, taken or not; messages that are not cached are ignored.
 
         Returns:
-            The floor, to be committed; None where nothing is, because the queue is frozen.
+            The floor, to be committed; None if the queue is frozen.
         """
         offsets = list(map(_OFFSET, messages))
         with self._lock:
@@ -151,11 +153,11 @@ class CachedQueue:
             return self._committable()
 
     def put_back(self, messages: Iterable[Message]) -> None:
-        """Lets taken messages wait again, in their old places; the caller sends a worker for them.
+        """Returns taken messages to their old places, where they wait again; the caller starts a worker.
 
         Args:
-            messages: As they are to be handed over next: with one attempt more, say. Those that are not taken
-                are passed.
+            messages: The messages as they will be given next, for example with one attempt more. Messages
+                that are not taken are ignored.
         """
         with self._lock:
             cached, taken, again = self._cached, self._taken, []
@@ -173,19 +175,19 @@ class CachedQueue:
                 self._waiting.extendleft(reversed(again))
 
     def floor(self) -> int | None:
-        """Returns the lowest offset that is not done; where all is done, the end of what was pulled.
+        """Returns the lowest offset that is not done; if all are done, the end of the pulled messages.
 
         Returns:
-            None where there is nothing to commit: nothing was pulled yet, or the queue is frozen.
+            None if there is nothing to commit: nothing was pulled yet, or the queue is frozen.
         """
         with self._lock:
             return self._committable()
 
     def position(self) -> int | None:
-        """Returns the lowest offset that waits; where none does, the end of what was pulled.
+        """Returns the lowest waiting offset; if no message waits, the end of the pulled messages.
 
         Returns:
-            None where nothing was pulled yet.
+            None if nothing was pulled yet.
         """
         with self._lock:
             return self._waiting[0] if self._waiting else self._end
@@ -196,12 +198,12 @@ class CachedQueue:
             self.is_frozen = True
 
     def holds(self, message: Message) -> bool:
-        """Returns whether a message is not done: what was waiting for another try may be."""
+        """Returns whether a message is not done yet; it may have been done while it waited for a retry."""
         with self._lock:
             return message.queue_offset in self._cached
 
     def counts(self) -> CachedCounts:
-        """Returns how much is here, for bounds on pulls."""
+        """Returns the size of the cache, for the bounds on pulls."""
         with self._lock:
             cached, offsets = self._cached, self._offsets
             span = 0
@@ -213,16 +215,16 @@ class CachedQueue:
 
     @property
     def waiting(self) -> int:
-        """How many messages no one has, about, and at little cost: many queues are asked for it."""
+        """The approximate number of waiting messages, cheap to compute: it is read of many queues."""
         return len(self._waiting)
 
     def places(self) -> CachedPlaces:
-        """Returns where they are, for people who ask; it looks at every message."""
+        """Returns the offsets of the messages, for reports; it looks at every message."""
         with self._lock:
             return CachedPlaces(_span(self._cached), _span(self._taken), self._size_bytes)
 
     def _lowest(self) -> int:
-        """Returns the lowest offset of what is cached, which is something."""
+        """Returns the lowest cached offset; the cache must not be empty."""
         cached, offsets = self._cached, self._offsets
         while offsets[0] not in cached:
             offsets.popleft()
@@ -264,9 +266,9 @@ class CachedQueue:
             self._offsets.clear()
             self._waiting.clear()
             return
-        if taken_before - len(taken) < len(gone):  # some waited still
+        if taken_before - len(taken) < len(gone):  # some were still waiting
             self._waiting = deque(offset for offset in self._waiting if offset in cached)
-        # An offset that stays lowest must not keep all behind it that are gone.
+        # A lowest offset that is never done must not keep all removed ones behind it in memory.
         if len(self._offsets) > 2 * len(cached) + _SPARE:
             self._offsets = deque(offset for offset in self._offsets if offset in cached)
 

@@ -1,4 +1,4 @@
-"""Both faces of a consumer: calls that return when they are done, and calls that are awaited.
+"""The two faces of a consumer with a listener: blocking calls, and awaited calls.
 
 Members of a group may have either face, in one process or in many.
 """
@@ -16,8 +16,8 @@ from seglog.consumer.listener import M
 class Consumer(ConsumerParts[M], Face):
     """One member of a consumer group; close it, or use it in a ``with`` statement.
 
-    A plain listener is called in threads of the consumer, one that is ``async def`` in the event loop of the
-    thread that clients of the process share. On virtual time both run while time is moved.
+    A plain listener is called in threads of the consumer, an ``async def`` listener in the event loop of the
+    thread that the clients of the process share. On virtual time both run while time is moved.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
@@ -37,41 +37,41 @@ class Consumer(ConsumerParts[M], Face):
     """
 
     def run_until_idle(self, timeout_s: float | None = None) -> int:
-        """Consumes and commits all that is available now; starts the consumer if needed.
+        """Consumes and commits all messages that are available now; starts the consumer if needed.
 
-        That is all of its share that brokers have acknowledged before the call. The brokers are asked what
-        there is, and it waits for their answers, for a topic that is new since, and for a queue that another
-        member has locked still: one that died keeps its locks for a minute. On virtual time no time passes:
-        what failed, or sleeps, waits for ``advance``.
+        These are the messages of its share that brokers acknowledged before the call. It asks the brokers for
+        the ends of their queues. It waits for their answers, for the queues of a new topic, and for queue
+        locks of other members: a member that died keeps its locks for a minute. On virtual time no time
+        passes: failed messages and sleeping listeners wait for ``advance``.
 
         Args:
-            timeout_s: How long it may take on real time; None for as long as it takes.
+            timeout_s: Longest duration in real time; None for no limit.
 
         Returns:
-            How many messages the listener was done with meanwhile.
+            The number of messages that the listener finished meanwhile.
 
         Raises:
-            ConsumerError: It was closed, before or meanwhile, or a listener of its own calls this, which
-                would wait for itself.
+            ConsumerError: It was closed, before or meanwhile; or its own listener calls this, and would wait
+                for itself.
             ClientClosedError: Its client was closed, before or meanwhile.
-            TimeoutError: It took longer; the error says what it waits for.
-            CommitError: A broker did not take the offsets in the end, as for :meth:`commit`.
-            As :meth:`start`, where that was not done.
+            TimeoutError: It took longer; the error names what it waits for.
+            CommitError: A broker did not take the offsets at the end, as for :meth:`commit`. As
+                :meth:`start`, if it was not started before.
         """
         return run_at_once(self._consume_until_idle(timeout_s))
 
     def commit(self) -> None:
         """Commits the offsets of consumed messages now.
 
-        Whichever of them does not take it, the others are told; it is tried again with the next commit that
-        is due by time, which says in the log what fails.
+        If one broker refuses, the commits to other brokers are still made; the next timed commit tries again,
+        and logs failures.
 
         Raises:
             CommitError: A broker refuses, or does not answer; its ``is_retryable`` says whether to try again.
-            FencedError: What is not committed is of queues that another member has, or may have, since.
-            ConsumerError: It was closed, which has committed all that was done.
+            FencedError: The uncommitted offsets are of queues that another member has, or may have, by now.
+            ConsumerError: It was closed; closing has committed all consumed messages.
             ClientClosedError: Its client was closed.
-            SeglogError: The file cannot be written in which one that broadcasts has its offsets.
+            SeglogError: The offset file of a broadcasting consumer cannot be written.
         """
         run_at_once(self._commit_what_is_done())
 
@@ -87,24 +87,25 @@ class Consumer(ConsumerParts[M], Face):
     def close(self, timeout_s: float | None = None) -> None:
         """Starts no further listener, waits for those that run, commits, and releases the queues.
 
-        A second call waits, for its own time, as long as the first one does, but in a listener; after that it
-        does nothing. A listener of this consumer that closes it would wait for itself, and is refused: it has
-        another thread or task do that, and does not wait for it. A plain one may give a ``timeout_s``, and
-        has then what Java's ``shutdown()`` in a listener has: the consumer is closed.
+        A second call waits for the first one, up to its own timeout, except in a listener; after that it does
+        nothing. A listener of this consumer that closes it would wait for itself, and is refused: close it
+        from another thread or task, and do not wait there. A plain listener may give a ``timeout_s``; then
+        the consumer is closed, as by Java's ``shutdown()`` in a listener.
 
-        After a close that took too long nothing more begins, and all is committed but what listeners are at.
-        In order such a message is still committed, and its lock given back, where its listener ends within a
-        minute and the client lives: one of its own does. Until then, and always where messages are consumed
-        side by side, it comes again.
+        After a close that timed out no listener starts any more, and all is committed except the messages of
+        running listeners. In an orderly consumer such a message is still committed, and its lock released, if
+        its listener ends within a minute and the client is still open, as the consumer's own client is.
+        Otherwise, and always in a concurrent consumer, it is delivered again.
 
         Args:
-            timeout_s: How long listeners may take that are at work; None for as long as it takes.
+            timeout_s: Longest wait for running listeners; None for no limit.
 
         Raises:
-            TimeoutError: A listener is at work still, and the error says at what. One in a thread is left to
-                itself; one that is ``async def`` is cancelled, and its message comes again.
-            ConsumerError: A listener calls it that it would wait for. The consumer is open, and goes on.
-            InvalidArgumentError: An event loop runs the caller, which would wait for itself. Likewise.
+            TimeoutError: A listener is still running; the error names its messages. A listener in a thread is
+                left to itself; an ``async def`` listener is cancelled, and its message is delivered again.
+            ConsumerError: A listener calls it that it would wait for. The consumer stays open and continues.
+            InvalidArgumentError: An event loop runs the caller, which would wait for itself. The consumer
+                stays open.
         """
         run_at_once(self._end(timeout_s))
 
@@ -112,9 +113,9 @@ class Consumer(ConsumerParts[M], Face):
 class AsyncConsumer(ConsumerParts[M], AsyncFace):
     """One member of a consumer group; its calls are awaited. Close it, or use it in ``async with``.
 
-    It has the calls and settings of a :class:`Consumer`. It is made and used in one event loop, where its
-    client lives if it has made it, and where a listener that is ``async def`` is a task; a plain one is
-    called in threads of the consumer. On virtual time both run while time is moved.
+    It has the calls and settings of a :class:`Consumer`. It is made and used in one event loop. A client that
+    it makes itself runs in that loop, and so do ``async def`` listeners, as tasks; a plain listener is called
+    in threads of the consumer. On virtual time both run while time is moved.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
@@ -134,11 +135,11 @@ class AsyncConsumer(ConsumerParts[M], AsyncFace):
     """
 
     async def run_until_idle(self, timeout_s: float | None = None) -> int:
-        """Consumes all that can be consumed now; see :meth:`Consumer.run_until_idle`."""
+        """Consumes all available messages; see :meth:`Consumer.run_until_idle`."""
         return await self._consume_until_idle(timeout_s)
 
     async def commit(self) -> None:
-        """Brings everything consumed to the brokers now; see :meth:`Consumer.commit`."""
+        """Commits the offsets of consumed messages now; see :meth:`Consumer.commit`."""
         await self._commit_what_is_done()
 
     async def suspend(self) -> None:
@@ -151,5 +152,5 @@ class AsyncConsumer(ConsumerParts[M], AsyncFace):
 
     @override
     async def close(self, timeout_s: float | None = None) -> None:
-        """Ends it as :meth:`Consumer.close` does; a task that is cancelled meanwhile cuts it short."""
+        """Closes it as :meth:`Consumer.close` does; cancelling the calling task ends the wait early."""
         await self._end(timeout_s)

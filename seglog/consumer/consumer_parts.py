@@ -1,4 +1,4 @@
-"""What the consumers of RocketMQ's two kinds that call a listener, and both of their faces, are made of."""
+"""The common base of consumers with a listener: of both kinds, orderly and concurrent, and both faces."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from seglog.remoting.subscription import ALL_TAGS, Subscription
 
 FIRST_IDLE_LOOK_MS: Final = 0.5
 IDLE_LOOK_MS: Final = 5.0
-"""How often it is looked whether a consumer on real time has become idle, after ever longer pauses."""
+"""Pauses between checks whether a consumer on real time is idle; they grow."""
 _LISTENER: Final = "a function that takes a message"
 _OR_BOTH: Final = 'or leave both away, and register one for each topic: @consumer.on("orders")'
 _NOT_SAID: Final = "its brokers to say whether there is more"
 
 
 class ConsumerParts(MemberParts, Generic[M]):
-    """One member of a consumer group, of whichever kind and face.
+    """One member of a consumer group, of any kind and face.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
         group: Who shares the queues and the offsets.
         subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
             ``Subscription.by_sql("price > 5")``. None, with no listener: each topic has its own by ``on()``.
-        listener: Called with each message. One that returns nothing is done with it; to get it again it
-            raises, or returns ``Consume.RECONSUME_LATER``. It may be ``async def``.
+        listener: Called with each message. If it returns None the message is done; to get the message again
+            it raises, or returns ``Consume.RECONSUME_LATER``. It may be ``async def``.
         decode: Makes of a body what the message has as ``value``: ``json.loads``, say. Where it raises, the
             message has failed as if the listener had. None for messages without ``value``.
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.
@@ -50,13 +50,13 @@ class ConsumerParts(MemberParts, Generic[M]):
         InvalidArgumentError: A subscription names no tag, a setting is out of its bounds, or the listener is
             annotated with the context of the other kind of consumer.
         ConsumerError: The client has a consumer of the group already.
-        InvalidArgumentError: Or no event loop runs where one is made whose calls are awaited.
+        InvalidArgumentError: Or no event loop runs, for a consumer with awaited calls.
     """
 
     @property
     @abstractmethod
     def _service(self) -> type[Service]:
-        """What gives messages to the listener; a class says that of its kind."""
+        """The service that gives messages to the listener, which each kind of consumer sets."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         self._set_up(target, client, self._member_with(client, one), is_own=is_own)
 
     def _member_with(self, client: Client, listener: Callable[..., object]) -> GroupMember:
-        """Returns a member of the group that has done nothing yet."""
+        """Returns a member of the group that has not joined yet."""
         settings, in_loop = self._settings, self._is_awaited
         pool = pool_for(client.home, listener, settings.threads, f"seglog-{settings.group}", in_loop=in_loop)
         service = self._service(client, settings, listener, pool)
@@ -97,9 +97,9 @@ class ConsumerParts(MemberParts, Generic[M]):
     def on(self, topic: str, tags: str | Subscription = ALL_TAGS) -> On[Any, M]:
         """Subscribes to a topic, and returns the decorator that registers the listener for it.
 
-        Plain functions and such that are ``async def`` may be of one consumer; each is called as a listener
-        that is given by itself, and stays as it is. A message that is tried again goes to the listener of
-        the topic that it was sent to.
+        One consumer may have plain and ``async def`` functions; each is called like a single listener, and
+        the decorator returns it unchanged. A retried message is passed to the listener of the topic that it
+        was sent to.
 
             consumer = PushConsumer("127.0.0.1:9876", "billing")
 
@@ -111,9 +111,10 @@ class ConsumerParts(MemberParts, Generic[M]):
             tags: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``.
 
         Raises:
-            ConsumerError: It was made with a listener, was started or closed, or has one for the topic.
+            ConsumerError: It was made with a listener, was started or closed, or has a listener for the
+                topic.
             InvalidNameError: The topic's name is not valid.
-            InvalidArgumentError: That is no topic, or ``tags`` names no tag.
+            InvalidArgumentError: ``topic`` is not a topic, or ``tags`` names no tag.
         """
         if callable(topic):
             raise refusal("topic", topic, 'the name of a topic: @consumer.on("orders")')
@@ -163,7 +164,7 @@ class ConsumerParts(MemberParts, Generic[M]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was stored of its share when it last pulled is done, or waits after a failure."""
+        """Whether all messages stored in its share at the last pull are done, or wait after a failure."""
         return self._member.is_idle
 
     async def _consume_until_idle(self, timeout_s: float | None) -> int:
@@ -198,7 +199,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         return self.counts.delivered - before
 
     async def _wait_until_idle(self) -> bool:
-        """Returns whether it has become idle: one that is closed gives its queues back undone."""
+        """Returns whether it became idle; False if it was closed, since it then releases its queues unfinished."""
         await self._member.look()
         pause_ms = FIRST_IDLE_LOOK_MS
         while not (self._is_closed or self._client.is_closed):

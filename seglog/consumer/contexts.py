@@ -1,6 +1,7 @@
-"""What a listener that takes a second parameter is given beside its messages, new for each call.
+"""The context: the second argument of a listener that takes one, new for each call.
 
-It reads where they are from, and sets what is to become of them. What is set counts once it returns.
+The listener reads from it where the messages are from, and sets on it how they end. Its settings count once
+the listener returns.
 
 Source: ``ConsumeConcurrentlyContext.java``, ``ConsumeOrderlyContext.java``.
 """
@@ -14,20 +15,20 @@ from seglog.arguments import MAX_I32, as_flag, as_int, as_number
 from seglog.remoting.message_queue import MessageQueue
 
 AS_SET: Final = -1
-"""``suspend_ms`` of the consumer."""
+"""Stands for the ``suspend_ms`` of the consumer."""
 
 
 @dataclass(slots=True)
 class ConsumeConcurrentlyContext:
-    """For messages that are consumed side by side.
+    """The context of a concurrent consumer's listener.
 
     Attributes:
-        queue: That they were pulled from, which may be one of the group's retry topic.
+        queue: The queue that the messages were pulled from; it may be one of the group's retry topic.
         started_ms: When the listener was called, on the wall clock; ``CONSUME_START_TIME`` in Java.
-        delay_level: How long those wait that failed: a level of the broker, 0 for longer after every failure,
-            and below 0 for a dead letter now.
-        ack_index: The last message of the batch that is done, where the listener returns success: those
-            behind it have failed. -1 for none; what is beyond the batch is all of it.
+        delay_level: The delay of failed messages: a level of the broker; 0 for a delay that grows with each
+            failure; below 0 for a dead letter now.
+        ack_index: Index of the last message of the batch that is done, if the listener returns success: the
+            messages behind it have failed. -1 for none; an index beyond the batch means all.
     """
 
     queue: MessageQueue
@@ -47,15 +48,16 @@ class ConsumeConcurrentlyContext:
 
 @dataclass(slots=True)
 class ConsumeOrderlyContext:
-    """For messages of a queue that is consumed in order.
+    """The context of an orderly consumer's listener.
 
     Attributes:
-        queue: That they were pulled from.
+        queue: The queue that the messages were pulled from.
         started_ms: When the listener was called, on the wall clock.
-        auto_commit: Whether a success commits. Else it only goes on: ``Consume.COMMIT`` commits all that has
-            succeeded since, ``Consume.ROLLBACK`` has all of it come again.
-        suspend_ms: How long the queue waits if it has to, from 10 to 30,000; -1 for what the consumer is
-            set to.
+        auto_commit: Whether a success commits. If not, a success only continues with the next batch;
+            ``Consume.COMMIT`` then commits all that has succeeded since, and with ``Consume.ROLLBACK`` all of
+            that is delivered again.
+        suspend_ms: How long the queue waits after a failure, from 10 to 30,000; -1 for the consumer's
+            setting.
     """
 
     queue: MessageQueue

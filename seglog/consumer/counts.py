@@ -1,4 +1,4 @@
-"""What a consumer has done, in numbers: in all, and how fast.
+"""The counts of a consumer: totals and rates.
 
 Source: ``ConsumerStatsManager.java``, ``StatsItem.java``.
 """
@@ -20,15 +20,15 @@ _HOUR: Final = 360
 
 
 class Counts:
-    """What a consumer has done.
+    """The totals of a consumer.
 
     Attributes:
-        delivered: Messages that the listener was done with.
-        expired: Messages that the listener did not get because their TTL was over.
+        delivered: Messages that the listener finished.
+        expired: Messages that the listener did not get because their TTL had passed.
         failed: Messages that the listener failed at, counted each time.
-        filtered: Messages that came although their tag is not wanted: codes of tags collide.
-        given_up: Messages that were sent away, done with or not: back to the broker, or to the dead letters.
-        unreadable: Records that could not be decoded; they are passed.
+        filtered: Pulled messages with a tag that is not wanted: codes of tags collide.
+        given_up: Messages that were sent back to the broker, or to the dead letters.
+        unreadable: Records that could not be decoded; they are skipped.
     """
 
     __slots__ = ("delivered", "expired", "failed", "filtered", "given_up", "unreadable")
@@ -46,7 +46,7 @@ class Counts:
         return f"Counts({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__)})"
 
     def add(self, other: Counts) -> None:
-        """Adds what another has done."""
+        """Adds the counts of another."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -64,7 +64,7 @@ class _Slice:
 
 
 class Rates:
-    """How much a consumer does at one topic, in slices of ten seconds, for an hour. One thread at a time.
+    """The rates of a consumer in one topic, in slices of ten seconds, for an hour. One thread at a time.
 
     Args:
         clock: Its monotonic time.
@@ -75,7 +75,7 @@ class Rates:
         self._slices: deque[_Slice] = deque(maxlen=_HOUR)
 
     def pulled(self, count: int, took_ms: float) -> None:
-        """Notes a pull that has found messages."""
+        """Notes a pull that found messages."""
         now = self._now()
         now.pulls += 1
         now.pulled += count
@@ -90,7 +90,7 @@ class Rates:
         now.call_ms += took_ms
 
     def now(self) -> TopicRates:
-        """Returns how fast it was in the last minute."""
+        """Returns the rates of the last minute."""
         number = self._number()
         minute = [one for one in self._slices if one.number > number - _MINUTE]
         pulls, calls = sum(one.pulls for one in minute), sum(one.calls for one in minute)

@@ -1,4 +1,4 @@
-"""What both faces of all consumers have alike: calls that return when they are done, and calls to await."""
+"""The calls that all consumers share, for both faces: blocking calls, and awaited calls."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class Face(MemberParts, Closing):
     def start(self) -> None:
         """Joins the group and starts to consume, on virtual time while time is moved.
 
-        It waits for nothing, but where a subscription is by SQL92, for a broker that says whether it serves
-        that; and where it broadcasts, for the queues of its topics: those made from then on it consumes from
-        the first message. What fails can be started again.
+        It waits only in two cases: with a SQL92 subscription, for a broker's answer whether it accepts that;
+        and when broadcasting, for the queues of its topics, since queues created later are consumed from
+        their first message. After a failure it can be started again.
 
         Raises:
             ConsumerError: It was started or closed before, its client has another consumer of the group, or
                 it has no listener yet.
-            RemoteProtocolError: The broker of a topic refuses the subscription, and says why.
+            RemoteProtocolError: The broker of a topic refuses the subscription; the error has its reason.
             ClientClosedError: Its client was closed.
             InvalidArgumentError: An event loop runs the caller, where ``close()`` would wait for itself.
         """
         run_at_once(self._start())
 
     def position(self, queue: MessageQueue) -> int:
-        """Returns the offset of the first message of a queue that was not polled, or given to a listener.
+        """Returns the offset of a queue's first message that was not polled or given to a listener yet.
 
         Args:
             queue: One of :attr:`queues`.
 
-        Of a queue that was not pulled yet it is the offset that the group goes on from, for which the broker
-        is asked.
+        For a queue that was not pulled yet it is the offset at which the group continues, by the broker's
+        answer.
 
         Raises:
             ConsumerError: It does not have the queue, or was closed.
@@ -51,10 +51,10 @@ class Face(MemberParts, Closing):
         return run_at_once(self._position(queue))
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """Returns the offset that the group has committed in a queue, None where there is none.
+        """Returns the offset that the group has committed in a queue, None if there is none.
 
-        A broker of RocketMQ before 5.0 says 0 where there is none, if the queue still has its first message
-        in memory.
+        A RocketMQ broker before 5.0 answers 0 instead of none if the queue still has its first message in
+        memory.
 
         Raises:
             ConsumerError: It was closed.
@@ -65,7 +65,7 @@ class Face(MemberParts, Closing):
     def lag(self) -> Mapping[MessageQueue, int]:
         """Returns how many messages are stored in each of its queues behind those that are done.
 
-        Brokers are asked. Those that its subscription does not want are counted too, as ``mqadmin`` does.
+        It asks the brokers. Messages that the subscription does not want are counted too, as by ``mqadmin``.
 
         Returns:
             For each of :attr:`queues`; empty before it has joined its group and got its share.

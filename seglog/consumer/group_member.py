@@ -1,7 +1,7 @@
-"""GroupMember: the part of a consumer that has queues of a group, without a listener.
+"""GroupMember: the part of a consumer that holds queues of a group, without a listener.
 
-It joins the group, is in it as its client and brokers see it, and leaves it. What it does with its queues is
-in :mod:`seglog.consumer.queues`, and which are its own in :mod:`seglog.consumer.shares`.
+It joins the group, represents the consumer to its client and to brokers, and leaves the group. The work on
+its queues is in :mod:`seglog.consumer.queues`, the choice of queues in :mod:`seglog.consumer.shares`.
 
 All of it runs on the client's home.
 
@@ -50,13 +50,13 @@ class GroupMember:
     """One member of a consumer group.
 
     Args:
-        client: Whose member it is.
-        settings: Of the consumer.
+        client: The client that it belongs to.
+        settings: The settings of the consumer.
         offsets: Where the group's offsets are.
         service: Gives messages to the listener.
 
     Attributes:
-        loop_end: Warns of it where the event loop ends in which it is; None for one that is not awaited.
+        loop_end: Warns if its event loop ends before it; None for a consumer with blocking calls.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class GroupMember:
 
     @property
     def topics(self) -> Iterable[str]:
-        """What it subscribes to."""
+        """The topics that it subscribes to."""
         return self._subscriptions.wanted.keys()
 
     @property
     def subscriptions(self) -> Mapping[str, Subscription]:
-        """What it was made with, or has subscribed to since: without its retry topic."""
+        """Its present subscriptions, without its retry topic."""
         found = dict(self._subscriptions.wanted)
         found.pop(f"{RETRY_PREFIX}{self.group}", None)
         return found
@@ -121,31 +121,31 @@ class GroupMember:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that is stored of its share is done."""
+        """Whether all stored messages of its share are done."""
         return not self._sharing.lacking and all(held.is_idle for held in self._queues.copy().values())
 
     @property
     def offset_path(self) -> Path | None:
-        """The file of its offsets, for one that broadcasts; None where brokers keep them."""
+        """The offset file of a broadcasting member; None if brokers keep the offsets."""
         return self._offsets.path if isinstance(self._offsets, LocalOffsetStore) else None
 
     @property
     def is_suspended(self) -> bool:
-        """Whether nothing is to be pulled for now."""
+        """Whether pulling is suspended."""
         return self._held.pulling.is_suspended
 
     @property
     def late_ms(self) -> float:
-        """How long no other member can have a queue that it has locked; without locks one can at once."""
+        """How long, in ms, no other member can get a queue that it has locked; 0 without locks."""
         return 0 if self._locks is None else BROKER_LIVE_MS
 
     @property
     def is_filtered(self) -> bool:
-        """Whether it has a subscription that brokers may refuse: one by another language than tags."""
+        """Whether it has a subscription that brokers may refuse: one in another language than tags."""
         return self._subscriptions.is_filtered
 
     def heartbeat(self) -> ConsumerData:
-        """Returns what it says of itself in heartbeats."""
+        """Returns its data for heartbeats."""
         return ConsumerData(
             self.group,
             self._subscriptions.in_heartbeat(),
@@ -155,17 +155,17 @@ class GroupMember:
         )
 
     def suspend(self, *, is_suspended: bool) -> None:
-        """Has nothing be pulled any more, or again; any thread may call it. What was pulled is consumed."""
+        """Suspends or resumes pulling; any thread may call it. Pulled messages are still consumed."""
         self._held.pulling.is_suspended = is_suspended
         for held in self._queues.copy().values():
             held.pulls.ring()
 
     def look_again(self) -> None:
-        """Has it share the queues anew."""
+        """Requests a rebalance."""
         self._sharing.soon()
 
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
-        """Has it bring to brokers what these have taken already, if they do not have it any more."""
+        """Commits offsets again that brokers may have lost since they took them."""
         for held in self._queues.values():
             if held.queue.broker_name in broker_names:
                 held.doubts += 1
@@ -173,9 +173,9 @@ class GroupMember:
                     held.progress.ring()
 
     async def look(self) -> None:
-        """Has it not be idle before all that is stored now is done, in what is its share by now.
+        """Makes it busy until all messages stored by now in its present share are done.
 
-        On virtual time nothing is on its way, and what was pulled is all that there is.
+        On virtual time no request is in flight, and all stored messages were pulled.
         """
         self._sharing.look()
         if not isinstance(self._client.home, VirtualHome):
@@ -194,7 +194,7 @@ class GroupMember:
         return found
 
     def position(self, queue: MessageQueue) -> int | None:
-        """Returns the first offset of a queue that was not given yet; any thread may ask.
+        """Returns the first offset of a queue that was not given yet; any thread may call it.
 
         Raises:
             ConsumerError: It does not have the queue.
@@ -202,7 +202,7 @@ class GroupMember:
         return self.held(queue).position()
 
     async def begin_of(self, queue: MessageQueue) -> int:
-        """Returns the same of a queue that was not pulled yet, which goes on from there.
+        """Returns the same for a queue that was not pulled yet; its pulls then begin there.
 
         Raises:
             ConsumerError: It does not have the queue.
@@ -210,14 +210,14 @@ class GroupMember:
         """
         held = self.held(queue)
         start_offset, begin = await self._offsets.start_of(queue)
-        if held.pull_offset == NOT_KNOWN:  # else its pulls have asked meanwhile, or it was moved
+        if held.pull_offset == NOT_KNOWN:  # else a pull has set it meanwhile, or a seek
             held.begin_at(start_offset, begin)
             held.pulls.ring()
         position = self.position(queue)
         return start_offset if position is None else position
 
     def held(self, queue: MessageQueue) -> ProcessQueue:
-        """Returns a queue that it has; any thread may ask.
+        """Returns a queue that it has; any thread may call it.
 
         Raises:
             ConsumerError: It does not have the queue.
@@ -232,7 +232,7 @@ class GroupMember:
         return held
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Returns the offset of a queue that is committed; None where there is none.
+        """Returns the committed offset of a queue; None if there is none.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.
@@ -242,7 +242,7 @@ class GroupMember:
     async def lag(self) -> Mapping[MessageQueue, int]:
         """Returns how many messages are stored in each of its queues behind those that are done.
 
-        Where a queue was not pulled yet, that is asked from which it will go on.
+        For a queue that was not pulled yet, the broker is asked where the group continues.
 
         Raises:
             SeglogError: A broker refuses, or there is no answer.
@@ -258,7 +258,7 @@ class GroupMember:
         return found
 
     def running_info(self) -> RunningInfoBody:
-        """Returns how it runs."""
+        """Returns its running info, for ``mqadmin``."""
         data = self.heartbeat()
         return RunningInfoBody(
             properties_of(
@@ -270,7 +270,7 @@ class GroupMember:
         )
 
     def reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Goes on elsewhere, as a broker says, and commits that; what a listener is at is not counted."""
+        """Moves to offsets given by a broker, and commits them; running listeners' messages are not counted."""
         for queue, queue_offset in offsets.items():
             held = self._queues.get(queue)
             if queue.topic == topic and held is not None and not held.is_dropped:
@@ -279,7 +279,7 @@ class GroupMember:
         start(self._client.home, self.commit(), f"commit of a reset of group {self.group}")
 
     async def consume_directly(self, message: Message, broker_name: str) -> ConsumedDirectlyBody:
-        """Gives a message to the listener that people have picked."""
+        """Gives a message chosen by an operator to the listener."""
         _log.info("message %s of broker %s is consumed by hand", message.message_id, broker_name)
         is_retry = message.topic == f"{RETRY_PREFIX}{self.group}"
         given = of_its_topic(message) if is_retry else message
@@ -287,7 +287,7 @@ class GroupMember:
         return await self._service.consume_directly(given, queue)
 
     def why_busy(self) -> Sequence[str]:
-        """Returns what keeps it from being idle, for errors."""
+        """Returns the reasons why it is not idle, for errors."""
         queues = sorted(self._queues.copy().items())
         found = [f"{queue}: {held.why_busy}" for queue, held in queues if held.why_busy is not None]
         at_work = [f"a listener is at {what}" for what in self.at_work()]
@@ -295,7 +295,7 @@ class GroupMember:
         return [*self._sharing.lacking, *suspended, *found, *at_work]
 
     def at_work(self) -> Sequence[str]:
-        """Returns the messages that listeners have now."""
+        """Returns the messages that listeners are processing."""
         return self._held.at_work()
 
     def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
@@ -303,17 +303,17 @@ class GroupMember:
         self._service.refuse_from_inside(call, is_bounded=is_bounded)
 
     def end_listeners(self) -> bool:
-        """Has its listener not called any more."""
+        """Stops calls of its listener."""
         return self._service.end()
 
     def end_with_loop(self) -> None:
-        """Lets nothing of its queues begin any more, and commits nothing: its event loop is about to end."""
+        """Starts no further message, and commits nothing: its event loop is about to end."""
         for held in tuple(self._queues.values()):
             held.drop()
         self.end_listeners()
 
     async def refusal(self) -> RemoteProtocolError | None:
-        """Returns what a broker has against a subscription; see :meth:`Subscriptions.refusal`."""
+        """Returns a broker's refusal of a subscription; see :meth:`Subscriptions.refusal`."""
         return await self._subscriptions.refusal()
 
     def load_offsets(self) -> None:
@@ -326,14 +326,14 @@ class GroupMember:
 
     @property
     def is_seeing_first(self) -> bool:
-        """Whether its start waits for a look at its topics: what is stored from then on is for it.
+        """Whether its start waits for the queues of its topics: later messages in new queues are for it.
 
-        Of other groups brokers say where to begin in a new queue.
+        For other groups brokers decide where to begin in a new queue.
         """
         return self._settings.is_broadcasting
 
     async def see_topics(self) -> None:
-        """Asks for the queues of its topics; a topic for which there is no answer is not waited for."""
+        """Asks for the queues of its topics; does not wait for a topic without an answer."""
         routes = self._client.routes
         for topic in tuple(self._subscriptions.wanted):
             try:
@@ -344,7 +344,7 @@ class GroupMember:
                 self._offsets.saw(topic, routes.known_to_read(topic) if has_route else ())
 
     async def begin(self) -> None:
-        """Joins the group: routes, a heartbeat, its share, and what is done by time from then on."""
+        """Joins the group: routes, a heartbeat, its share, and the timed work from then on."""
         self._has_begun = True
         self._client.add_member(self)
         await self.see_topics()
@@ -365,14 +365,14 @@ class GroupMember:
         await self._sharing.keep()
 
     async def leave(self) -> None:
-        """Lets no message begin, waits for listeners at work, commits, and gives its queues back.
+        """Starts no further message, waits for running listeners, commits, and releases its queues.
 
-        Its client may ask for that once more, which waits for the same.
+        A second call, by its client, waits for the same.
         """
         await until(self._begin_to_leave())
 
     def _begin_to_leave(self) -> Flow[None]:
-        """Lets no message begin any more; returns what says that all is given back."""
+        """Starts no further message; returns a flow that ends when all queues are released."""
         if self._leaving is None:
             self._held.is_leaving = True
             self._sharing.end()
@@ -386,7 +386,7 @@ class GroupMember:
 
     async def _leave(self, leaving: Iterable[Flow[None]]) -> None:
         for flow in leaving:
-            with suppress(Exception):  # the log has it; the others, and the group, are left all the same
+            with suppress(Exception):  # it is logged; the others, and the group, are left all the same
                 await until(flow)
         self.end_listeners()
         if self._locks is not None:
@@ -399,9 +399,9 @@ class GroupMember:
         self._client.release(self)
 
     async def cut_short(self) -> None:
-        """Commits what is done beside what listeners are at still, and leaves the group without them.
+        """Commits what is done while listeners still run, and leaves the group without waiting for them.
 
-        What they come back with counts as long as no other member can have the queue, which only a lock says.
+        Their results count as long as no other member can have the queue, which only a lock ensures.
         """
         self._begin_to_leave()
         self._held.is_cut_short = True
@@ -413,10 +413,10 @@ class GroupMember:
         await self._client.remove_member(self)
 
     async def subscribe(self, topic: str, wanted: Subscription) -> None:
-        """Shares the queues of a topic with its group, or wants something else of a topic that it has.
+        """Subscribes to a topic, or changes the filter of a topic.
 
         Raises:
-            RemoteProtocolError: The broker refuses it; what it had goes on.
+            RemoteProtocolError: The broker refuses it; the old subscription stays.
         """
         if self._has_begun and (why := await self._subscriptions.refusal_of(topic, wanted)) is not None:
             raise why
@@ -425,7 +425,7 @@ class GroupMember:
         for queue, held in self._queues.items():
             if queue.topic == topic:
                 held.subscription = wanted
-                self._held.pulling.restart(held)  # a broker holds the pull that asks for what was wanted
+                self._held.pulling.restart(held)  # a broker may hold a pull with the old filter
         if self._has_begun:
             await self._client.beat()
             if is_new:
@@ -439,15 +439,15 @@ class GroupMember:
             await self._client.beat()
 
     async def commit(self) -> None:
-        """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""
+        """Commits what is done; the next commit tries queues again whose broker refused."""
         await self._held.commits.commit_all()
 
     async def commit_or_raise(self) -> None:
-        """Brings what is done to the brokers because the application asks for it.
+        """Commits what is done, for a call of the application.
 
         Raises:
-            CommitError: A broker does not take it.
-            FencedError: All that is not committed is of queues that another member has, or may have.
+            CommitError: A broker does not take an offset.
+            FencedError: All uncommitted offsets are of queues that another member has, or may have.
             SeglogError: The client's own file of offsets cannot be written.
         """
         await self._held.commits.commit_or_raise()

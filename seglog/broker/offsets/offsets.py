@@ -211,7 +211,8 @@ class ConsumerOffsets:
             ends: Max offset by topic and queue; a larger one is set to it.
             client_id: The client that restores, for the history.
 
-        Returns: The offsets that were beyond the end of their queue.
+        Returns:
+            The offsets that were beyond the end of their queue.
         """
         clamped: list[ClampedOffset] = []
         with self._lock:
@@ -294,7 +295,8 @@ class ConsumerOffsets:
             ends: Topic, queue and max offset of each queue of the store; offsets in other queues are left
                 alone.
 
-        Returns: The changed offsets, with their old values.
+        Returns:
+            The changed offsets, with their old values.
         """
         max_offsets = {(topic, queue_id): max_offset for topic, queue_id, max_offset in ends}
         clamped: list[ClampedOffset] = []

@@ -31,7 +31,8 @@ def dead_letter_topic(state: BrokerState, header: SendMessageHeader) -> TopicCon
         state: The broker.
         header: A send to a retry topic.
 
-    Returns: None if the message may be tried again; a refusal if its group does not exist.
+    Returns:
+        None if the message may be tried again; a refusal if its group does not exist.
     """
     name = header.topic.removeprefix(RETRY_PREFIX)
     group = find_group(state, name)

@@ -59,7 +59,8 @@ class LiveConfig:
     def lend(self, name: str, setting: Lent) -> Callable[[], None]:
         """Adds a setting under RocketMQ's name, which requests can read and change.
 
-        Returns: A function that removes it.
+        Returns:
+            A function that removes it.
         """
         mine = name, setting
 

@@ -1,5 +1,5 @@
-"""Messages in the hands of a listener: one by one or in batches, and what became of each.
+"""Hands messages to a listener, one by one or in batches, and notes the result of each.
 
-Called by the services of consumers, where their pools run that.
+Called by the services of consumers, in the threads or tasks of their pools.
 Truth: none.
 """

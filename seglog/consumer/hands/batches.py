@@ -1,4 +1,4 @@
-"""Gives messages of a queue to a listener that takes batches or a context, where its pool runs that.
+"""Gives messages of a queue to a listener that takes batches or a context; runs in its pool.
 
 Source: ``ConsumeMessageConcurrentlyService.java processConsumeResult``,
 ``ConsumeMessageOrderlyService.java processConsumeResult``.
@@ -23,13 +23,13 @@ from seglog.storage.format.record import Message
 async def hand_batches(
     form: Form, handed: Handed, queue: MessageQueue, may_go_on: Callable[[], bool]
 ) -> None:
-    """Calls the listener with one batch after another, as long as that is permitted.
+    """Calls the listener with one batch after another, as long as it may.
 
-    In order it stops at the first that fails, or is rolled back.
+    In order it stops at the first batch that fails or is rolled back.
 
     Args:
         form: Of the listener.
-        handed: The messages; what becomes of them is put there.
+        handed: The messages; their results are stored there.
         queue: That they were pulled from.
         may_go_on: Asked before each call.
     """
@@ -62,7 +62,7 @@ class _Hands:
     queue: MessageQueue
 
     async def give(self, waiting: Sequence[Message]) -> bool:
-        """Gives a batch; returns whether none of it comes again."""
+        """Gives a batch; returns whether all of it is done."""
         form, handed = self.form, self.handed
         batch, given, has_failed = self._readable(waiting)
         if has_failed:  # no context says whether its end is one of a transaction
@@ -75,7 +75,7 @@ class _Hands:
         try:
             result = form.call(given, context)
             if form.is_async and not isinstance(result, SAID):
-                result = await result  # type: ignore[misc]  # it is what an async listener returns
+                result = await result  # type: ignore[misc]  # what an async listener returns
             said = end_of(result, is_in_order=form.is_in_order)
             context.check()
         except Exception as error:  # noqa: BLE001 - the application's code: on any error its messages come again
@@ -92,9 +92,9 @@ class _Hands:
         return not (has_failed or handed.is_rolled_back or said in AGAIN)
 
     def _readable(self, waiting: Sequence[Message]) -> tuple[list[Message], list[Message], bool]:
-        """Returns messages as they were pulled and as they are given, and whether one cannot be.
+        """Returns messages as pulled and as given, and whether one of them cannot be given.
 
-        In order one that cannot be given comes behind those before it, and nothing passes it.
+        In order a message that cannot be given fails after those before it, and nothing overtakes it.
         """
         form, handed = self.form, self.handed
         batch: list[Message] = []
@@ -128,7 +128,7 @@ class _Hands:
         return batch, given, has_failed
 
     def _checked(self, context: Context) -> Context:
-        """Returns what counts of a context after a failure: a new one where what was set is no value."""
+        """Returns the context to use after a failure: a new one if the listener set an invalid value."""
         try:
             context.check()
         except InvalidArgumentError:
