@@ -55,8 +55,8 @@ class Consumer(ConsumerParts[M], Face):
                 for itself.
             ClientClosedError: Its client was closed, before or meanwhile.
             TimeoutError: It took longer; the error names what it waits for.
-            CommitError: A broker did not take the offsets at the end, as for :meth:`commit`. As
-                :meth:`start`, if it was not started before.
+            CommitError: A broker did not take the offsets at the end, as for :meth:`commit`.
+            As :meth:`start`, if it was not started before.
         """
         return run_at_once(self._consume_until_idle(timeout_s))
 

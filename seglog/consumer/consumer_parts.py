@@ -199,7 +199,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         return self.counts.delivered - before
 
     async def _wait_until_idle(self) -> bool:
-        """Returns whether it became idle; False if it was closed, since it then releases its queues unfinished."""
+        """Returns whether it became idle; False after a close, which releases queues unfinished."""
         await self._member.look()
         pause_ms = FIRST_IDLE_LOOK_MS
         while not (self._is_closed or self._client.is_closed):

@@ -270,7 +270,7 @@ class GroupMember:
         )
 
     def reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Moves to offsets given by a broker, and commits them; running listeners' messages are not counted."""
+        """Moves to a broker's offsets, and commits them; messages of running listeners are not counted."""
         for queue, queue_offset in offsets.items():
             held = self._queues.get(queue)
             if queue.topic == topic and held is not None and not held.is_dropped:

@@ -1,11 +1,11 @@
-"""The lock of one queue as its holder sees it.
+"""The lock of one queue, from the holder's side.
 
-The broker lets a lock live 60 s after its last renewal. Its holder counts from before it asked, renews
-every 20 s, and stops working 30 s after the last success: so it has stopped long before anyone else can
-begin, even if renewals fail.
+At the broker a lock expires 60 s after its last renewal. Its holder counts from before it sent the request,
+renews every 20 s, and stops consuming 30 s after the last success: so it has stopped long before another
+client can begin, even if renewals fail.
 
-Between 30 s and 60 s no other client can have had the queue, so a renewal continues where work stopped. Later
-someone may have, and the new owner starts from what is committed.
+Between 30 s and 60 s no other client can have had the queue, so after a renewal the holder continues where it
+stopped. Later another client may have had it, and the holder starts from the committed offset.
 
 Source: ``ProcessQueue.java REBALANCE_LOCK_MAX_LIVE_TIME``.
 """
@@ -22,8 +22,8 @@ class Lease:
     """One queue's lock.
 
     Attributes:
-        work_until_ms: On the monotonic clock: until then the queue may be consumed.
-        ours_until_ms: Until then no other client can have got it.
+        work_until_ms: Monotonic time until which the queue may be consumed.
+        ours_until_ms: Monotonic time until which no other client can have got it.
     """
 
     __slots__ = ("ours_until_ms", "work_until_ms")
@@ -33,7 +33,7 @@ class Lease:
         self.ours_until_ms = -1.0
 
     def renew(self, asked_ms: float) -> bool:
-        """Notes a success of a request that was sent at ``asked_ms``.
+        """Notes a successful request that was sent at ``asked_ms``.
 
         Returns whether another client may have had the queue meanwhile.
         """
@@ -43,5 +43,5 @@ class Lease:
         return was_over
 
     def lose(self) -> None:
-        """Notes that the queue is not ours any more."""
+        """Notes that the lock is lost."""
         self.work_until_ms = self.ours_until_ms = -1.0

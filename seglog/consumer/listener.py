@@ -1,17 +1,16 @@
-"""What an application gives a consumer: a function that is called with each message.
+"""The listener: an application's function, which a consumer calls with each message.
 
-Of a consumer whose ``batch_size`` is above 1 it is called with a tuple of messages of one queue, one or more
-of them. One with a second parameter that has no default is given a context there, see
-:mod:`~seglog.consumer.contexts`.
+If ``batch_size`` is above 1 it is called with a tuple of one or more messages of one queue. A listener with a
+second parameter without a default is also given a context, see :mod:`~seglog.consumer.contexts`.
 
-It returns nothing (or :attr:`Consume.SUCCESS`) when it is done with the message. To get the same message
-again later, it returns one of the others or raises: in order, what follows in the queue waits until then, and
-where messages are consumed side by side the broker brings it again. ``message.reconsume_times`` counts the
-failures. All else that it returns, ``True`` and ``False`` too, is a failure, which the log explains: it does
-not say what became of the message, and taken for a success it could lose one.
+It returns None (or :attr:`Consume.SUCCESS`) when the message is done. To get the same message again later, it
+returns another member of ``Consume`` or raises: an orderly consumer then makes the rest of the queue wait,
+and for a concurrent consumer the broker delivers the message again. ``message.reconsume_times`` counts the
+failures. Any other result, ``True`` and ``False`` included, is a failure, which the log explains: the result
+of the message is unclear, and counting it as a success could lose the message.
 
-One that is ``async def`` may await calls of an ``AsyncProducer``, ``sleep_ms``, and on real time all that a
-task may. On virtual time it is stepped while time is moved, and may await the former two only.
+An ``async def`` listener may await calls of an ``AsyncProducer``, ``sleep_ms``, and on real time anything
+that a task may await. On virtual time it is stepped while time is moved, and may await only the first two.
 
 Source: ``MessageListenerOrderly.java``, ``ConsumeOrderlyStatus.java``, ``ConsumeConcurrentlyStatus.java``.
 """
@@ -38,14 +37,15 @@ class Consume(enum.Enum):
     """The result of a listener for a message.
 
     Attributes:
-        SUCCESS: It is done; None says the same.
-        SUSPEND_CURRENT_QUEUE_A_MOMENT: It has failed, and comes again: in order after ``suspend_ms``, while
-            its queue waits; side by side after 10 s, 30 s, 1 m and so on, by the broker.
+        SUCCESS: It is done; the same as None.
+        SUSPEND_CURRENT_QUEUE_A_MOMENT: It has failed, and is delivered again: by an orderly consumer after
+            ``suspend_ms``, while its queue waits; by the broker of a concurrent one after 10 s, 30 s, 1 m and
+            so on.
         RECONSUME_LATER: The same.
-        COMMIT: In order only, where the context says ``auto_commit = False``: it is done, and so is all of
-            the queue that succeeded before without being committed. Else it is what SUCCESS is.
-        ROLLBACK: In order only, likewise: all of that comes again after ``suspend_ms``, and has not failed.
-            Else it is what SUCCESS is.
+        COMMIT: For orderly consumers with ``auto_commit = False`` in the context: it is done, and so are all
+            earlier messages of the queue that succeeded without a commit. Otherwise the same as SUCCESS.
+        ROLLBACK: Likewise: all these messages are delivered again after ``suspend_ms``, and do not count as
+            failed. Otherwise the same as SUCCESS.
     """
 
     SUCCESS = "SUCCESS"
@@ -56,7 +56,7 @@ class Consume(enum.Enum):
 
 
 M = TypeVar("M", bound=Message, default=Message)
-"""What a consumer gives: a ``Message``, or a ``DecodedMessage`` where it has ``decode``."""
+"""The messages of a consumer: ``Message``, or ``DecodedMessage`` if it has ``decode``."""
 Said: TypeAlias = Consume | Awaitable[Consume | None] | None
 PlainListener: TypeAlias = Callable[[M], Consume | None]
 AsyncListener: TypeAlias = Callable[[M], Awaitable[Consume | None]]
@@ -67,24 +67,24 @@ ConcurrentListener: TypeAlias = (
     | Callable[[M, ConsumeConcurrentlyContext], Said]
     | Callable[[tuple[M, ...], ConsumeConcurrentlyContext], Said]
 )
-"""That of a consumer whose messages are consumed side by side."""
+"""A listener of a concurrent consumer."""
 OrderlyListener: TypeAlias = (
     _AnyKind[M]
     | Callable[[M, ConsumeOrderlyContext], Said]
     | Callable[[tuple[M, ...], ConsumeOrderlyContext], Said]
 )
-"""That of a consumer whose messages come in order."""
+"""A listener of an orderly consumer."""
 EitherListener: TypeAlias = (
     _AnyKind[M] | Callable[[M, Context], Said] | Callable[[tuple[M, ...], Context], Said]
 )
-"""That of a consumer of which it is not known which of both it is."""
+"""A listener of a consumer of either kind."""
 Listener: TypeAlias = ConcurrentListener[M] | OrderlyListener[M]
-"""A function, called in a thread of its consumer; or one that is ``async def``, a task in an event loop."""
+"""A plain function, called in a thread of its consumer, or an ``async def`` one, a task in an event loop."""
 SAID: Final = (Consume, type(None))
-"""What a listener returns that is not to be awaited."""
+"""The results of a plain listener."""
 AGAIN: Final = (Consume.SUSPEND_CURRENT_QUEUE_A_MOMENT, Consume.RECONSUME_LATER)
 ENDS: Final = (Consume.COMMIT, Consume.ROLLBACK)
-"""What only a listener can say whose messages come in order."""
+"""The results that only an orderly consumer's listener may return."""
 _FORMS: Final = "a function that takes a message, or a message and a context"
 _NAMES: Final = {member.value: member for member in Consume}
 _UNIONS: Final = (Union, UnionType)
@@ -95,11 +95,11 @@ _WORDS_OF_UNIONS: Final = frozenset({"None", "Optional", "Union"})
 class ConsumeFrom(enum.Enum):
     """Where a group starts in a queue without a committed offset.
 
-    In any case, a queue that still has its first message in memory is consumed from there, because
-    the broker says so (RocketMQ's rule for young topics).
+    In any case a queue that still has its first message in memory is consumed from there, by the broker's
+    answer (RocketMQ's rule for young topics).
 
     Attributes:
-        LAST: Behind the last message: with what comes next.
+        LAST: Behind the last message, with the next one that is stored.
         FIRST: At the oldest message that is stored.
         TIMESTAMP: At the first message that was stored at ``consume_timestamp`` or later.
     """
@@ -110,19 +110,19 @@ class ConsumeFrom(enum.Enum):
 
 
 def is_awaited(listener: Callable[..., object]) -> bool:
-    """Returns whether a listener is ``async def``, or an object whose call is."""
+    """Returns whether a listener is ``async def``, or an object whose ``__call__`` is."""
     return iscoroutinefunction(listener) or iscoroutinefunction(type(listener).__call__)
 
 
 def takes_context(listener: Callable[..., object]) -> bool:
-    """Returns whether a listener asks for a context, by a second parameter without a default.
+    """Returns whether a listener takes a context: it has a second parameter without a default.
 
     Raises:
         InvalidArgumentError: It can be called neither with messages alone nor with a context behind them.
     """
     try:
         form = signature(listener)
-    except (TypeError, ValueError):  # of some that are written in C it is not known
+    except (TypeError, ValueError):  # some functions in C have no signature
         return False
     for count in (1, 2):
         with suppress(TypeError):
@@ -132,17 +132,17 @@ def takes_context(listener: Callable[..., object]) -> bool:
 
 
 def check_context(listener: Callable[..., object], *, is_in_order: bool) -> None:
-    """Refuses a listener that is annotated to take the context of the other kind of consumer.
+    """Refuses a listener annotated with the context of the other kind of consumer.
 
-    That it takes either, as a union of both says, is right, and so is a parameter without an annotation.
+    A union of both contexts is accepted, and so is a parameter without an annotation.
 
     Args:
         listener: The application's.
-        is_in_order: Of which kind its consumer is.
+        is_in_order: Whether its consumer is orderly.
 
     Raises:
-        InvalidArgumentError: It takes the other one, so what it sets would fail, for every message; or it can
-            be called neither with messages alone nor with a context behind them.
+        InvalidArgumentError: It takes the other context, so its settings would fail for every message; or it
+            can be called neither with messages alone nor with messages and a context.
     """
     if not takes_context(listener):
         return
@@ -158,10 +158,10 @@ def check_context(listener: Callable[..., object], *, is_in_order: bool) -> None
 
 
 def _second_annotation(listener: Callable[..., object]) -> object:
-    """Returns what is written at the second parameter, as text where that names what is not loaded."""
+    """Returns the annotation of the second parameter, as text if a name in it is not loaded."""
     try:
         form = signature(listener, eval_str=True)
-    except Exception:  # noqa: BLE001 - the application's code, which may name what only its checker loads
+    except Exception:  # noqa: BLE001 - the application's annotation, whose names may be loaded only for type checkers
         form = signature(listener)
     return [*form.parameters.values()][1].annotation
 
@@ -185,15 +185,15 @@ def _names_in(annotation: object) -> Iterator[str]:
 
 
 def end_of(result: object, *, is_in_order: bool) -> Consume:
-    """Returns what a listener says of its messages.
+    """Returns the result of a listener as a ``Consume``.
 
     Args:
-        result: What it has returned.
-        is_in_order: Whether it may say what only goes in order.
+        result: Its return value.
+        is_in_order: Whether results of orderly consumers are valid.
 
     Raises:
-        InvalidArgumentError: It is neither None nor a member of ``Consume``, nor the name of one; so it does
-            not say what became of the messages, which therefore have to come again.
+        InvalidArgumentError: It is neither None nor a member of ``Consume``, nor the name of one; so the
+            result of the messages is unclear, and they must be delivered again.
     """
     if result is None:
         return Consume.SUCCESS

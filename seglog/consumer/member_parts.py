@@ -1,4 +1,4 @@
-"""What all consumers are made of, whether they call a listener or are polled, and of whichever face."""
+"""The common base of all consumers: with a listener or polled, and of both faces."""
 
 from __future__ import annotations
 
@@ -51,42 +51,42 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import FolderUse, RealFiles
 
 DEFAULT_AGO_MS: Final = 30 * 60_000
-"""``consumeTimestamp`` before the consumer is made."""
+"""Default of ``consumeTimestamp``: this long before the consumer is made."""
 
 _BROADCASTING: Final[WeakSet[MemberParts]] = WeakSet()
-"""The members of this process that were started and keep their offsets in a file."""
+"""The started members of this process that keep their offsets in a file."""
 
 R = TypeVar("R")
 _log = logger(__name__)
 
 
 class MemberParts(ABC):
-    """One member of a consumer group; a class of them sets it up with :meth:`_set_up`."""
+    """One member of a consumer group; a subclass sets it up with :meth:`_set_up`."""
 
     _is_awaited: ClassVar[bool]
     _use: ClassVar[str] = "start(), or run_until_idle()"
-    """What has it consume, for the warning of one that has not."""
+    """The call that makes it consume, named in the warning about a consumer that never did."""
     _goes_on_alone: ClassVar[bool] = True
-    """Whether it consumes though nothing refers to it any more, as one with a listener does in Java."""
+    """Whether it consumes on after its last reference is gone, as consumers with listeners do in Java."""
     _options: ClassVar[OptionsOf] = OF_LISTENERS
     __signature__: ClassVar[Signature]
 
     @override
     def __init_subclass__(cls) -> None:
-        """Shows the settings in the signature and the help of a class of consumers."""
+        """Adds the settings to the signature and the help of a consumer class."""
         super().__init_subclass__()
-        if cls.__init__ is object.__init__:  # a face by itself, which is no consumer
+        if cls.__init__ is object.__init__:  # a face class, which is not a consumer by itself
             return
         cls.__signature__ = with_options(signature(cls.__init__), cls._options)
         if cls.__doc__ and "__init__" not in vars(cls):
             own = cleandoc(cls.__doc__)
-            if "\nArgs:" not in own:  # of a kind: its help has to say all, and has no other page
+            if "\nArgs:" not in own:  # a kind of consumer: its help has to be complete
                 made = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
                 own = f"{own}\n\n{arguments_text(made.__doc__ or '')}"
             cls.__doc__ = f"{own}\n\n{options_text(cls._options)}\n"
 
     def __new__(cls, *args: object, **options: object) -> Self:
-        """Makes one; what is wrong with the call names the class that was called.
+        """Makes a consumer; errors in the call name the class that was called.
 
         Raises:
             TypeError: An argument is missing, or there is one too many.
@@ -100,20 +100,20 @@ class MemberParts(ABC):
         return super().__new__(cls)
 
     def _set_up(self, target: Target, client: Client, member: GroupMember, *, is_own: bool) -> None:
-        """Makes it of its parts.
+        """Sets the consumer up from its parts.
 
         Args:
-            target: As the application gave it.
-            client: Whose member it is.
-            member: Of the group.
-            is_own: Whether the client is to be closed with it.
+            target: The argument of the application.
+            client: The client that it belongs to.
+            member: Its member of the group.
+            is_own: Whether the client is closed with it.
         """
         self._client, self._is_own, self._member = client, is_own, member
         self._home = client.home
         self._wait: Wait = await_for if self._is_awaited else wait_here
         self._beginning: Flow[None] | None = None
         self._is_closed = False
-        self._close_lock = threading.Lock()  # a forked child does not take it
+        self._close_lock = threading.Lock()  # never taken in a forked child
         self._leaving: Flow[None] | None = None
         self._has_left = False
         self._asked: dict[str, Flow[Any]] = {}
@@ -166,11 +166,11 @@ class MemberParts(ABC):
         return await self._ask(self._member.lag(), "a question of a lag")
 
     async def _ask(self, steps: Steps[R], name: str) -> R:
-        """Returns what a coroutine of the home does, and raises what it refuses, which is not logged."""
+        """Returns the result of a coroutine of the home, or raises its error, which is not logged."""
         try:
             self._client.check_live()
         except SeglogError:
-            steps.close()  # it was not begun, and is not missed
+            steps.close()  # it was never begun; this avoids the warning
             raise
         outcome = await self._wait(self._home, start(self._home, outcome_of(steps), name))
         if isinstance(outcome, SeglogError):
@@ -181,11 +181,11 @@ class MemberParts(ABC):
         """Joins the group.
 
         Args:
-            until_ms: On the monotonic clock: how long what has to be known first may take; None for as long
-                as it takes.
+            until_ms: Monotonic time until which the answers needed first must arrive; None for no limit.
 
         Raises:
-            TimeoutError: It takes longer. It goes on, and the next call waits for the same.
+            TimeoutError: It takes longer. The requests continue, and the next call waits for the same
+                answers.
         """
         self._check_not_begun()
         home, member = self._home, self._member
@@ -216,14 +216,14 @@ class MemberParts(ABC):
             raise ConsumerError("a consumer can be started once")
 
     def _begin_once(self) -> None:
-        """Has the member begin, unless another call did, or closed it, while this one waited."""
+        """Begins the member, unless another call began or closed it while this one waited."""
         with self._close_lock:  # a listener may close it before start() has returned, and finds it begun
             self._check_not_begun()
             self._beginning = start(self._home, late(self._member.begin), f"start of group {self.group}")
             self._watch_loop()
 
     async def _known(self, ask: Callable[[], Steps[R]], name: str, until_ms: float | None) -> R:
-        """Returns what has to be known before a start, which is asked once."""
+        """Returns an answer that is needed before the start; the request is made once."""
         asked: Flow[Any] | None = self._asked.get(name)
         if asked is None:
             asked = self._asked[name] = start(self._home, ask(), name)
@@ -231,7 +231,7 @@ class MemberParts(ABC):
             found: R = await self._wait(self._home, asked, self._left_s(until_ms))
         finally:
             if asked.is_done and (asked.error is not None or asked.result() is not None):
-                self._asked.pop(name, None)  # another thread's call may have waited for it too
+                self._asked.pop(name, None)  # another thread may have waited for it too
         return found
 
     def _left_s(self, until_ms: float | None) -> float | None:
@@ -240,7 +240,7 @@ class MemberParts(ABC):
         return max(0.0, until_ms - self._home.clock.monotonic_ms()) / 1_000
 
     def _warn_if_shared(self) -> None:
-        """Says that another member of this machine goes on by the same file of offsets."""
+        """Warns if another member on this machine uses the same offset file."""
         path = self._member.offset_path
         if path is None:
             return
@@ -248,7 +248,7 @@ class MemberParts(ABC):
         if self._folder_use.is_shared:
             self._say_shared(path)
         _BROADCASTING.add(self)
-        if self._is_closed:  # by its listener, say: the use is over before it was noted
+        if self._is_closed:  # closed meanwhile, by its listener for example
             self._end_folder_use()
 
     def _say_shared(self, path: Path) -> None:
@@ -273,7 +273,7 @@ class MemberParts(ABC):
         )
 
     def _watch_loop(self) -> None:
-        """Has it be named where its loop ends before it; of what is polled a finalizer says it."""
+        """Registers a warning if its loop ends before it; for polled consumers a finalizer warns."""
         if self._is_awaited and self._goes_on_alone:
             member, client, kind = self._member, self._client, type(self).__name__
             member.loop_end = LoopEnd(
@@ -281,7 +281,7 @@ class MemberParts(ABC):
             )
 
     def _warn_if_unused(self, error: BaseException | None) -> None:
-        """Says at the end of a block that nothing was consumed there, unless an error ends it."""
+        """Warns at the end of a block in which nothing was consumed, unless an error ends the block."""
         if self._beginning is None and not self._is_closed and error is None:
             _log.warning(
                 "the %s of group %s was not started in its with block, and has consumed nothing: call %s",
@@ -291,12 +291,12 @@ class MemberParts(ABC):
             )
 
     def _keep(self) -> None:
-        """Has its client not end with it."""
+        """Keeps its client open after it."""
         if self._end_if_dropped is not None:
             self._end_if_dropped.detach()
 
     def _refuse_in_loop(self) -> None:
-        """Refuses what could not be closed where it was started."""
+        """Refuses a start in an event loop, where the consumer could not be closed."""
         if self._is_in_loop():
             name = type(self).__name__
             raise InvalidArgumentError(
@@ -306,10 +306,10 @@ class MemberParts(ABC):
             )
 
     def _is_in_loop(self) -> bool:
-        """Returns whether an event loop runs the caller, which would wait there for what it calls."""
+        """Returns whether an event loop runs the caller, which would then block that loop."""
         if self._is_awaited or self._home.loop is None:
             return False
-        from seglog.remoting.later import running_loop  # with it comes asyncio
+        from seglog.remoting.later import running_loop  # it imports asyncio
 
         return running_loop() is not None
 
@@ -356,12 +356,12 @@ class MemberParts(ABC):
         finally:
             self._has_left = True
             if self._is_own and is_first:
-                with suppress(TimeoutError):  # there is an error already
+                with suppress(TimeoutError):  # an error is being raised already
                     limit_s = None if leaving.is_done else 0
                     await client.end(limit_s, self._wait, is_awaited=self._is_awaited)
 
     def _end_unused(self) -> None:
-        """Ends one that was never started, of which no broker knows: nothing has to be waited for."""
+        """Ends a consumer that was never started: no broker knows it, so there is nothing to wait for."""
         self._keep()
         self._member.end_listeners()
         if self._is_own:
@@ -378,7 +378,7 @@ class MemberParts(ABC):
                 self._client.link.close()
 
     def _has_to_be_waited_for(self) -> bool:
-        """Returns whether another call is still at the end of it, for which a listener does not wait."""
+        """Returns whether another call is closing it and must be waited for; a listener does not wait."""
         try:
             self._member.refuse_from_inside("close()", is_bounded=False)
         except ConsumerError:
@@ -394,7 +394,7 @@ class MemberParts(ABC):
         self._end_watch()
         with self._close_lock:
             if self._leaving is None:
-                self._is_closed = True  # before a wait until idle finds its queues given back
+                self._is_closed = True  # set before a wait until idle can see the queues released
                 self._leaving = start(self._home, self._leave(), "close of a consumer")
             return self._leaving
 
@@ -411,10 +411,10 @@ class MemberParts(ABC):
 
 
 def as_queue(name: str, queue: MessageQueue) -> MessageQueue:
-    """Returns a queue that a topic can have.
+    """Returns the queue if it is a valid one.
 
     Raises:
-        InvalidArgumentError: It is none, or a field of it is of another type.
+        InvalidArgumentError: It is not a queue, or a field of it has another type.
     """
     as_kind(name, MessageQueue, queue)
     as_text(f"{name}.topic", queue.topic)
@@ -424,7 +424,7 @@ def as_queue(name: str, queue: MessageQueue) -> MessageQueue:
 
 
 async def outcome_of(steps: Steps[R]) -> R | SeglogError:
-    """Returns what a coroutine of the home returns, or what it refuses: as a result, which is not logged."""
+    """Returns the result of a coroutine of the home, or its error as a result, which is not logged."""
     try:
         return await steps
     except SeglogError as error:
@@ -432,7 +432,7 @@ async def outcome_of(steps: Steps[R]) -> R | SeglogError:
 
 
 def offsets_of(client: Client, settings: ConsumerSettings) -> OffsetStore:
-    """Returns where a consumer has its offsets."""
+    """Returns the offset store of a consumer."""
     timestamp_ms = timestamp_ms_of(settings.consume_timestamp)
     if timestamp_ms is None:
         timestamp_ms = client.clock.now_ms() - DEFAULT_AGO_MS

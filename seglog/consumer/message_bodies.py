@@ -1,7 +1,7 @@
-"""What a listener gets of pulled records: bodies inflated, and the messages of inner batches one by one.
+"""Converts pulled records for listeners: inflates bodies, and splits inner batches into messages.
 
-Each message by itself: one whose body is damaged, inflates too far or needs a codec that is not here costs
-that message only, and is never passed without a word.
+Each message is converted by itself: a body that is damaged, inflates too far or needs a codec that is not
+installed costs only that message, and is never skipped silently.
 
 Source: ``MessageDecoder.java decode, decodeMessage``, ``PullAPIWrapper.java processPullResult``.
 """
@@ -33,11 +33,11 @@ _OF_THE_RECORD: Final = COMPRESSED | COMPRESSION_MASK | _BATCH
 
 
 class Unwrapped(NamedTuple):
-    """Pulled messages, those of inner batches among them.
+    """Pulled messages, with the messages of inner batches.
 
     Attributes:
-        messages: In order. A batch that cannot be taken apart is one message still, as it is stored.
-        errors: Why, for each of these.
+        messages: In order. A batch that cannot be split stays one message, as stored.
+        errors: The error of each batch that could not be split.
     """
 
     messages: list[Message]
@@ -45,16 +45,16 @@ class Unwrapped(NamedTuple):
 
 
 def is_inner_batch(message: Message) -> bool:
-    """Returns whether a record holds several messages, which its consumer is to take apart."""
+    """Returns whether a record holds several messages, which its consumer must split."""
     return message.sys_flag & _BATCH == _BATCH
 
 
 def body_of(message: Message, most_bytes: int = MAX_INFLATED_BYTES) -> bytes:
-    """Returns the body as the producer gave it.
+    """Returns the original body of the producer.
 
     Args:
-        message: As pulled, or of :func:`unwrap`.
-        most_bytes: How long it may be when it is inflated; a body that is not compressed may be longer.
+        message: A pulled message, or one of :func:`unwrap`.
+        most_bytes: Longest inflated body; a body that is not compressed may be longer.
 
     Raises:
         CodecMissingError: lz4 or zstd is not installed.
@@ -66,47 +66,47 @@ def body_of(message: Message, most_bytes: int = MAX_INFLATED_BYTES) -> bytes:
 
 
 def of_its_topic(message: Message) -> Message:
-    """Returns a message that is tried again under the name of the topic that it was sent to."""
+    """Returns a retried message with the topic that it was sent to."""
     topic = message.properties.get(props.RETRY_TOPIC)
     return message if topic is None else dataclasses.replace(message, topic=topic)
 
 
 def added_offsets(min_offset: int, max_offset: int) -> bytes:
-    """Returns the properties in stored form that pulled messages have beside their own.
+    """Returns, in stored form, the properties that a pull adds to messages.
 
     They are MIN_OFFSET and MAX_OFFSET, which no record has.
 
     Args:
-        min_offset: Of the first message of the queue, when the broker answered.
-        max_offset: Behind its last one.
+        min_offset: Queue offset of the queue's first message when the broker answered.
+        max_offset: Queue offset behind its last message.
     """
     return f"{props.MIN_OFFSET}\x01{min_offset}\x02{props.MAX_OFFSET}\x01{max_offset}\x02".encode()
 
 
 def add_offsets(messages: Iterable[Message], min_offset: int, max_offset: int) -> None:
-    """Adds to pulled messages, before anyone else has them, between which offsets their queue was.
+    """Adds the range of their queue to pulled messages, before they are shared with other threads.
 
     Args:
-        messages: As decoded now; their properties were not asked for yet.
-        min_offset: As of :func:`added_offsets`.
+        messages: Just decoded; their properties were not read yet.
+        min_offset: As for :func:`added_offsets`.
         max_offset: Likewise.
     """
     added = added_offsets(min_offset, max_offset)
-    behind = b"\x02" + added  # where a client of 4.x has left the end of the last property out
+    behind = b"\x02" + added  # clients of 4.x leave out the separator after the last property
     for message in messages:
         raw = message.properties_raw
         set_properties(message, raw + (added if not raw or raw[-1] == _ENTRY_END else behind))
 
 
 def unwrap(message: Message, most_bytes: int = MAX_INFLATED_BYTES) -> list[Message]:
-    """Returns the messages of a record: itself, or those of the inner batch that it is.
+    """Returns the messages of a record: the record itself, or the messages of an inner batch.
 
-    Each has a flag, a body and properties of its own and was never tried, queue offsets follow one another
-    from the first, and all else is that of the record, but for the bits that say that it is a batch: RocketMQ
-    leaves these in.
+    Each message of a batch has its own flag, body and properties, and no failed attempts; the queue offsets
+    count up from the first. All else is copied from the record, except the flag bits of a batch, which
+    RocketMQ leaves in.
 
     Raises:
-        BodyError: The body does not hold what the record says, or as :func:`body_of`.
+        BodyError: The body does not match the record's header, or as :func:`body_of`.
     """
     if not is_inner_batch(message):
         return [message]
@@ -135,7 +135,7 @@ def unwrap(message: Message, most_bytes: int = MAX_INFLATED_BYTES) -> list[Messa
 
 
 def unwrap_all(messages: Iterable[Message], most_bytes: int = MAX_INFLATED_BYTES) -> Unwrapped:
-    """Returns pulled messages with those of inner batches in the place of their records."""
+    """Returns pulled messages with inner batches replaced by their messages."""
     found = Unwrapped([], [])
     for message in messages:
         if message.sys_flag & _BATCH != _BATCH:
@@ -167,10 +167,10 @@ def _error(message: Message, reason: str) -> BodyError:
 
 
 def place_of(message: Message) -> str:
-    """Returns what errors call a message: its queue, its offset, and its id.
+    """Returns the text that names a message in errors: its queue, its offset, and its id.
 
-    What is tried again has the name of its own topic, and queue and offset of the record in its group's retry
-    topic.
+    A retried message has the name of its own topic, and the queue and offset of the record in its group's
+    retry topic.
     """
     name = f"message {message.unique_key or message.message_id}"
     if message.properties.get(props.RETRY_TOPIC) == message.topic:

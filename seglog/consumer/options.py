@@ -1,4 +1,4 @@
-"""The settings of a consumer in its signature, its help, and the error for one that it does not have.
+"""The settings of a consumer in its signature and help, and the error for an unknown setting.
 
 All of it follows from :class:`~seglog.consumer.settings.ConsumerSettings`.
 """
@@ -36,7 +36,7 @@ OF_JAVA: Final = {
     "persist_consumer_offset_interval": "commit_interval_ms",
     "auto_commit_interval_millis": "commit_interval_ms",
 }
-"""What settings of RocketMQ's consumers in Java are called here."""
+"""Names here of the settings of RocketMQ's Java consumers."""
 OF_KAFKA: Final = {
     "group_id": "group",
     "value_deserializer": "decode",
@@ -47,10 +47,10 @@ OF_KAFKA: Final = {
     "max_poll_records": "pull_count",
     "max_partition_fetch_bytes": "pull_bytes",
 }
-"""What settings of kafka-python are called here."""
+"""Names here of the settings of kafka-python."""
 _ELSEWHERE: Final = {**OF_JAVA, **OF_KAFKA}
 _OF_ALL: Final = ("group", "decode")
-"""Arguments of all consumers that are called otherwise elsewhere."""
+"""Arguments of all consumers that have other names elsewhere."""
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
@@ -58,8 +58,8 @@ class OptionsOf(NamedTuple):
     """The settings of consumers of some kinds.
 
     Attributes:
-        names: Those that users give, with their types.
-        defaults: Of those whose default is another one than that of ``ConsumerSettings``.
+        names: The settings that users give, with their types.
+        defaults: Defaults that differ from those of ``ConsumerSettings``.
     """
 
     names: Mapping[str, ForwardRef]
@@ -74,12 +74,12 @@ def check_options(consumer: str, options: Collection[str], of: OptionsOf = OF_LI
     """Refuses a setting that consumers do not have.
 
     Args:
-        consumer: What the user has called.
+        consumer: The class that the user called.
         options: The names that were given.
-        of: Those that there are.
+        of: The settings that exist.
 
     Raises:
-        TypeError: There is one, as for any call with a keyword that it does not take.
+        TypeError: One is unknown, as for any call with an unexpected keyword.
     """
     known = of.names
     meant = (*known, *_OF_ALL, "listener") if of is OF_LISTENERS else (*known, *_OF_ALL)
@@ -97,13 +97,13 @@ def check_options(consumer: str, options: Collection[str], of: OptionsOf = OF_LI
 
 
 def with_options(made: Signature, of: OptionsOf = OF_LISTENERS) -> Signature:
-    """Returns the signature of how a consumer is made, with each setting in place of ``**options``."""
+    """Returns the signature of a consumer's constructor, with each setting in place of ``**options``."""
     own = [one for one in made.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     return made.replace(parameters=[*own[1:], *_parameters(of)])
 
 
 def arguments_text(docstring: str) -> str:
-    """Returns the sections of a docstring that say what is given and what is raised."""
+    """Returns the sections ``Args`` and ``Raises`` of a docstring."""
     _, _, found = inspect.cleandoc(docstring).partition("\nArgs:")
     return f"Args:{found}".rstrip()
 

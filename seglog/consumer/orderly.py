@@ -4,8 +4,8 @@
         consumer.start()                        # consumes until the end of the block, or:
         consumer.run_until_idle()               # consumes all that is stored
 
-Before it consumes a queue it locks it at its broker, so of several consumers of a group one has each
-queue at a time. A message is committed after its success: after a crash the last ones come again.
+It locks a queue at its broker before it consumes it, so only one consumer of a group has a queue at a time. A
+message is committed after its success: after a crash the last messages are delivered again.
 
 Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerOrderly``.
 """
@@ -33,7 +33,7 @@ from seglog.storage.format.record import Message
 class OrderlyConsumer(Subscribing[M], Consumer[M]):
     """A consumer of a group that consumes each queue in order, one message at a time.
 
-    A message that fails stays first in its queue, which waits ``suspend_ms``; other queues go on.
+    A message that fails stays first in its queue, which waits ``suspend_ms``; other queues continue.
     """
 
     _service = OrderlyService

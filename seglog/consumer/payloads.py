@@ -1,4 +1,4 @@
-"""What ``decode`` of a consumer makes of the bodies of its messages.
+"""The values that a consumer's ``decode`` makes from the bodies of messages.
 
 Source: none in RocketMQ's client for Java; ``value_deserializer`` of kafka-python.
 """
@@ -25,11 +25,11 @@ class DecodedMessage(Message, Generic[P]):
 
     @property
     def value(self) -> P:
-        """What ``decode`` has returned.
+        """The result of ``decode``.
 
         Raises:
-            PayloadError: It has raised; a listener is never given such a message, a poll brings it.
-            BodyError: The body could not be inflated, so that there was nothing to decode.
+            PayloadError: ``decode`` raised; a listener never gets such a message, but a poll returns it.
+            BodyError: The body could not be inflated, so it was not decoded.
         """
         found = vars(self)
         if "_value" not in found:
@@ -43,8 +43,8 @@ def decoded(message: Message, decode: Callable[[bytes], object]) -> DecodedMessa
     """Returns a message with its value, for a listener.
 
     Args:
-        message: As it was pulled.
-        decode: Takes the body as the producer gave it.
+        message: The pulled message.
+        decode: Takes the original body of the producer.
 
     Raises:
         PayloadError: ``decode`` raises.
@@ -53,14 +53,14 @@ def decoded(message: Message, decode: Callable[[bytes], object]) -> DecodedMessa
     given = as_given(message)
     try:
         value = decode(given.body)
-    except Exception as error:  # the application's code: on any error its message has failed
+    except Exception as error:  # the application's code: any error fails its message
         what = f"decode raised {type(error).__name__}: {text_of(error)}"
         raise PayloadError(f"{place_of(message)}: {what}") from error
     return _with(given, _value=value)
 
 
 def decoded_or_not(message: Message, decode: Callable[[bytes], object]) -> DecodedMessage[Any]:
-    """Returns a message for an application that polls: its value, or what asking for that raises."""
+    """Returns a message for an application that polls, with its value or the error that ``value`` raises."""
     try:
         return decoded(message, decode)
     except BodyError as error:

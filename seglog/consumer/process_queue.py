@@ -1,7 +1,7 @@
-"""One queue that a consumer has: what was pulled of it and is not done yet, how far it is, and its lease.
+"""One queue that a consumer has: its pulled and unfinished messages, its offsets, and its lease.
 
-Its cache may be called by any thread; all else is changed on the client's home. What may be committed is the
-floor of the cache: the lowest offset that is not done, never how far it was pulled.
+Any thread may call its cache; all else is changed only on the client's home. The offset to commit is the
+floor of the cache: the lowest offset that is not done, never the offset of the last pull.
 
 Source: ``ProcessQueue.java``, ``PullRequest.java``.
 """
@@ -29,46 +29,49 @@ MOST_IDLE_PULL_MS: Final = 120_000
 
 
 class ProcessQueue:
-    """A queue that this consumer has.
+    """A queue of this consumer.
 
     Attributes:
-        queue: Which.
-        subscription: What is wanted of it.
-        cache: What was pulled.
-        lease: Its lock; one that never ends where queues are not locked (None for that is given).
-        pull_offset: Where the next pull begins; ``NOT_KNOWN`` before the group's offset was read.
-        is_dropped: Whether nothing more of it is to be pulled or given to the listener.
-        is_lost: Whether another client may have it, so that nothing more is committed.
-        is_given_up: Whether the application wants it no more; what was polled of it is committed still.
-        is_at_end: Whether its last pull came to its end; None where no answer says that yet. Then the next
-            pull is not held, so that it is soon known.
-        is_paused: Whether nothing of it is pulled or given for now.
-        is_by_hand: Whether only what the application commits is to be committed.
-        approved: What that is, None before it has; of no use where it is not by hand.
-        is_held: Whether its broker holds the pull that is on its way until there is something.
-        looks: How often it was asked whether more has come; answers to what was asked before do not say.
-        is_resting: Whether it waits after a failure.
-        trouble: What its last pull failed with; None where it did not.
-        pulls: Rung where a pull may go on.
-        work: Rung where there may be something for the listener.
-        ending: Done once it is dropped.
-        progress: Rung where there may be more to commit.
-        committed_offset: What its broker has taken; ``NOT_KNOWN`` before it has taken or said one.
-        doubts: How often the connection to its broker was lost or made, which may have lost offsets by then.
-        settled: How many of these there were when its broker last took an offset, or was asked for it.
-        counts: What was done of it.
-        flows: What runs for it.
-        in_hand: What the listener was given and has not come back yet.
-        hands: How many hands of messages are on their way to the listener, or with it.
+        queue: The queue.
+        subscription: The subscription of its topic.
+        cache: The pulled messages.
+        lease: Its lock; if queues are not locked (None is given), a lease that never ends.
+        pull_offset: The offset of the next pull; ``NOT_KNOWN`` before the group's offset was read.
+        is_dropped: Whether no more messages are pulled or given to the listener.
+        is_lost: Whether another client may have the queue, so that nothing more is committed.
+        is_given_up: Whether the application gave it up; its polled messages are still committed.
+        is_at_end: Whether its last pull reached the end; None if not known. Then the next pull is not held,
+            so that the answer comes soon.
+        is_paused: Whether its pulls and deliveries are paused.
+        is_by_hand: Whether only the application commits.
+        approved: The offset that the application has committed, None before; used only if ``is_by_hand``.
+        is_held: Whether its broker may hold the pull in flight until a message arrives.
+        looks: Counter of checks for new messages; an answer to a pull sent before the last check does not
+            count.
+        is_resting: Whether it pauses after a failure.
+        trouble: The error of its last pull; None after a success.
+        pulls: Rung when pulling may continue.
+        work: Rung when messages may be available for the listener.
+        ending: Done when it is dropped.
+        progress: Rung when there may be more to commit.
+        committed_offset: The offset that its broker has; ``NOT_KNOWN`` before the broker took or reported
+            one.
+        doubts: How often the connection to its broker was lost or made: the broker may have lost offsets
+            then.
+        settled: The value of ``doubts`` when its broker last took or reported an offset.
+        counts: Its counts.
+        flows: The flows that run for it.
+        in_hand: Hands of messages that were given to the listener and have not returned.
+        hands: The number of hands in the pool, waiting or running.
         is_locked: Whether its broker gives it to one client at a time.
-        pulled_ms: When it was pulled last, on the wall clock.
-        consumed_ms: When a listener was given messages of it last, likewise.
-        full_ms: On the monotonic clock: since when it is not pulled because it is full; None where it is not.
-        full_warnings: How often that was warned of.
-        looked_ms: On the monotonic clock: until when it was seen to that it is pulled.
-        continuous_ms: On the same: since when it is consumed in order without a pause.
-        open: Messages that were consumed in order, and that a ``COMMIT`` of the listener ends.
-        ask_for_lock: Asks its broker for its lock; returns whether it has got that.
+        pulled_ms: Wall-clock time of the last pull.
+        consumed_ms: Wall-clock time when a listener was last given messages.
+        full_ms: Monotonic time since when it is not pulled because it is full; None if it is not full.
+        full_warnings: The number of warnings about that.
+        looked_ms: Monotonic time of the last sign that it is being pulled.
+        continuous_ms: Monotonic time since when it is consumed in order without a pause.
+        open: Messages consumed in order that await a ``COMMIT`` of the listener.
+        ask_for_lock: Requests its lock from the broker; returns whether the lock was granted.
     """
 
     def __init__(
@@ -121,24 +124,24 @@ class ProcessQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do now: all that is stored was pulled, and is done."""
+        """Whether it is idle: all stored messages were pulled and are done."""
         if self.is_dropped or self.is_resting:
             return True
         return self.is_at_end is True and not self.cache.counts().messages
 
     @property
     def is_lease_over(self) -> bool:
-        """Whether nothing of it may be consumed until its lock is renewed."""
+        """Whether its lease has ended, so that it must not be consumed until its lock is renewed."""
         return self._clock.monotonic_ms() > self.lease.work_until_ms
 
     @property
     def is_pull_lost(self) -> bool:
-        """Whether what pulls it has not been heard of for so long that there is none any more."""
+        """Whether its pulling flow has shown no sign of life for too long."""
         return self._clock.monotonic_ms() > self.looked_ms + MOST_IDLE_PULL_MS
 
     @property
     def why_busy(self) -> str | None:
-        """Why it is not idle, for errors; None where it is, or only a listener is at work."""
+        """Why it is not idle, for errors; None if it is idle, or only a listener is running."""
         if self.is_idle:
             return None
         if self.trouble is not None:
@@ -150,26 +153,26 @@ class ProcessQueue:
         return "its broker has not said yet whether there is more" if self.is_at_end is None else None
 
     def look(self) -> None:
-        """Has it not be idle before a pull that is asked from now on has come to the end."""
+        """Makes it busy until a pull sent from now on reaches the end of the queue."""
         self.looks += 1
         self.is_at_end = None
 
     def begin_at(self, queue_offset: int, begin: Begin) -> None:
-        """Goes on from what the group has committed, or where it begins or is moved, which is committed too.
+        """Continues at the group's committed offset, or at a begin or a moved offset, which is committed too.
 
-        Else a group that begins at the end of a queue would begin there again in its next life, behind what
-        came meanwhile.
+        Otherwise a group that begins at the end of a queue would begin at the end again after a restart, and
+        skip the messages stored in between.
         """
         self.cache = CachedQueue()
         self.cache.pulled_to(queue_offset)
         self.pull_offset = self._first_offset = queue_offset
         self._begin = begin
-        # Brokers say 0 of a young queue without an offset too.
+        # Brokers also answer 0 for a young queue without an offset.
         self.committed_offset = queue_offset if begin is Begin.KEPT and queue_offset else NOT_KNOWN
         self._begin_anew()
 
     def start_over(self) -> None:
-        """Forgets what was pulled: another client may have consumed the queue."""
+        """Drops the pulled messages: another client may have consumed the queue."""
         self.cache = CachedQueue()
         self.pull_offset = self.committed_offset = NOT_KNOWN
         self._begin_anew()
@@ -179,36 +182,36 @@ class ProcessQueue:
         self.is_resting = False
 
     def note_trouble(self, trouble: str) -> None:
-        """Notes what a pull failed with; the next one is not held, so that its end is soon known."""
+        """Notes the error of a pull; the next pull is not held, so that its result is known soon."""
         self.trouble = trouble
         self.is_at_end = None
 
     def to_commit(self, now_ms: float) -> int | None:
-        """Returns the offset to commit, None where it is committed, or another client may have the queue."""
+        """Returns the offset to commit, None if it is committed, or another client may have the queue."""
         if self.is_lost or now_ms > self.lease.ours_until_ms:
             return None
         offset = self.approved if self.is_by_hand else self.done_offset()
         return offset if offset != self.committed_offset or self.settled != self.doubts else None
 
     def to_commit_in_pull(self, now_ms: float) -> int | None:
-        """Returns the offset that a pull is to commit, None where its broker is to be asked before."""
+        """Returns the offset for a pull to commit, None if its broker must be asked first."""
         offset = self.to_commit(now_ms)
         if offset is None or offset == self.committed_offset:
             return None
-        # That a new group has no offset was answered just now, but not to an application that commits later.
+        # For a new group the broker has just answered that it has no offset; an application commits later.
         is_new = self._begin is Begin.ANEW and not self.is_by_hand
         return offset if is_new or not self._is_begin(offset) else None
 
     def must_ask(self, queue_offset: int) -> bool:
-        """Returns whether its broker is to be asked what it has before an offset is committed.
+        """Returns whether the broker's offset must be read before an offset is committed.
 
-        That is where nothing was done since it has, or since the queue was taken, and where the queue was
-        given up, while a listener was at it still: another member may have gone on from there.
+        This is so if nothing was done since its last commit or since the queue was taken, and if the queue
+        was given up while a listener still ran: another member may have continued from there.
         """
         return self.is_dropped or queue_offset == self.committed_offset or self._is_begin(queue_offset)
 
     def is_wanted(self, queue_offset: int, kept: int | None) -> bool:
-        """Returns whether an offset is to be committed over the one that the broker has."""
+        """Returns whether an offset replaces the one that the broker has."""
         if kept is None:
             return True
         if self._begin is Begin.MOVED and not self.is_dropped:
@@ -216,11 +219,11 @@ class ProcessQueue:
         return kept < queue_offset and not self._is_begin(queue_offset)
 
     def note_committed(self, queue_offset: int, doubts: int) -> None:
-        """Notes that its broker has an offset, or one of another member behind it.
+        """Notes that its broker has an offset, or a later one of another member.
 
         Args:
-            queue_offset: Which.
-            doubts: How many there were when it was sent.
+            queue_offset: The offset.
+            doubts: The value of ``doubts`` when it was sent.
         """
         self.committed_offset, self.settled = queue_offset, doubts
 
@@ -228,48 +231,48 @@ class ProcessQueue:
         return queue_offset == self._first_offset and self._begin is not Begin.MOVED
 
     def is_fenced(self, now_ms: float) -> bool:
-        """Returns whether something of it was done that cannot be committed: another client may have it."""
+        """Returns whether it has done messages that cannot be committed, since another client may have it."""
         return (self.is_lost or now_ms > self.lease.ours_until_ms) and self.is_ahead
 
     @property
     def is_ahead(self) -> bool:
-        """Whether something of it is done that is neither committed nor to be."""
+        """Whether it has done messages that are neither committed nor will be."""
         done, approved = self.done_offset(), NOT_KNOWN if self.approved is None else self.approved
         return done is not None and done > max(self.committed_offset, self._first_offset, approved)
 
     def is_settled(self, now_ms: float) -> bool:
-        """Returns whether nothing of a dropped queue is left to be committed, now or later."""
+        """Returns whether a dropped queue has nothing left to commit, now or later."""
         is_open = self.cache.counts().taken > 0 or (self.is_by_hand and self.is_ahead)
         return not is_open and self.to_commit(now_ms) is None
 
     def done_offset(self) -> int | None:
-        """Returns up to where it is done, None before the group's offset was read."""
+        """Returns the offset up to which it is done, None before the group's offset was read."""
         return None if self.pull_offset == NOT_KNOWN else self.cache.floor()
 
     def position(self) -> int | None:
-        """Returns the first offset that was not given, None before the group's offset was read.
+        """Returns the first offset that was not given yet, None before the group's offset was read.
 
-        Any thread may ask.
+        Any thread may call it.
         """
         cache = self.cache
         position = None if self.pull_offset == NOT_KNOWN else cache.position()
         if position is None:
             return None
-        for handed in tuple(self.in_hand):  # handed to a pool whose threads have not come to them yet
+        for handed in tuple(self.in_hand):  # handed to a pool whose threads have not begun them yet
             first = handed.first_waiting()
             if first is not None and first.queue_offset < position and cache.holds(first):
                 position = first.queue_offset
         return position
 
     def at_work(self) -> list[int]:
-        """Returns the offsets of the messages that listeners have now; any thread may ask."""
+        """Returns the offsets of the messages that listeners are processing; any thread may call it."""
         found = [handed.at_work for handed in tuple(self.in_hand)]
         return sorted(message.queue_offset for messages in found for message in messages)
 
     def settle(self) -> None:
-        """Counts as done what listeners are done with of what they were given; the queue is dropped.
+        """Marks messages as done that listeners have finished; the queue is dropped.
 
-        So they begin nothing more, and what they have not begun is taken back.
+        Listeners begin no further message of it, and messages not begun are taken back.
         """
         for handed in self.in_hand:
             self.cache.put_back(handed.take_waiting())
@@ -280,14 +283,14 @@ class ProcessQueue:
         self._rates.pulled(count, took_ms)
 
     def note_handed(self, handed: Handed) -> None:
-        """Counts what became of messages that were handed over."""
+        """Counts the results of messages that were handed over."""
         done = len(handed.done) - handed.expired
         self.counts.delivered += done
         self.counts.expired += handed.expired
         self._rates.consumed(done, len(handed.failed), handed.spent_ms)
 
     def drop(self, *, is_lost: bool = False) -> None:
-        """Lets nothing more of it begin."""
+        """Stops its pulls and deliveries."""
         self.is_dropped = True
         self.is_lost = self.is_lost or is_lost
         if is_lost:
@@ -298,7 +301,7 @@ class ProcessQueue:
 
 
 def _endless_lease() -> Lease:
-    """Returns the lease of a queue that is not locked."""
+    """Returns a lease for queues that are not locked."""
     lease = Lease()
     lease.work_until_ms = lease.ours_until_ms = math.inf
     return lease

@@ -1,6 +1,6 @@
-"""Listeners of one consumer, one for each topic, that are called as one; and how they are registered.
+"""Combines the listeners of one consumer, one for each topic, into one; and registers them.
 
-A message that is tried again goes to the listener of the topic that it was sent to.
+A retried message is passed to the listener of the topic that it was sent to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Given = Message | tuple[Message, ...]
 R = TypeVar("R", bound=Said)
 C = TypeVar("C", bound=Context)
 Plain = Callable[[Callable[[], object]], Awaitable[object]]
-"""Has a plain listener called, where an event loop must not wait for it."""
+"""Calls a plain listener outside of the event loop, which must not wait for it."""
 _EXPECTED: Final = "a function that takes a message"
 
 
@@ -31,7 +31,7 @@ class ByTopic:
         listeners: By topic.
 
     Attributes:
-        takes_context: Whether one of them takes a context.
+        takes_context: Whether any of them takes a context.
     """
 
     def __init__(self, listeners: Mapping[str, Listener[Any]]) -> None:
@@ -61,10 +61,10 @@ class ByTopic:
 
 
 class AwaitedByTopic(ByTopic):
-    """The same where some listeners are ``async def``: it is one of these, and has the plain ones called.
+    """The same if some listeners are ``async def``: it is awaited itself, and calls the plain ones.
 
     Attributes:
-        plain: How; None to call them at once.
+        plain: Calls a plain listener; None to call it at once.
     """
 
     def __init__(self, listeners: Mapping[str, Listener[Any]]) -> None:
@@ -74,7 +74,7 @@ class AwaitedByTopic(ByTopic):
 
     @override
     async def __call__(self, given: Given, context: object = None) -> object:
-        """Calls it, and awaits what is to be awaited.
+        """Calls it, and awaits the result if it is awaitable.
 
         Raises:
             ConsumerError: There is none of the topic.
@@ -82,23 +82,23 @@ class AwaitedByTopic(ByTopic):
         listener, takes = self._of(given)
         arguments = (given, context) if takes else (given,)
         if is_awaited(listener):
-            return await listener(*arguments)  # type: ignore[misc]  # it is what an async listener returns
+            return await listener(*arguments)  # type: ignore[misc]  # what an async listener returns
         if self.plain is None:
             return listener(*arguments)
         return await self.plain(lambda: listener(*arguments))
 
 
 def called_as_one(listeners: Mapping[str, Listener[Any]]) -> ByTopic:
-    """Returns what calls the listener of a message's topic."""
+    """Returns a listener that calls the listener of each message's topic."""
     kind = AwaitedByTopic if any(map(is_awaited, listeners.values())) else ByTopic
     return kind(listeners)
 
 
 class On(Generic[C, M]):
-    """What registers a listener for a topic, as a decorator.
+    """Registers a listener for a topic, as a decorator.
 
     Args:
-        register: Called with the listener; refuses one that no message can be given to.
+        register: Called with the listener; raises if no message can be given to it.
     """
 
     def __init__(self, register: Callable[[Listener[M]], None]) -> None:
@@ -113,10 +113,11 @@ class On(Generic[C, M]):
     @overload
     def __call__(self, listener: Callable[[tuple[M, ...], C], R]) -> Callable[[tuple[M, ...], C], R]: ...
     def __call__(self, listener: Any) -> Any:
-        """Registers a listener, and returns it as it is.
+        """Registers a listener, and returns it unchanged.
 
         Raises:
-            InvalidArgumentError: No message can be given to it, or no context of its consumer.
+            InvalidArgumentError: It cannot be called with a message, or with a context of this kind of
+                consumer.
         """
         if not callable(listener):
             raise refusal("listener", listener, _EXPECTED)

@@ -1,4 +1,4 @@
-"""What the log says of messages that a listener failed at."""
+"""Logs the failures of listeners."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def note_failure(
     was_given: bool,
     others: int = 0,
 ) -> None:
-    """Says all of a failure the first time; of those alike the second, fourth and so on in one line.
+    """Logs a failure with its traceback the first time; the second, fourth and so on alike in one line.
 
     Args:
-        form: Of the listener.
-        handed: What the message was in.
-        queue: That it was pulled from.
-        message: The one that failed, or the first of a batch that did.
-        error: What was raised.
-        was_given: Whether the listener has raised it.
-        others: How many messages more the batch had.
+        form: The form of the listener.
+        handed: The messages handed over with it.
+        queue: The queue that it was pulled from.
+        message: The message that failed, or the first of a batch.
+        error: The exception.
+        was_given: Whether the listener raised it.
+        others: The number of further messages in the batch.
     """
     failures = handed.failures
     # Messages of one inner batch have one id.
@@ -57,6 +57,6 @@ def note_failure(
         before = "once" if times == 2 else f"{times - 1} times"
         _log.log(level, text, attempt, before, type(error).__name__, error, exc_info=trace)
         return
-    # Where there is no loop asyncio says no more than that, and the listener may not know why.
+    # Without an event loop asyncio's error does not name the cause, so the log adds a hint.
     hint = _STEPPED_HINT if isinstance(error, RuntimeError) and STEPPED.timers is not None else ""
     _log.warning("the listener failed at %s%s", attempt, hint, exc_info=error)

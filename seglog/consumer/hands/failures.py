@@ -1,4 +1,4 @@
-"""How often each message has failed alike in this process, so that the log says it in short then."""
+"""Counts similar failures of each message in this process, so that repeated ones are logged in short."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from seglog.forked import abandon_in_children
 
 MOST_KEPT: Final = 1_024
-"""Messages that are remembered; of more the oldest are forgotten, and are new when they fail again."""
+"""Most messages that are remembered; the oldest are dropped, and count as new when they fail again."""
 
 
 class Failures:
@@ -20,14 +20,14 @@ class Failures:
         abandon_in_children(self, Failures._abandon)
 
     def _abandon(self) -> None:
-        self._lock = threading.Lock()  # in a forked child, where another thread of the parent may have had it
+        self._lock = threading.Lock()  # in a forked child: another thread of the parent may have held it
 
     def count(self, message: str, error: Exception) -> int:
         """Notes a failure; returns how often the message has failed in a row with such an error, from 1 on.
 
         Args:
             message: Its unique key or id.
-            error: Alike are errors of one type that were raised at one line.
+            error: The exception; two are alike if they have the same type and were raised at the same line.
         """
         alike = type(error), _place_of(error)
         with self._lock:
@@ -40,7 +40,7 @@ class Failures:
 
 
 def _place_of(error: Exception) -> object:
-    """Returns where an error was raised."""
+    """Returns the line at which an error was raised."""
     trace, place = error.__traceback__, None
     while trace is not None:
         place = trace.tb_frame.f_code, trace.tb_lineno

@@ -1,4 +1,4 @@
-"""How a listener is called: with a message or a batch of them, with a context or without one."""
+"""The calling form of a listener: with a message or a batch, with or without a context."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from seglog.storage.format.record import Message
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the listener of one consumer is called.
+    """The calling form of one consumer's listener.
 
     Attributes:
         listener: The application's.
-        group: Of the consumer.
-        clock: For how long it takes, and for what expires.
-        batch_size: How many messages it is given at most.
-        is_batched: Whether it is given a tuple of messages, and not one message.
-        is_async: Whether what it returns is awaited.
-        is_in_order: Whether what follows messages that failed has to wait for them.
-        takes_context: Whether it is given a context too.
-        traces: Hears of each call; None where calls are not traced.
-        is_by_topic: Whether the messages of a batch are to be of one topic.
-        read: Makes of a message that was pulled one that is given; it raises a ``BodyError``.
+        group: The consumer group.
+        clock: Measures calls, and expires messages.
+        batch_size: Most messages of one call.
+        is_batched: Whether it is given a tuple of messages instead of one message.
+        is_async: Whether its result is awaited.
+        is_in_order: Whether later messages must wait for failed ones.
+        takes_context: Whether it is also given a context.
+        traces: Traces each call; None if calls are not traced.
+        is_by_topic: Whether all messages of a batch must be of one topic.
+        read: Converts a pulled message to the form given to the listener; may raise ``BodyError``.
     """
 
     listener: Callable[..., object]
@@ -60,7 +60,7 @@ class Form:
         """Returns the form of a listener.
 
         Raises:
-            InvalidArgumentError: No message can be given to it.
+            InvalidArgumentError: It cannot be called with a message.
         """
         is_by_topic = isinstance(listener, ByTopic)
         return cls(
@@ -79,7 +79,7 @@ class Form:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is given a message and nothing else, and that is not traced."""
+        """Whether it is given single messages without a context or traces."""
         return not (self.is_batched or self.takes_context or self.traces)
 
     def context(self, queue: MessageQueue) -> Context:
@@ -88,6 +88,6 @@ class Form:
         return kind(queue, self.clock.now_ms())
 
     def call(self, messages: Sequence[Message], context: Context) -> object:
-        """Calls the listener; returns what it does, which is still to be awaited where that is so."""
+        """Calls the listener; returns its result, which must be awaited if the listener is async."""
         given = tuple(messages) if self.is_batched else messages[0]
         return self.listener(given, context) if self.takes_context else self.listener(given)

@@ -1,4 +1,4 @@
-"""Messages that were handed over to where the listener is called, and what became of each."""
+"""Messages that were handed over to a listener's thread or task, and the result of each."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import COMPRESSED, COMPRESSION_MASK, INNER_BATCH, Message
 
 STORED_OTHERWISE: Final = COMPRESSED | INNER_BATCH
-"""Flags of a message whose body is not as its producer gave it."""
+"""Flags of a message whose stored body differs from the producer's."""
 
 
 @dataclass(slots=True, eq=False)
 class Handed:
-    """What became of messages; those that are in no list were not given to the listener.
+    """The results of messages; messages in no list were not given to the listener.
 
-    One thread or task changes it, and any may look at it meanwhile, or take what waits from it.
+    One thread or task changes it; any thread may read it meanwhile, or take waiting messages from it.
 
     Attributes:
-        waiting: What was handed over and is not given yet, in order.
-        cache: Which cache they are of; after a reset their queue has another one. None before they are handed
-            over.
-        current: What was given last: a message, or a batch of them.
-        began_ms: On the monotonic clock: when it was given, or when the first of those was that are quick.
-        is_begun: Whether the listener has been called, or is about to be.
-        is_ended: Whether it is not called any more.
-        done: Those that the listener was done with, and those whose TTL was over.
-        open: Those that it was done with, in order, that its next ``COMMIT`` ends.
-        failed: Those that it failed at.
-        delay_levels: How long these are to wait, by queue offset, where the listener has said that.
-        waits_for_commit: Whether those that are given up of the latter are open still.
-        is_rolled_back: Whether the latter were given back without a failure.
-        suspend_ms: How long the queue is to wait then; -1 for what the consumer is set to.
-        expired: How many of the former it did not get.
-        acks: What it has answered that says less than it seems to: a commit without a transaction.
-        error: What it raised at the last of the latter, if that would end a program or a task.
-        spent_ms: How long all that took.
-        failures: How often messages have failed alike; None where each failure is new.
+        waiting: Messages that were handed over and not given yet, in order.
+        cache: The cache that they are of; after a reset their queue has another one. None before they are
+            handed over.
+        current: The message or batch that was given last.
+        began_ms: Monotonic time when it was given; for a series of quick messages, when the first was given.
+        is_begun: Whether the listener was called, or is about to be called.
+        is_ended: Whether it will not be called again.
+        done: Messages that the listener finished, and those whose TTL had passed.
+        open: Messages that it finished, in order, which its next ``COMMIT`` ends.
+        failed: Messages that it failed at.
+        delay_levels: The delay levels of these, by queue offset, if the listener has set them.
+        waits_for_commit: Whether failed messages that are given up stay open until a ``COMMIT``.
+        is_rolled_back: Whether the failed ones were rolled back and do not count as failures.
+        suspend_ms: How long the queue waits then; -1 for the consumer's setting.
+        expired: How many of the done messages it did not get.
+        acks: Results that have no effect here, such as a commit without a transaction.
+        error: The exception at the last failed message, if it would end a program or a task.
+        spent_ms: The duration of all calls.
+        failures: Counts similar failures; None if each failure is new.
     """
 
     waiting: deque[Message]
@@ -67,23 +67,23 @@ class Handed:
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> Handed:
-        """Returns it for messages of which none was given yet."""
+        """Returns an object for messages of which none was given yet."""
         return cls(deque(messages))
 
     @property
     def at_work(self) -> Sequence[Message]:
-        """The messages that the listener has now."""
+        """The messages that the listener is processing."""
         current = None if self.is_ended else self.current
         if current is None:
             return ()
         return (current,) if isinstance(current, Message) else current
 
     def next_batch(self, most: int, *, is_of_one_topic: bool = False) -> Sequence[Message]:
-        """Takes the messages that are to be given next, so many at most; none where none waits.
+        """Takes the messages to give next; none if none waits.
 
         Args:
-            most: How many.
-            is_of_one_topic: Whether all of them are to be of one: messages of several are tried again.
+            most: The most messages.
+            is_of_one_topic: Whether all must be of one topic: retried messages of a queue may be of several.
         """
         batch: list[Message] = []
         with suppress(IndexError):
@@ -96,19 +96,19 @@ class Handed:
         return batch
 
     def give_up(self, error: BaseException) -> None:
-        """Ends it where what calls the listener has failed: what that was at has failed with it."""
+        """Ends it after a failure of the code around the listener: the current messages have failed too."""
         ended = (*self.done, *self.open, *self.failed)
         self.failed.extend(one for one in self.at_work if one not in ended)
         self.is_ended, self.error = True, error
 
     def first_waiting(self) -> Message | None:
-        """Returns the message that is to be given next, and leaves it; any thread may ask."""
+        """Returns the message to give next without taking it; any thread may call it."""
         with suppress(IndexError):
             return self.waiting[0]
         return None
 
     def take_waiting(self) -> list[Message]:
-        """Takes all that is not given yet, for others; any thread may."""
+        """Takes all waiting messages, for other threads; any thread may call it."""
         taken: list[Message] = []
         with suppress(IndexError):
             while True:
@@ -117,10 +117,10 @@ class Handed:
 
 
 def as_given(message: Message) -> Message:
-    """Returns a message with its body as its producer gave it.
+    """Returns a message with the original body of its producer.
 
     Raises:
-        BodyError: It does not inflate, or no codec is here for it.
+        BodyError: It does not inflate, or its codec is not installed.
     """
     if not message.sys_flag & STORED_OTHERWISE:
         return message
@@ -129,11 +129,11 @@ def as_given(message: Message) -> Message:
 
 
 def named(group: str, queue: MessageQueue, message: Message) -> str:
-    """Returns what the log calls an attempt at a message.
+    """Returns the text that names an attempt at a message in the log.
 
     Args:
-        group: Whose.
-        queue: That it was pulled from, which may be one of the retry topic.
+        group: The consumer group.
+        queue: The queue that it was pulled from; it may be one of the retry topic.
         message: The message, with its failures so far.
     """
     place = f"message {message.unique_key or message.message_id} of topic {message.topic}"

@@ -1,4 +1,4 @@
-"""Gives some messages of a queue to a plain listener, one call each, where its pool runs that."""
+"""Gives messages of a queue to a plain listener, one call each; runs in its pool."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TTL: Final = props.TTL.encode() + b"\x01"
 
 
 async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Callable[[], bool]) -> None:
-    """Calls the listener with each message, as long as that is permitted; one that is awaited, it awaits.
+    """Calls the listener with each message, as long as it may, and awaits an async listener's result.
 
     Args:
-        form: Of the listener, which takes a message and nothing else.
-        handed: The messages; what becomes of them is put there.
-        queue: That they were pulled from.
+        form: The form of the listener, which takes a message and nothing else.
+        handed: The messages; their results are stored there.
+        queue: The queue that they were pulled from.
         may_go_on: Asked before each call.
     """
     listener, read, clock, is_async = form.listener, form.read, form.clock, form.is_async
@@ -32,7 +32,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
     take, note_done = handed.waiting.popleft, handed.done.append
     began_ms = handed.began_ms = clock.monotonic_ms()
     while may_go_on():
-        try:  # others take from the end meanwhile: what is seen to be there may be gone
+        try:  # other threads take from the end: a message seen to wait may be gone
             handed.current = message = take()
         except IndexError:
             break
@@ -48,7 +48,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
                 handed.began_ms = clock.monotonic_ms()
             said = listener(given)
             if is_async and not (said is None or isinstance(said, SAID)):
-                said = await said  # type: ignore[misc]  # it is what an async listener returns
+                said = await said  # type: ignore[misc]  # what an async listener returns
             is_done = said is None or _is_done(form, handed, said)
         except Exception as error:  # noqa: BLE001 - the application's code: on any error the message comes again
             note_failure(form, handed, queue, message, error, was_given=given is not None)
@@ -65,7 +65,7 @@ async def hand(form: Form, handed: Handed, queue: MessageQueue, may_go_on: Calla
 
 
 def _is_done(form: Form, handed: Handed, answer: object) -> bool:
-    """Returns whether a message is done after what its listener has answered, which is noted."""
+    """Returns whether a message is done by its listener's result, and notes that result."""
     said = end_of(answer, is_in_order=form.is_in_order)
     if said in ENDS:
         handed.acks = said
@@ -73,6 +73,6 @@ def _is_done(form: Form, handed: Handed, answer: object) -> bool:
 
 
 def is_gone(clock: Clock, message: Message) -> bool:
-    """Returns whether the TTL of a message is over, so that no listener gets it."""
+    """Returns whether the TTL of a message has passed, so that no listener gets it."""
     raw = message.properties_raw
     return raw.find(_TTL) >= 0 and is_expired(raw, message.born_timestamp_ms, clock.now_ms())

@@ -1,4 +1,4 @@
-"""What a consumer has traced of the calls of its listener, as Java's consumers say it.
+"""Traces the calls of a consumer's listener, in the form of Java's consumers.
 
 Source: ``ConsumeMessageTraceHookImpl.java``, ``ConsumeMessageConcurrentlyService.java run``.
 """
@@ -27,17 +27,16 @@ class Traced(Protocol):
         """Makes ids of calls."""
 
     def add(self, traces: Sequence[Trace]) -> None:
-        """Has traces sent later."""
+        """Queues traces to be sent later."""
 
 
 class ListenerTraces:
     """The traces of one consumer. Any thread or task may call it.
 
     Args:
-        tracer: Takes them.
-        group: Of the consumer.
-        clock: Of its client.
-        timeout_ms: After how long a call is said to have taken too long, ``consumeTimeout``.
+        tracer: Sends them.
+        group: The consumer group. clock: The clock of its client.
+        timeout_ms: Duration from which on a call is reported as too long, ``consumeTimeout``.
     """
 
     def __init__(self, tracer: Traced, group: str, clock: Clock, timeout_ms: float) -> None:
@@ -47,7 +46,7 @@ class ListenerTraces:
         self._timeout_ms = timeout_ms
 
     def before(self, messages: Sequence[Message]) -> tuple[ConsumeTrace, ...]:
-        """Notes that the listener is about to get messages; of brokers that want no traces none is noted."""
+        """Notes messages before the call of the listener, except those of brokers that want no traces."""
         request_id, now_ms = self._tracer.ids.next(), self._clock.now_ms()
         found = tuple(
             ConsumeTrace(
@@ -69,14 +68,14 @@ class ListenerTraces:
     def after(
         self, before: Sequence[ConsumeTrace], count: int, took_ms: float, said: Consume, *, has_raised: bool
     ) -> None:
-        """Notes that the listener came back.
+        """Notes the end of the call.
 
         Args:
-            before: What was noted before the call.
-            count: How many messages it was given.
-            took_ms: How long the call took.
-            said: What it says of them.
-            has_raised: Whether it has raised something, in place of saying that.
+            before: The notes made before the call.
+            count: The number of messages given to it.
+            took_ms: The duration of the call.
+            said: Its result.
+            has_raised: Whether it raised an exception instead of returning a result.
         """
         end = ConsumeEnd.SUCCESS
         if has_raised:

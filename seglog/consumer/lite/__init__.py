@@ -1,7 +1,7 @@
-"""Consumers that are polled: the application asks for messages, in place of a listener that is called.
+"""Polled consumers: the application polls for messages, instead of a listener that is called.
 
 Called by applications.
-Truth: memory only; brokers have what is committed.
+Truth: memory only; brokers have the committed offsets.
 """
 
 from seglog.consumer.lite.lite_pull import LitePullConsumer as LitePullConsumer

@@ -1,7 +1,7 @@
-"""Hands messages of queues to an application that polls; they are not done before it polls or commits again.
+"""Hands messages to an application that polls; they are done when it polls again or commits.
 
-So what is committed never passes a message that the application is at, and one that crashes gets it again.
-Java's client counts a message as consumed when ``poll`` returns it.
+So a commit never covers a message that the application is still processing, and after a crash it gets it
+again. Java's client counts a message as consumed when ``poll`` returns it.
 
 Source: ``DefaultLitePullConsumerImpl.java poll``.
 """
@@ -31,11 +31,11 @@ from seglog.storage.format.record import Message
 
 
 class Given(NamedTuple):
-    """Messages of one queue that the application has.
+    """Messages of one queue that were given to the application.
 
     Attributes:
         held: The queue.
-        cache: What they are of; after a seek the queue has another one.
+        cache: The cache that they are of; after a seek the queue has another one.
         messages: As they were pulled.
     """
 
@@ -47,15 +47,15 @@ class Given(NamedTuple):
 class Handing:
     """The queues of one consumer, from which an application takes messages in turn.
 
-    Its flows run on the client's home; what takes and ends messages is called where the application polls, by
-    one thread at a time.
+    Its flows run on the client's home; the calls that take and end messages run in the polling thread of the
+    application, one at a time.
 
     Args:
-        client: Whose home and clock.
-        settings: Of the consumer.
+        client: Its home and clock are used.
+        settings: The settings of the consumer.
 
     Attributes:
-        ready: Rung where there may be something to take.
+        ready: Rung when messages may be available.
     """
 
     IS_IN_ORDER: ClassVar[bool] = False
@@ -80,7 +80,7 @@ class Handing:
         self.ready = Bell(client.home)
 
     async def keep_serving(self, held: ProcessQueue) -> None:
-        """Offers a queue until it is dropped; what the application has of it comes again elsewhere."""
+        """Offers a queue until it is dropped; then its next owner gets unfinished messages again."""
         with self._lock:
             self._turns.append(held)
         try:
@@ -94,10 +94,10 @@ class Handing:
                     self._lost.add(held.queue)
 
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
-        """Returns at once: an application may be at what it polled for as long as it likes."""
+        """Returns at once: an application may process polled messages for as long as it likes."""
 
     async def consume_directly(self, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
-        """Refuses a message that people have picked: there is no listener, as of Java's consumer.
+        """Refuses a message chosen by an operator: there is no listener, as in Java's consumer.
 
         Raises:
             ConsumerError: Always.
@@ -105,17 +105,17 @@ class Handing:
         raise ConsumerError(f"message {message.message_id} of {queue} is not consumed: there is no listener")
 
     def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
-        """Refuses nothing: no listener calls."""
+        """Refuses nothing: there is no listener."""
 
     def end(self) -> bool:
-        """Wakes who waits for messages; nothing is at work that could be cancelled."""
+        """Wakes waiting polls; no running work could be cancelled."""
         self.ready.ring()
         if self._tracer is not None:
             self._tracer.close()
         return False
 
     def take(self, count: int) -> list[Message]:
-        """Takes the next messages of the queue whose turn it is; those whose TTL is over are passed.
+        """Takes the next messages of the queue whose turn it is; messages whose TTL has passed are skipped.
 
         Args:
             count: At most.
@@ -140,10 +140,10 @@ class Handing:
         return messages
 
     def next_of_loop(self, count: int) -> Message | None:
-        """Ends what was polled and what a loop is at, and takes the next message; None where none waits.
+        """Ends the polled messages and the loop's current one, and takes the next one; None if none waits.
 
         Args:
-            count: How many are taken of a queue at a time, to be given one by one.
+            count: The number of messages taken from a queue at a time, to be given one by one.
         """
         self.end_given()
         with self._lock:
@@ -161,13 +161,13 @@ class Handing:
         return message
 
     def _next_ahead(self, count: int) -> Given | None:
-        """Returns the next message for a loop, out of those that were taken for it."""
+        """Returns the next message for a loop, from those taken for it."""
         while True:
             while self._ahead and not self._is_offered(self._ahead[0]):
                 self._put_back(self._ahead.popleft())
             if self._ahead:
                 at = self._ahead.popleft()
-                if not self._not_gone(at.held, at.messages):  # its TTL has ended since it was taken
+                if not self._not_gone(at.held, at.messages):  # its TTL has passed since it was taken
                     continue
                 return at
             given = self._next(count)
@@ -182,7 +182,7 @@ class Handing:
             return next((message.queue_offset for message in found), None)
 
     def end_loop(self) -> None:
-        """Lets the message that a loop was left at wait again, and those that it did not come to."""
+        """Returns the message at which a loop was left, and those behind it, to the waiting messages."""
         with self._lock:
             left = [*self._ahead] if self._at is None else [self._at, *self._ahead]
             if self._at is not None and self._at.held in self._turns:
@@ -194,7 +194,7 @@ class Handing:
                 self._put_back(given)
 
     def end_given(self) -> None:
-        """Counts what the application has as done."""
+        """Marks the messages that the application has as done."""
         self._end_at()
         with self._lock:
             done, self._given = self._given, []
@@ -202,9 +202,9 @@ class Handing:
             self._end(given)
 
     def take_lost(self) -> set[MessageQueue]:
-        """Returns the queues, but for those that it has again, of which something was done in vain.
+        """Returns lost queues with processed messages, except queues that the consumer has again.
 
-        That is what nothing can commit any more, since the last call of this.
+        These messages can no longer be committed; only queues since the last call are returned.
         """
         with self._lock:
             lost, self._lost = self._lost, set()
@@ -222,7 +222,7 @@ class Handing:
         if held.is_dropped and not held.is_given_up:
             with self._lock:
                 self._lost.add(held.queue)
-        if cache.counts().messages <= self._room_from:  # else each message would wake what pulls
+        if cache.counts().messages <= self._room_from:  # else each message would wake the pulling flow
             held.pulls.ring()
         held.progress.ring()
 
@@ -246,7 +246,7 @@ class Handing:
         return None
 
     def _not_gone(self, held: ProcessQueue, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Returns the messages whose TTL is not over; the others are done."""
+        """Returns the messages whose TTL has not passed; the others are done."""
         gone = [message for message in messages if is_gone(self._clock, message)]
         if not gone:
             return messages
@@ -256,7 +256,7 @@ class Handing:
         return tuple(message for message in messages if message not in gone)
 
     def _trace(self, messages: Sequence[Message]) -> None:
-        """Has it said of messages that they are polled, and with success: both at once, as in Java."""
+        """Traces polled messages as given and as successful, both at once, as in Java."""
         if self._traces is not None:
             before = self._traces.before(messages)
             self._traces.after(before, len(messages), 0, Consume.SUCCESS, has_raised=False)

@@ -1,6 +1,6 @@
-"""LiteMember: a member of a group whose application polls, seeks, and may say which queues it has.
+"""LiteMember: a member of a group whose application polls, seeks, and may assign queues.
 
-All of it runs on the client's home, but what says otherwise.
+All of it runs on the client's home unless noted.
 
 Source: ``DefaultLitePullConsumerImpl.java``, ``AssignedMessageQueue.java``.
 """
@@ -31,7 +31,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
 
 Place: TypeAlias = int | datetime | Literal["begin", "end"]
-"""Where to go on in a queue: an offset, the first message of a time, the oldest one, or the next to come."""
+"""A place in a queue: an offset, the first message of a time, the oldest message, or the end."""
 _ALL: Final = parse_subscription(ALL_TAGS)
 
 _log = logger(__name__)
@@ -44,7 +44,7 @@ class LiteMember(GroupMember):
         client: Whose member it is.
         settings: Of the consumer.
         offsets: Where the group's offsets are.
-        handing: What it is polled from.
+        handing: Hands out the messages.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LiteMember(GroupMember):
 
     @override
     def heartbeat(self) -> ConsumerData:
-        """Returns what it says of itself; one that is told its queues subscribes to nothing, as in Java."""
+        """Returns its data for heartbeats; with assigned queues it subscribes to nothing, as in Java."""
         data = super().heartbeat()
         if self._assigned is None:
             return data
@@ -65,7 +65,7 @@ class LiteMember(GroupMember):
 
     @override
     async def begin(self) -> None:
-        """Joins the group, and has its queues where the application has said which these are."""
+        """Joins the group, and takes its queues if the application has assigned them."""
         self._has_begun = True
         await super().begin()
         if self._assigned is not None:
@@ -80,7 +80,7 @@ class LiteMember(GroupMember):
 
     @override
     def position(self, queue: MessageQueue) -> int | None:
-        """Returns the first offset of a queue that was not given yet; any thread may ask.
+        """Returns the first offset of a queue that was not given yet; any thread may call it.
 
         Raises:
             ConsumerError: It does not have the queue.
@@ -91,10 +91,10 @@ class LiteMember(GroupMember):
     # What it consumes
 
     async def check_there(self, queues: Collection[MessageQueue]) -> None:
-        """Refuses queues that there are none of; where no name server answers, they are taken as they are.
+        """Refuses queues that do not exist; if no name server answers, they are not checked.
 
         Raises:
-            ConsumerError: There is none of one of them.
+            ConsumerError: One of them does not exist.
         """
         routes = self._client.routes
         for topic in sorted({queue.topic for queue in queues}):
@@ -113,10 +113,10 @@ class LiteMember(GroupMember):
                 )
 
     async def queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the queues of a topic that can be read, in order.
+        """Returns the readable queues of a topic, in order.
 
         Raises:
-            RemoteProtocolError: There is none.
+            RemoteProtocolError: The topic has none.
             SeglogError: There is no answer.
         """
         routes = self._client.routes
@@ -131,7 +131,7 @@ class LiteMember(GroupMember):
         return queues
 
     async def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Has these queues and no others, also those that members share; what it has already goes on."""
+        """Takes exactly these queues, even if members share them; queues that it has already continue."""
         self._assigned = frozenset(queues)
         for queue in queues:
             self._subscriptions.wanted.setdefault(queue.topic, _ALL)
@@ -151,7 +151,7 @@ class LiteMember(GroupMember):
 
     @override
     async def subscribe(self, topic: str, wanted: Subscription) -> None:
-        await self._held.commits.commit_parted()  # of a topic that it has given up before, too
+        await self._held.commits.commit_parted()  # this includes a topic that was given up before
         await super().subscribe(topic, wanted)
 
     @override
@@ -161,13 +161,13 @@ class LiteMember(GroupMember):
                 held.is_given_up = True
         await super().unsubscribe(topic)
 
-    # Where it goes on
+    # Positions
 
     async def seek(self, queue: MessageQueue, place: Place) -> int:
-        """Goes on elsewhere in a queue; returns the offset.
+        """Moves to another place in a queue; returns the offset.
 
         Raises:
-            ConsumerError: It does not have the queue, or the offset is none of the queue's.
+            ConsumerError: It does not have the queue, or the queue has no such offset.
             SeglogError: The broker refuses, or there is no answer.
         """
         held, brokers = self.held(queue), Brokers(self._client)
@@ -186,17 +186,17 @@ class LiteMember(GroupMember):
                 )
             queue_offset = place
         if self._queues.get(queue) is not held or held.is_dropped:
-            self.held(queue)  # it says so
+            self.held(queue)  # raises ConsumerError
         self._held.parted.forget(queue)  # the place that was chosen last counts
         self._held.pulling.move(held, queue_offset)
         held.progress.ring()
         return queue_offset
 
     def pause(self, queues: Iterable[MessageQueue], *, is_paused: bool) -> None:
-        """Has nothing of some queues be pulled or polled, or lets it again; any thread may call it.
+        """Pauses or resumes the pulls and polls of some queues; any thread may call it.
 
         Raises:
-            ConsumerError: It does not have one of them; then nothing is changed.
+            ConsumerError: It does not have one of them; nothing is changed.
         """
         for held in [self.held(queue) for queue in queues]:
             held.is_paused = is_paused
@@ -207,19 +207,19 @@ class LiteMember(GroupMember):
     # Polls
 
     def done_with_given(self) -> None:
-        """Counts what was polled as done; any thread may call it."""
+        """Marks polled messages as done; any thread may call it."""
         self._handing.end_given()
         self.make_room()
 
     def make_room(self) -> None:
-        """Has queues pulled again that waited because all together were full; any thread may call it."""
+        """Resumes pulls that waited because all queues together were full; any thread may call it."""
         self._held.pulling.make_room()
 
     async def commit_given(self) -> None:
-        """Commits what was polled, which the application is done with.
+        """Commits polled messages, which the application has finished.
 
         Raises:
-            As :meth:`commit_or_raise`; and where what was polled is of a queue that it has no more.
+            As :meth:`commit_or_raise`; and if polled messages are of a queue that it has lost.
         """
         self.done_with_given()
         for held in [*self._held.parted, *self._queues.values()]:
@@ -230,7 +230,7 @@ class LiteMember(GroupMember):
             self._go_on_behind_parted()
 
     def _go_on_behind_parted(self) -> None:
-        """Passes in queues that it has again what it had polled before it gave them up, and has committed."""
+        """In queues that it has again, skips messages that it polled and committed before it gave them up."""
         now_ms = self._client.clock.monotonic_ms()
         for parted in self._held.parted:
             again, committed = self._queues.get(parted.queue), parted.committed_offset
@@ -242,5 +242,5 @@ class LiteMember(GroupMember):
         self._held.parted.forget()
 
     async def wait_for_messages(self, timeout_ms: float | None) -> None:
-        """Waits until there may be something to poll."""
+        """Waits until messages may be available."""
         await self._handing.ready.wait(timeout_ms)

@@ -1,4 +1,4 @@
-"""What both faces of a consumer that is polled are made of."""
+"""The common base of both faces of a polled consumer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import check_client_topic
 
 LOOK_MS: Final = 1_000
-"""How often a poll that waits looks whether its broker is there still: in process none says when it ends."""
+"""How often a waiting poll checks that its broker is open: a broker in process does not announce its end."""
 POLL_S: Final = 5.0
 """``pollTimeoutMillis``."""
 _PLACE: Final = 'an offset, "begin", "end" or a datetime'
@@ -33,7 +33,7 @@ _MAX_OFFSET: Final = (1 << 63) - 1
 
 
 class LiteParts(MemberParts, Generic[M]):
-    """One member of a consumer group that is polled, of whichever face.
+    """One polled member of a consumer group, of either face.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
@@ -49,7 +49,7 @@ class LiteParts(MemberParts, Generic[M]):
         InvalidNameError: The group's name is not valid.
         InvalidArgumentError: A subscription names no tag, or a setting is out of its bounds.
         ConsumerError: The client has a consumer of the group already.
-        InvalidArgumentError: Or no event loop runs where one is made whose calls are awaited.
+        InvalidArgumentError: Or no event loop runs, for a consumer with awaited calls.
     """
 
     _use: ClassVar[str] = "poll()"
@@ -128,16 +128,16 @@ class LiteParts(MemberParts, Generic[M]):
             self._handing.end_loop()
             self._member.done_with_given()
             polled = await self._until(until_ms, lambda: self._handing.take(most)) or []
-            return cast("list[M]", polled)  # M is what decode, or that there is none, has them be
+            return cast("list[M]", polled)  # M is the type that decode gives, or Message without it
 
     def _open_loop(self) -> None:
-        """Begins a loop: the message at which the one before was left comes first."""
+        """Begins a loop, with the message at which the last loop was left."""
         self._check_open()
         with self._alone("a loop"):
             self._handing.end_loop()
 
     async def _next_of_loop(self) -> M | None:
-        """Returns the next message, None where the loop ends; the one before is done."""
+        """Returns the next message, None if the loop ends; the one before is done."""
         with self._alone("a loop"):
             count = self._settings.pull_count
             if self._beginning is None:
@@ -147,7 +147,7 @@ class LiteParts(MemberParts, Generic[M]):
             return cast("M | None", found)  # as for polls
 
     async def _until(self, until_ms: float | None, take: Callable[[], R | None]) -> R | None:
-        """Returns what can be taken once something can; None where the time is over, or it was closed."""
+        """Waits until ``take`` returns a result, and returns it; None after the timeout or a close."""
         home = self._home
         while not self._is_closed:
             self._client.check_live()
@@ -186,10 +186,10 @@ class LiteParts(MemberParts, Generic[M]):
             await self._ask(self._member.commit_given(), "commit")
 
     async def _begin(self, until_ms: float | None = None) -> None:
-        """Joins the group if that was not done, and waits until it has, or to that moment.
+        """Joins the group if it has not joined, and waits for that until a moment.
 
         Raises:
-            TimeoutError: It takes longer, and goes on.
+            TimeoutError: It takes longer; joining continues.
         """
         self._refuse_in_loop()
         self._check_may_wait()
@@ -197,7 +197,7 @@ class LiteParts(MemberParts, Generic[M]):
             try:
                 await self._start(until_ms)
             except ConsumerError:
-                if self._beginning is None:  # else another thread's call has begun it meanwhile
+                if self._beginning is None:  # else another thread has begun it meanwhile
                     raise
         if self._beginning is not None and not self._beginning.is_done:
             await self._wait(self._home, self._beginning, self._left_s(until_ms))
@@ -211,9 +211,9 @@ class LiteParts(MemberParts, Generic[M]):
 
     @contextmanager
     def _alone(self, call: str) -> Iterator[None]:
-        """Refuses a second thread or task: what one has polled, the poll of another would count as done.
+        """Refuses a second thread or task: its poll would mark the messages of the first as done.
 
-        A forked child has copies of what the parent pulled, which are the parent's to consume.
+        A forked child is refused too: it has copies of pulled messages, which the parent consumes.
         """
         if self._home.why_over is not None:
             raise ClientClosedError(f"{call} of a consumer of group {self.group}: {self._home.why_over}")

@@ -1,4 +1,4 @@
-"""LitePullConsumer: the application asks for messages.
+"""LitePullConsumer: the application polls for messages.
 
     with LitePullConsumer(broker, "billing", {"orders": "paid || refunded"}) as consumer:
         for order in consumer:          # for ever; each is committed once the loop goes on to the next
@@ -10,9 +10,9 @@
         bill(order)
     consumer.commit()
 
-What was polled is done once the application polls again or commits: so what is committed never passes a
-message that it is at. Java's client takes a message for done when ``poll`` returns it, and loses it if the
-application ends then.
+Polled messages are done once the application polls again or commits, so a commit never covers a message that
+is still being processed. Java's client counts a message as consumed when ``poll`` returns it, and loses it if
+the application crashes then.
 
 Source: ``DefaultLitePullConsumer.java``.
 """
@@ -40,9 +40,9 @@ from seglog.storage.format.record import Message
 class LitePullConsumer(LiteParts[M], Face):
     """A consumer that the application polls; close it, or use it in a ``with`` statement.
 
-    It shares the queues of its topics with the group (``subscribe``), or has those that it is told
-    (``assign``). One thread at a time polls it, or is in its ``for`` loop: what was polled is done once any
-    thread polls or commits.
+    It shares the queues of its topics with the group (``subscribe``), or has assigned queues (``assign``).
+    Only one thread at a time may poll it or be in its ``for`` loop: polled messages are done once any thread
+    polls or commits.
     """
 
     if TYPE_CHECKING:  # of a constructor of the class itself alone checkers take which class a message has
@@ -70,12 +70,12 @@ class LitePullConsumer(LiteParts[M], Face):
         def __init__(self, *given: object, **options: object) -> None: ...
 
     def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
-        """Shares the queues of a topic with the group, from now on; again for another choice of messages.
+        """Subscribes to a topic and shares its queues with the group; a second call changes the filter.
 
         Args:
             topic: The topic.
-            wanted: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``. What was pulled by an
-                older one is polled still.
+            wanted: ``*``, ``TagA || TagB``, or ``Subscription.by_sql("price > 5")``. Messages pulled with an
+                older filter are still returned.
 
         Raises:
             InvalidNameError: The topic's name is not valid.
@@ -87,8 +87,8 @@ class LitePullConsumer(LiteParts[M], Face):
     def unsubscribe(self, topic: str) -> None:
         """Ends the subscription to a topic.
 
-        What was polled of them is committed by the next :meth:`commit`, or once the next poll says that it is
-        done. If neither is called, it comes again to who has the queues then.
+        Messages polled from its queues are committed by the next :meth:`commit`, or when the next poll marks
+        them as done. Without either call the next owner of the queues gets them again.
 
         Raises:
             ConsumerError: It was closed.
@@ -96,7 +96,7 @@ class LitePullConsumer(LiteParts[M], Face):
         run_at_once(self._unsubscribe(topic))
 
     def queues_of(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the queues of a topic that can be read, for :meth:`assign`: Java's ``fetchMessageQueues``.
+        """Returns the readable queues of a topic, for :meth:`assign`: Java's ``fetchMessageQueues``.
 
         The name server is asked each time. The consumer need not be started, or subscribe to the topic.
 
@@ -104,7 +104,7 @@ class LitePullConsumer(LiteParts[M], Face):
             In order; at least one.
 
         Raises:
-            RemoteProtocolError: There is none: no such topic, or none that can be read.
+            RemoteProtocolError: The topic does not exist, or has no readable queue.
             InvalidNameError: The topic's name is not valid.
             ConsumerError: It was closed.
             SeglogError: There is no answer.
@@ -114,28 +114,29 @@ class LitePullConsumer(LiteParts[M], Face):
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Assigns exactly these queues, without regard to other members; a later call replaces them.
 
-        It goes on where the group has committed. Nothing is shared, and others do not hear of it. It has them
-        when this returns; one that has not started does with this. What was polled of queues that it gives up
-        with this is committed as after :meth:`unsubscribe`.
+        It continues at the group's committed offsets. No queue is shared, and other members are not told. The
+        queues are assigned when this call returns; the call starts the consumer if needed. Messages polled
+        from queues that it gives up are committed as after :meth:`unsubscribe`.
 
         Raises:
-            ConsumerError: There is no such queue; it was closed, or has its queues by :meth:`subscribe`.
-            As :meth:`start`, where that was not done.
+            ConsumerError: A queue does not exist; the consumer was closed, or has its queues by
+            :meth:`subscribe`. As :meth:`start`, where that was not done.
         """
         run_at_once(self._assign(queues))
 
     def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[M]:
         """Returns the next messages of one queue, and marks those of the last poll as done.
 
-        Each has the body that its producer gave; one that cannot be inflated is as it is stored, and says
-        why in ``body_error``. On virtual time it does what is due, and waits for nothing: ``advance`` does.
+        Each has the original body of its producer; a body that cannot be inflated is returned as stored, with
+        the reason in ``body_error``. On virtual time a poll does due work and does not wait: time passes only
+        in ``advance``.
 
         Args:
-            timeout_s: How long to wait until there are some.
-            count: How many at most; ``pull_count`` by default.
+            timeout_s: The longest wait for messages.
+            count: The most messages; ``pull_count`` by default.
 
         Returns:
-            In order; empty once the time is over, or another thread has closed the consumer.
+            The messages in order; empty after the timeout, or if another thread has closed the consumer.
 
         Raises:
             ConsumerError: It was closed before, or another thread polls it now.
@@ -152,7 +153,7 @@ class LitePullConsumer(LiteParts[M], Face):
         Args:
             queue: One of :attr:`assignment`.
             place: An offset of the queue, ``"begin"``, ``"end"``, or the time when the first message was
-                stored, a datetime.
+                stored, as a datetime.
 
         Returns:
             The offset.
@@ -182,23 +183,23 @@ class LitePullConsumer(LiteParts[M], Face):
     def commit(self) -> None:
         """Commits all polled messages, those of the last poll too.
 
-        Whichever broker does not take it, the others are told; it is tried again by itself too.
+        If one broker refuses, the commits to other brokers are still made; the timed commits try again.
 
         Raises:
             CommitError: A broker refuses, or does not answer; its ``is_retryable`` says whether to try again.
-            FencedError: What is not committed is of queues that are another member's now, and comes again
-                to that one.
+            FencedError: The uncommitted messages are of queues that another member has now, which gets them
+                again.
             ConsumerError: It was closed, or another thread polls it now.
             ClientClosedError: Its client was closed, or its broker in this process.
-            SeglogError: The file cannot be written in which one that broadcasts has its offsets.
+            SeglogError: The offset file of a broadcasting consumer cannot be written.
         """
         run_at_once(self._commit_polled())
 
     def __iter__(self) -> Self:
-        """Returns itself: a ``for`` loop gets each message as it comes.
+        """Returns itself: a ``for`` loop gets each message as it arrives.
 
-        A message is done once the loop goes on to the next one. The one at which it is left is not: it is
-        not committed, and comes first in the next loop or poll, unless ``commit()`` is called.
+        A message is done once the loop takes the next one. The message at which the loop is left is not done:
+        it is not committed, and is first in the next loop or poll, unless ``commit()`` is called.
         """
         self._open_loop()
         return self
@@ -207,9 +208,8 @@ class LitePullConsumer(LiteParts[M], Face):
         """Returns the next message, and waits for it; the one before is done.
 
         Raises:
-            StopIteration: The consumer was closed; or, on virtual time, nothing is left that could be
-                polled without time passing.
-            As :meth:`poll`.
+            StopIteration: The consumer was closed; or, on virtual time, no further message is available
+            without time passing. As :meth:`poll`.
         """
         found = run_at_once(self._next_of_loop())
         if found is None:
@@ -220,11 +220,11 @@ class LitePullConsumer(LiteParts[M], Face):
     def close(self, timeout_s: float | None = None) -> None:
         """Commits what is done and releases the queues; the messages of the last poll are delivered again.
 
-        Call :meth:`commit` before it where that is done too. A second call waits for the first, then does
-        nothing. A poll that waits in another thread returns nothing.
+        If these are finished too, call :meth:`commit` before. A second call waits for the first, then does
+        nothing. A poll that waits in another thread returns an empty list.
 
         Args:
-            timeout_s: How long brokers may take; None for as long as it takes.
+            timeout_s: The longest wait for brokers; None for no limit.
 
         Raises:
             TimeoutError: They took longer.
@@ -273,27 +273,27 @@ class AsyncLitePullConsumer(LiteParts[M], AsyncFace):
         return await self._queues_of(topic)
 
     async def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Has these queues, and no others; see :meth:`LitePullConsumer.assign`."""
+        """Assigns exactly these queues; see :meth:`LitePullConsumer.assign`."""
         await self._assign(queues)
 
     async def poll(self, timeout_s: float = POLL_S, count: int | None = None) -> list[M]:
-        """Returns the next messages; those that were polled before are done. See the other face."""
+        """Returns the next messages; those of the last poll are done. See :meth:`LitePullConsumer.poll`."""
         return await self._poll(timeout_s, count)
 
     async def seek(self, queue: MessageQueue, place: Place) -> int:
-        """Goes on elsewhere in a queue; see :meth:`LitePullConsumer.seek`."""
+        """Sets the position in a queue; see :meth:`LitePullConsumer.seek`."""
         return await self._seek(queue, place)
 
     async def pause(self, queues: Collection[MessageQueue]) -> None:
-        """Polls nothing of some queues; see :meth:`LitePullConsumer.pause`."""
+        """Pauses some queues; see :meth:`LitePullConsumer.pause`."""
         await self._pause(queues, is_paused=True)
 
     async def resume(self, queues: Collection[MessageQueue]) -> None:
-        """Polls some queues again; see :meth:`LitePullConsumer.resume`."""
+        """Resumes some queues; see :meth:`LitePullConsumer.resume`."""
         await self._pause(queues, is_paused=False)
 
     async def commit(self) -> None:
-        """Commits all that was polled; see :meth:`LitePullConsumer.commit`."""
+        """Commits all polled messages; see :meth:`LitePullConsumer.commit`."""
         await self._commit_polled()
 
     def __aiter__(self) -> Self:

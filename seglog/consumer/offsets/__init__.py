@@ -1,4 +1,4 @@
-"""Where a group goes on, and where it begins: its offsets at brokers, or of one client in a local file.
+"""The offsets of a group at brokers or in a client's local file, and the offset where a group begins.
 
 Called by the consumer and by its pulls.
 """

@@ -1,4 +1,4 @@
-"""By what it is said where a consumer goes on in a queue, which decides what it may commit."""
+"""The origin of a consumer's start offset in a queue, which decides what it may commit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import Enum
 
 
 class Begin(Enum):
-    """By what it is said where a queue goes on."""
+    """The origin of a queue's start offset."""
 
     KEPT = "kept"
-    """By the group's offset."""
+    """The group's committed offset."""
     ANEW = "anew"
-    """By where a group begins that has none."""
+    """The begin of a group without a committed offset."""
     MOVED = "moved"
-    """By a seek, a reset or a broker that has lost messages: the group is to be there from then on."""
+    """A seek, a reset, or a broker that has lost messages: the offset is committed for the group."""

@@ -1,4 +1,4 @@
-"""Where a group begins in a queue that it has no offset of, and the places of a queue that brokers know.
+"""The begin of a group in a queue without an offset, and requests for offsets of queues.
 
 Source: ``RebalancePushImpl.java computePullFromWhereWithException``.
 """
@@ -21,15 +21,15 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.names import RETRY_PREFIX
 
 CLOCKS_APART_MS: Final = 60_000
-"""How far a client's clock is taken to be ahead of a broker's at most, so that no first message is missed."""
+"""Largest assumed lead of a client's clock over a broker's, so that no first message is missed."""
 
 
 class FirstOffsets:
     """Asks brokers where a group begins. Its flows run on the client's home.
 
     Args:
-        brokers: Of the client.
-        consume_from: Which of the places it is.
+        brokers: The brokers of the client.
+        consume_from: The kind of place.
         timestamp_ms: The store time for ``ConsumeFrom.TIMESTAMP``.
     """
 
@@ -50,18 +50,18 @@ class FirstOffsets:
         if self._consume_from is ConsumeFrom.FIRST and not is_retry:
             return await min_offset(self._brokers, queue)
         if self._consume_from is not ConsumeFrom.TIMESTAMP and is_retry:
-            return 0  # what is retried is of this group, and none of it is to be missed
+            return 0  # a retry topic belongs to this group, and none of its messages may be missed
         return await max_offset(self._brokers, queue)
 
     async def of_new(self, queue: MessageQueue, seen_ms: int) -> int:
         """Returns the queue offset to begin at in a queue that appeared while the consumer runs.
 
-        Of a new queue that is its first message. One that was away when the consumer started, with its
-        broker, may be old: of it that is the first message that was stored since.
+        For a new queue this is its first message. A queue whose broker was down when the consumer started may
+        be old: then it is the first message stored since.
 
         Args:
             queue: The queue.
-            seen_ms: When it was not there, by the client's wall clock.
+            seen_ms: A time at which it was missing, by the client's wall clock.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.

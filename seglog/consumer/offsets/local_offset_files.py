@@ -1,7 +1,7 @@
-"""What the clients of a machine that broadcast have in their offset files: read, and never written.
+"""Reads the offset files of broadcasting clients on a machine; never writes them.
 
-The folder has ``<client id>/<group>/offsets.json``, of clients in Java and of ours. A file that cannot be
-read, nor its backup, keeps its client from starting: in Java with ``readLocalOffset Exception``.
+The folder has ``<client id>/<group>/offsets.json``, of Java's and of seglog's clients. If neither the file
+nor its backup can be read, its client does not start: in Java with ``readLocalOffset Exception``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class ClientOffsets:
     """The offsets of one group in one client.
 
     Attributes:
-        client_id: Of the client.
+        client_id: The id of the client.
         group: Of its consumer.
         path: The file.
-        offsets: The queue offset that it goes on with, for each queue; empty if the file cannot be read.
+        offsets: The next queue offset of each queue; empty if the file cannot be read.
         problem: Why it cannot be read; empty if it can.
     """
 
@@ -41,11 +41,11 @@ class ClientOffsets:
 
 
 def read_local_offsets(files: Files, folder: Path) -> Iterator[ClientOffsets]:
-    """Yields what the files below a folder say, by client and group.
+    """Yields the offsets of all files below a folder, by client and group.
 
     Args:
-        files: Where the folder is.
-        folder: Of all clients, such as ``~/.rocketmq_offsets``.
+        files: The file system of the folder.
+        folder: The folder of all clients, such as ``~/.rocketmq_offsets``.
 
     Raises:
         OSError: The folder cannot be listed.

@@ -1,11 +1,11 @@
-"""Offsets of a client that broadcasts: it goes on in each queue by itself, by a file on its machine.
+"""Offsets of a broadcasting client, which keeps its own offset of each queue in a file on its machine.
 
-The file is ``<folder>/<client id>/<group>/offsets.json``, which clients in Java read and write too; beside it
-is the one before, ``offsets.json.bak``. It is written when the consumer commits, and not synced: as in Java,
-what is lost with a machine comes again. As in Java it is read when the consumer starts: what another process
-writes meanwhile stays in the file, and is not taken.
+The file is ``<folder>/<client id>/<group>/offsets.json``, which Java's clients read and write too; beside it
+is its previous version, ``offsets.json.bak``. It is written when the consumer commits, and not synced: as in
+Java, after a power failure the last messages are delivered again. As in Java it is read when the consumer
+starts: offsets that another process writes later stay in the file, but are not used.
 
-Truth: none over the log. A broker moves the client where its offset is none that it has.
+Truth: never against the log. A broker moves the client if it does not have its offset.
 
 Source: ``LocalFileOffsetStore.java``.
 """
@@ -26,19 +26,19 @@ from seglog.storage.files import Files, explained
 from seglog.storage.small_files import ConfigFile
 
 MOST_BYTES: Final = 16 << 20
-"""How long the file may be: that of 100,000 queues, which is read in the time of all clients of a process."""
+"""Longest file, that of 100,000 queues: the thread that all clients of a process share reads it."""
 
 
 def local_offsets_path(folder: Path, client_id: str, group: str) -> Path:
     """Returns the file of a group's offsets in one client.
 
     Args:
-        folder: Of all clients on the machine.
-        client_id: Of this one.
-        group: Whose offsets.
+        folder: The folder of all clients on the machine.
+        client_id: The id of this client.
+        group: The consumer group.
 
     Raises:
-        InvalidArgumentError: The id is none that a folder can have.
+        InvalidArgumentError: The id cannot be the name of a folder.
     """
     if "/" in client_id or "\0" in client_id or client_id in {".", ".."}:
         raise refusal(
@@ -51,10 +51,10 @@ class LocalOffsetStore:
     """The offsets of one group in one client. Its flows run on the client's home.
 
     Args:
-        files: Where the file is; they read none that is longer than :data:`MOST_BYTES`.
-        path: Of the file.
-        first: Says where to begin in a queue without an offset.
-        clock: For when a topic was seen first.
+        files: The file system of the file; it must refuse files longer than :data:`MOST_BYTES`.
+        path: The path of the file.
+        first: Finds the offset at which to begin in a queue without an offset.
+        clock: Notes when a topic was first seen.
 
     Attributes:
         path: Of the file.
@@ -71,11 +71,11 @@ class LocalOffsetStore:
         self._is_new = False
 
     async def start_of(self, queue: MessageQueue) -> tuple[int, Begin]:
-        """Returns the queue offset to go on from, and whether that is the one that is kept.
+        """Returns the queue offset to continue at, and its origin.
 
         Raises:
             ConfigError: Neither the file nor the one before it can be read.
-            SeglogError: The broker that has to say where to begin refuses, or does not answer.
+            SeglogError: The broker that is asked where to begin refuses, or does not answer.
         """
         kept = await self.kept(queue)
         if kept is not None:
@@ -85,14 +85,15 @@ class LocalOffsetStore:
         return await first, Begin.ANEW
 
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
-        """Takes note of the queues that a topic has at first: those that it gets later are new.
+        """Notes the first queues of a topic: queues added later are new.
 
-        Brokers say themselves that a queue is young, but of a client that broadcasts they know no offset.
+        For other groups brokers report young queues themselves, but they know no offset of a broadcasting
+        client.
         """
         self._seen.setdefault(topic, (self._clock.now_ms(), frozenset(queues)))
 
     async def kept(self, queue: MessageQueue) -> int | None:
-        """Returns the offset that the client has; None where it has none.
+        """Returns the stored offset of the client; None if it has none.
 
         Raises:
             ConfigError: Neither the file nor the one before it can be read.
@@ -101,7 +102,7 @@ class LocalOffsetStore:
         return self._mine.get(queue, (self._found or {}).get(queue))
 
     def load(self) -> None:
-        """Reads the file, unless that was done.
+        """Reads the file, unless it was read already.
 
         Raises:
             ConfigError: Neither the file nor the one before it can be read.
@@ -111,12 +112,12 @@ class LocalOffsetStore:
             self._found = self._read()
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Takes note of where the client goes on in a queue."""
+        """Notes the client's next offset in a queue."""
         self._is_new |= self._mine.get(queue) != queue_offset
         self._mine[queue] = queue_offset
 
     async def persist(self) -> None:
-        """Writes what was committed; other queues in the file stay as they are.
+        """Writes the committed offsets; other queues in the file stay unchanged.
 
         Raises:
             ConfigError: Neither the file nor the one before it can be read.

@@ -2,8 +2,8 @@
 
     {"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"TopicTest"}:5}}
 
-with each name on a line of its own, behind tabs. The order of queues means nothing: Java's is that of its
-hash table, ours is sorted.
+with each name on a line of its own, indented with tabs. The order of queues has no meaning: Java's is that of
+its hash table, seglog's is sorted.
 
 Source: ``OffsetSerializeWrapper.java``, with fastjson 1.2.83.
 """
@@ -26,7 +26,7 @@ def encode_local_offsets(offsets: Mapping[MessageQueue, int]) -> bytes:
     """Returns the text of a file, in UTF-8.
 
     Args:
-        offsets: The queue offset to go on from, for each queue.
+        offsets: The next queue offset of each queue.
     """
     entries = [
         _indented({"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic})
@@ -38,7 +38,7 @@ def encode_local_offsets(offsets: Mapping[MessageQueue, int]) -> bytes:
 
 
 def decode_local_offsets(value: ConfigValue) -> dict[MessageQueue, int]:
-    """Returns the queue offset to go on from, for each queue that has one.
+    """Returns the next queue offset of each queue that has one.
 
     Java's client takes -1 for none (``RebalancePushImpl.java`` computePullFromWhere).
 
@@ -46,7 +46,7 @@ def decode_local_offsets(value: ConfigValue) -> dict[MessageQueue, int]:
         value: What :func:`~seglog.storage.format.config.decode_config` returns for the file.
 
     Raises:
-        CorruptError: It is no such table.
+        CorruptError: It is not a table of offsets.
     """
     table = value.get(_TABLE) if isinstance(value, Mapping) else None
     if not isinstance(table, Mapping):

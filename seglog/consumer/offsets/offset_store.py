@@ -1,4 +1,4 @@
-"""Offsets of a group at its brokers, as one consumer reads and commits them.
+"""The offsets of a group at its brokers, read and committed by one consumer.
 
 Source: ``RemoteBrokerOffsetStore.java``.
 """
@@ -28,31 +28,31 @@ class OffsetStore(Protocol):
         """Returns the queue offset to go on from, and whether that is the one that is kept."""
 
     async def kept(self, queue: MessageQueue) -> int | None:
-        """Returns the offset that is kept; None where there is none."""
+        """Returns the stored offset; None if there is none."""
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Keeps where the group continues."""
+        """Stores the offset at which the group continues."""
 
     async def persist(self) -> None:
-        """Has what was committed outlast the client."""
+        """Makes committed offsets survive the client."""
 
     def load(self) -> None:
-        """Reads what the client keeps itself; called before it starts.
+        """Reads the offsets that the client keeps itself; called before it starts.
 
         Raises:
-            SeglogError: That cannot be read.
+            SeglogError: They cannot be read.
         """
 
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
-        """Hears which queues a topic has by now; none where it does not exist."""
+        """Notes the present queues of a topic; none if it does not exist."""
 
 
 class BrokerOffsetStore:
     """Offsets that the brokers of the queues keep.
 
     Args:
-        brokers: Of the client.
-        group: Whose offsets.
+        brokers: The brokers of the client.
+        group: The consumer group.
         first: Says where to begin in a queue without an offset.
     """
 
@@ -71,7 +71,7 @@ class BrokerOffsetStore:
         return (await self._first.of(queue), Begin.ANEW) if kept is None else (kept, Begin.KEPT)
 
     async def kept(self, queue: MessageQueue) -> int | None:
-        """Returns the offset that the broker has; None where it has none.
+        """Returns the broker's stored offset; None if it has none.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.
@@ -79,7 +79,7 @@ class BrokerOffsetStore:
         return await self._ask(queue, is_young_at_zero=False)
 
     async def _ask(self, queue: MessageQueue, *, is_young_at_zero: bool) -> int | None:
-        """Returns what the broker says, which may be 0 for a young queue without an offset."""
+        """Returns the broker's answer, which may be 0 for a young queue without an offset."""
         header = QueryConsumerOffsetHeader(
             self._group, queue.topic, queue.queue_id, set_zero_if_not_found=is_young_at_zero
         )
@@ -91,7 +91,7 @@ class BrokerOffsetStore:
         return expect_header(answer, OffsetResponseHeader).offset
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Stores where the group continues.
+        """Stores the offset at which the group continues.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.
@@ -100,10 +100,10 @@ class BrokerOffsetStore:
         await self._brokers.order(queue.broker_name, Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     async def persist(self) -> None:
-        """Returns at once: brokers keep what they are told."""
+        """Returns at once: brokers keep committed offsets."""
 
     def load(self) -> None:
         """Returns at once: the client keeps nothing itself."""
 
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
-        """Takes no note: brokers say themselves that a queue is young."""
+        """Does nothing: brokers report young queues themselves."""

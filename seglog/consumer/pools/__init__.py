@@ -1,5 +1,5 @@
-"""Where listeners are called: in threads of the consumer, as tasks of a loop, or where time is moved.
+"""Pools, which call listeners: in threads of the consumer, as tasks of a loop, or where time is moved.
 
 Called by consumers.
-Truth: none; what a pool is closed over comes again.
+Truth: none; messages in a pool that is closed are delivered again.
 """

@@ -1,4 +1,4 @@
-"""Which pool a listener is called in: that depends on its kind, and on the home of its client."""
+"""Chooses the pool of a listener, by its kind and the home of its client."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def pool_for(
     """Returns a pool for a consumer.
 
     Args:
-        home: Of its client.
-        listener: What is called.
-        most: How many calls may be at work at a time; on virtual time a plain one is alone.
-        name: Of the consumer, for its threads and tasks.
-        in_loop: Whether a listener that is awaited is to be in the loop that runs the caller, if one does.
+        home: The home of its client.
+        listener: The listener.
+        most: The most concurrent calls; on virtual time plain listeners run one at a time.
+        name: The name of the consumer, for its threads and tasks.
+        in_loop: Whether an async listener runs in the event loop that runs the caller, if there is one.
     """
     if not is_awaited(listener):
         return InlinePool(home) if isinstance(home, VirtualHome) else ThreadPool(most, name)
-    # With these comes asyncio, which is not loaded where it is not used.
+    # These import asyncio, which is loaded only if it is used.
     from seglog.consumer.pools.tasks import SteppedPool, TaskPool
     from seglog.remoting.later import running_loop
 

@@ -1,4 +1,4 @@
-"""Plain listeners on virtual time: called at once by what moves it, in the same order each time."""
+"""Plain listeners on virtual time: called at once by the thread that moves time, in a repeatable order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class InlinePool:
     """Runs at once, in the calling thread.
 
     Args:
-        home: What is run while time is moved.
+        home: The home that runs while time is moved.
     """
 
     LEAVES_ALONE: ClassVar[bool] = False
@@ -22,7 +22,7 @@ class InlinePool:
         self._home = home
 
     def is_here(self) -> bool:
-        """Returns whether time is moved by the calling thread, which runs all that has to end."""
+        """Returns whether the calling thread moves time, and so runs everything that has to end."""
         return self._home.is_here()
 
     def run(self, work: Work[R]) -> Deferred[R]:
@@ -30,21 +30,21 @@ class InlinePool:
         result: Deferred[R] = Deferred()
         try:
             result.resolve(run_at_once(work()))
-        except Exception as error:  # noqa: BLE001 - it is the result
+        except Exception as error:  # noqa: BLE001 - it becomes the result
             result.fail(error)
         return result
 
     def surface(self, error: BaseException) -> None:
-        """Has it come to who moves time, whose thread it would have ended."""
+        """Raises it in the call that moves time, whose thread it would have ended."""
         surface_on(self._home, error)
 
     def close(self) -> bool:
-        """There is nothing to end."""
+        """Does nothing."""
         return False
 
 
 def surface_on(home: Home, error: BaseException) -> None:
-    """Raises an error out of what moves the time of a home."""
+    """Raises an error in the call that moves the time of a home."""
 
     def come() -> None:
         raise error

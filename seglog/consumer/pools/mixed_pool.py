@@ -1,4 +1,4 @@
-"""Where listeners of both kinds are called: tasks of an event loop, and threads for the plain ones."""
+"""Calls listeners of both kinds: in tasks of an event loop, and plain ones in threads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from seglog.remoting.later import Deferred
 
 
 class MixedPool:
-    """A pool of tasks, and threads that these wait for.
+    """A pool of tasks, with threads for plain listeners.
 
     Args:
-        tasks: Run what is awaited.
-        threads: Call what is plain.
+        tasks: Runs the async listeners.
+        threads: Calls the plain ones.
     """
 
     LEAVES_ALONE: ClassVar[bool] = False
@@ -25,7 +25,7 @@ class MixedPool:
         self._threads = threads
 
     def call_plain(self, call: Callable[[], object]) -> Awaitable[object]:
-        """Has a function called in a thread; what is returned is awaited in a task."""
+        """Calls a function in a thread; a task awaits the result."""
 
         async def called() -> object:
             return call()
@@ -33,18 +33,18 @@ class MixedPool:
         return self._threads.run(called)
 
     def is_here(self) -> bool:
-        """Returns whether a task or a thread of it is what calls."""
+        """Returns whether the caller is one of its tasks or threads."""
         return self._threads.is_here() or self._tasks.is_here()
 
     def run(self, work: Work[R]) -> Deferred[R]:
-        """Has something run as a task."""
+        """Runs the work as a task."""
         return self._tasks.run(work)
 
     def surface(self, error: BaseException) -> None:
-        """Does as the tasks do."""
+        """Does the same as the pool of tasks."""
         self._tasks.surface(error)
 
     def close(self) -> bool:
-        """Runs nothing more, cancels the tasks, and leaves a plain listener that is at work to itself."""
+        """Starts nothing more, cancels the tasks, and leaves running plain listeners to themselves."""
         self._threads.close()
         return self._tasks.close()

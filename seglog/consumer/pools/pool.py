@@ -1,6 +1,6 @@
-"""What a consumer needs of the place where its listener is called.
+"""The interface of the pools that call listeners.
 
-What is run there is a coroutine, also where the listener is a plain function: then it never waits.
+The work is always a coroutine; with a plain listener it never awaits.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from seglog.remoting.later import Deferred
 
 R = TypeVar("R")
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, R]]
-"""Makes a coroutine, once it is its turn."""
+"""Makes the coroutine when its turn has come."""
 
 
 class ListenerPool(Protocol):
-    """Runs what waits for an application.
+    """Runs calls of an application's listener.
 
     Attributes:
-        LEAVES_ALONE: Whether what is at work after :meth:`close` goes on, left to itself.
+        LEAVES_ALONE: Whether running work continues by itself after :meth:`close`.
     """
 
     LEAVES_ALONE: ClassVar[bool]
 
     def is_here(self) -> bool:
-        """Returns whether the caller is run by it, so that to wait for what it runs would never end."""
+        """Returns whether the pool runs the caller, which could then never wait for the pool's work."""
 
     def run(self, work: Work[R]) -> Deferred[R]:
-        """Has something run; what it raises is its result. After :meth:`close` it is cancelled."""
+        """Runs the work; an exception becomes its result. After :meth:`close` the work is cancelled."""
 
     def surface(self, error: BaseException) -> None:
-        """Takes what a listener raised that would end a program or a task, after its message was put back."""
+        """Takes a listener's exception that would end a program or task, after its message was put back."""
 
     def close(self) -> bool:
-        """Runs nothing more, and cancels what can be; it does not wait for the rest.
+        """Starts nothing more, and cancels work if possible; does not wait for the rest.
 
         Returns:
-            Whether what is at work was cancelled, so that it ends soon.
+            Whether running work was cancelled, so that it ends soon.
         """

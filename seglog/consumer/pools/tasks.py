@@ -1,7 +1,7 @@
-"""Listeners that are ``async def``: so many at a time as a consumer would have threads, without one.
+"""Runs ``async def`` listeners: as many at a time as a consumer would have threads, but without threads.
 
-On real time each is a task of an event loop: the application's, or that of the thread that clients of the
-process share. On virtual time it is stepped while time is moved.
+On real time each call is a task of an event loop: the application's, or that of the thread that clients of
+the process share. On virtual time it is stepped while time is moved.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logger(__name__)
 
 
 class Turns(ABC):
-    """Runs coroutines, so many at a time; its state is that of one loop or home.
+    """Runs a bounded number of coroutines at a time; its state belongs to one loop or home.
 
     Args:
-        most: How many.
-        name: Of what is run, for people.
+        most: The most at a time.
+        name: The name of the work, for logs.
     """
 
     LEAVES_ALONE: ClassVar[bool] = False
@@ -42,7 +42,7 @@ class Turns(ABC):
         self._is_closed = False
 
     def run(self, work: Work[R]) -> Deferred[R]:
-        """Has something run in its turn."""
+        """Runs the work when its turn has come."""
         result: Deferred[R] = Deferred()
         self._waiting.append((work, result))
         if not self._post(self._fill):
@@ -50,7 +50,7 @@ class Turns(ABC):
         return result
 
     def close(self) -> bool:
-        """Lets nothing more begin, and cancels what is at work."""
+        """Starts nothing more, and cancels running work."""
         self._is_closed = True
         return self._post(self._end)
 
@@ -73,15 +73,15 @@ class Turns(ABC):
 
     @abstractmethod
     def _post(self, task: Callable[[], None]) -> bool:
-        """Has a function called where the state is; returns whether that is still possible."""
+        """Calls a function in the loop or home of the state; returns whether that is still possible."""
 
     @abstractmethod
     def _begin(self, work: Work[R], result: Deferred[R]) -> None:
-        """Runs something; calls :meth:`_ended` after it."""
+        """Runs the work; calls :meth:`_ended` after it."""
 
     @abstractmethod
     def _cancel(self) -> None:
-        """Cancels what is at work."""
+        """Cancels running work."""
 
 
 class TaskPool(Turns):
@@ -101,7 +101,7 @@ class TaskPool(Turns):
         abandon_in_children(self, TaskPool._abandon)
 
     def _abandon(self) -> None:
-        """Begins nothing more, in a forked child; there a loop may go on, if one of its tasks has forked."""
+        """Starts nothing more in a forked child; its loop may continue there, if one of its tasks forked."""
         self._is_closed = True
         here = asyncio.current_task(self._loop)
         for task in () if self._loop.is_closed() else self._tasks:
@@ -109,13 +109,13 @@ class TaskPool(Turns):
                 task.cancel()
 
     def is_here(self) -> bool:
-        """Returns whether one of its tasks is what calls; one that a listener has made is none of them."""
+        """Returns whether the caller is one of its tasks; tasks made by a listener do not count."""
         return is_running_here(self._loop) and asyncio.current_task(self._loop) in self._tasks
 
     def surface(self, error: BaseException) -> None:
-        """Logs it: a message failed, as in Java, which catches ``Throwable``, and the others go on."""
+        """Logs it: only one message failed, as in Java, which catches ``Throwable``; the others continue."""
         if isinstance(error, asyncio.CancelledError) and (self._is_closed or self._cancelled):
-            self._cancelled -= bool(self._cancelled)  # by who ends the loop, and all tasks with it
+            self._cancelled -= bool(self._cancelled)  # cancelled by the end of the loop, with all tasks
             return
         _log.error("a listener of %s raised %r: its message comes again", self._name, error, exc_info=error)
 
@@ -143,7 +143,7 @@ class TaskPool(Turns):
 
         def end(_: object) -> None:
             self._tasks.discard(task)
-            if not has_begun:  # it was cancelled, by who ends the loop, before its turn, which comes again
+            if not has_begun:  # the end of the loop cancelled it before it began
                 self._waiting.appendleft((work, result))
                 self._ended()
                 return
@@ -164,10 +164,10 @@ class TaskPool(Turns):
 
 
 class SteppedPool(Turns):
-    """Coroutines that go on while virtual time is moved.
+    """Coroutines that are stepped while virtual time is moved.
 
     Args:
-        home: What is run meanwhile.
+        home: The home that runs meanwhile.
         most: As for :class:`Turns`.
         name: Likewise.
     """
@@ -178,11 +178,11 @@ class SteppedPool(Turns):
         self._flows: set[Flow[Any]] = set()
 
     def is_here(self) -> bool:
-        """Returns whether time is moved by the calling thread, which runs all that has to end."""
+        """Returns whether the calling thread moves time, and so runs everything that has to end."""
         return self._home.is_here()
 
     def surface(self, error: BaseException) -> None:
-        """Has it come to who moves time."""
+        """Raises it in the call that moves time."""
         surface_on(self._home, error)
 
     @override

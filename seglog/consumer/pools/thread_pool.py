@@ -1,4 +1,4 @@
-"""Threads for plain listeners: each is there once there is work for it, and ends with the pool.
+"""Threads for plain listeners: each is started when there is work for it, and ends with the pool.
 
 Source: ``ConsumeMessageConcurrentlyService.java consumeExecutor``.
 """
@@ -21,14 +21,14 @@ _log = logger(__name__)
 
 
 class ThreadPool:
-    """Daemon threads, so that a listener that hangs does not keep a program from its end.
+    """Daemon threads, so that a listener that hangs does not keep a program from ending.
 
-    A child that a listener forks has its thread alone: it ends where the listener does, with the status of
-    ``sys.exit()`` if that is how.
+    A child process that a listener forks has only that thread: it ends when the listener ends, with the
+    status of a ``sys.exit()``.
 
     Args:
-        most_threads: How many, at most.
-        name: Of each thread, with a number behind it.
+        most_threads: The most threads.
+        name: The name of each thread, to which a number is added.
     """
 
     LEAVES_ALONE: ClassVar[bool] = True
@@ -45,16 +45,16 @@ class ThreadPool:
         abandon_in_children(self, ThreadPool._abandon)
 
     def run(self, work: Work[R]) -> Deferred[R]:
-        """Has a thread run it; once the pool is closed it is cancelled instead.
+        """Runs the work in a thread; after a close it is cancelled instead.
 
-        Where there is no thread and none can be started it fails, with the ``RuntimeError`` that says that.
+        If there is no thread and none can be started, it fails with that ``RuntimeError``.
         """
         result: Deferred[R] = Deferred()
 
         def call() -> None:
             try:
                 value = run_at_once(work())
-            except BaseException as error:  # noqa: BLE001 - it is the result; Java catches Throwable
+            except BaseException as error:  # noqa: BLE001 - it becomes the result; Java catches Throwable
                 if self._is_forked:
                     self._end_child(error)
                 result.fail(error)
@@ -80,17 +80,17 @@ class ThreadPool:
         return result
 
     def _begin_thread(self) -> RuntimeError | None:
-        """Starts one more thread; returns why there is none at all. Those that are there do what waits."""
+        """Starts one more thread; returns the error if there is no thread at all, since others do the work."""
         name = f"{self._name}-{self._threads + 1}"
         try:
             threading.Thread(target=self._serve, name=name, daemon=True).start()
-        except RuntimeError as error:  # the process, or its user, may have no more
+        except RuntimeError as error:  # a limit of the process or the user
             return None if self._threads else error
         self._threads += 1
         return None
 
     def is_here(self) -> bool:
-        """Returns whether one of its threads is what calls."""
+        """Returns whether the caller is one of its threads."""
         return hasattr(self._mine, "is_here")
 
     def surface(self, error: BaseException) -> None:
@@ -98,7 +98,7 @@ class ThreadPool:
         _log.error("a listener of %s raised %r: its message comes again", self._name, error, exc_info=error)
 
     def close(self) -> bool:
-        """Runs nothing more, and lets its threads end; it does not wait for them."""
+        """Starts nothing more, and lets its threads end; does not wait for them."""
         with self._bell:
             self._is_closed = True
             waiting, self._work = self._work, deque()
@@ -108,7 +108,7 @@ class ThreadPool:
         return False
 
     def _abandon(self) -> None:
-        """Calls nothing more, in a forked child, where another thread of the parent may have had the lock."""
+        """Calls nothing more in a forked child, where another thread of the parent may have held the lock."""
         self._is_closed = self._is_forked = True
         self._bell, self._work = threading.Condition(), deque()
 
