@@ -68,7 +68,7 @@ class ProcessQueue:
         consumed_ms: Wall-clock time when a listener was last given messages.
         full_ms: Monotonic time since when it is not pulled because it is full; None if it is not full.
         full_warnings: The number of warnings about that.
-        looked_ms: Monotonic time of the last sign that it is being pulled.
+        looked_ms: Monotonic time up to which it is known to be pulled: the present, or the end of a hold.
         continuous_ms: Monotonic time since when it is consumed in order without a pause.
         open: Messages consumed in order that await a ``COMMIT`` of the listener.
         ask_for_lock: Requests its lock from the broker; returns whether the lock was granted.

@@ -1,6 +1,6 @@
-"""Pulls of one queue: one after another, each held by the broker until there is something.
+"""Pulls of one queue: one after another, each held by the broker until a message arrives.
 
-A failure concerns this queue only: it is tried again after a second, apart from all others.
+A failure affects only this queue: the pull is tried again after a second, independently of all others.
 
 Source: ``DefaultMQPushConsumerImpl.java pullMessage``, ``PullAPIWrapper.java processPullResult``.
 """
@@ -34,24 +34,24 @@ from seglog.storage.format.record import Message
 from seglog.storage.kernels.decode import decode_message, decode_runs
 
 RETRY_MS: Final = 1_000
-"""After a pull that was refused, ``pullTimeDelayMillsWhenException``."""
+"""Pause after a refused pull, ``pullTimeDelayMillsWhenException``."""
 PROBE_MS: Final = 5_000
-"""How often it is asked whether the offsets of a queue were reset at which nothing is done."""
+"""How often a queue without progress is checked for a reset of its offset."""
 FULL_MS: Final = 50
 """How often Java's client looks at a full queue, ``PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL``.
 
-Here what makes room rings, and nothing is looked at meanwhile.
+Here the code that makes room rings a bell, and nothing polls meanwhile.
 """
 WARN_LOOKS: Final = 1_000
-"""After so many of these looks a full queue is warned of."""
+"""After this many of these checks a full queue is logged as a warning."""
 BUSY_MS: Final = 20
-"""After a broker has said that it is overloaded, ``PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL``."""
+"""Pause after an overload answer of a broker, ``PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL``."""
 HOLD_MS: Final = 15_000
 """How long the broker may hold a pull, ``brokerSuspendMaxTimeMillis``."""
 VIRTUAL_HOLD_MS: Final = 600_000
-"""The same on virtual time, where no connection can be cut meanwhile and each pull costs the test."""
+"""The same on virtual time: no connection can break meanwhile, and each pull costs the test time."""
 GRACE_MS: Final = 15_000
-"""How long its answer may come late; both together are ``consumerTimeoutMillisWhenSuspend``."""
+"""How late its answer may be; both together are ``consumerTimeoutMillisWhenSuspend``."""
 _ANSWERS: Final = (
     ResponseCode.SUCCESS,
     ResponseCode.PULL_NOT_FOUND,
@@ -67,17 +67,18 @@ class Pulling:
     """Pulls the queues of one consumer. Its flows run on the client's home.
 
     Args:
-        client: Whose link, routes and clock.
+        client: Its link, routes and clock are used.
         settings: Of the consumer.
         offsets: Where the group's offsets are.
-        subscriptions: Whose version pulls say.
-        correct: Called with a queue whose offset is out of it, and where the broker has it go on.
-        queues: Those that the member has.
-        is_in_order: Whether the span of what is cached does not matter.
-        is_polled: Whether the application polls, whose pulls are such as Java's ``LitePullConsumer`` sends.
+        subscriptions: Their version is sent with pulls.
+        correct: Called with a queue whose offset is out of its range, and the offset that the broker gives.
+        queues: The queues of the member.
+        is_in_order: Whether the queues are consumed in order; then the span of cached messages is not
+            limited.
+        is_polled: Whether the application polls; then pulls are those of Java's ``LitePullConsumer``.
 
     Attributes:
-        is_suspended: Whether nothing is to be pulled for now.
+        is_suspended: Whether pulling is suspended.
         is_full_in_all: Whether a pull waits because all queues together are full.
     """
 
@@ -126,14 +127,14 @@ class Pulling:
                     await self._rest(held, wait_ms)
 
     async def _rest(self, held: ProcessQueue, wait_ms: float) -> None:
-        """Waits a time to its end: what rings because something is done does not cut it short."""
+        """Waits for a time; a bell that rings because messages were done does not end the wait."""
         clock = self._client.clock
         until_ms = clock.monotonic_ms() + wait_ms
         while not held.is_dropped and (left_ms := until_ms - clock.monotonic_ms()) > 0:
             await held.pulls.wait(left_ms)
 
     def _why_full(self, held: ProcessQueue) -> str | None:
-        """Returns what there is too much of for another pull; None where there is room."""
+        """Returns the exceeded bound that prevents another pull; None if there is room."""
         cached, settings = held.cache.counts(), self._settings
         bounds = settings.bounds_of(len(self._queues))
         if cached.messages > bounds.messages:
@@ -151,21 +152,21 @@ class Pulling:
         return f"{self._in_all} messages of all queues are cached, of {settings.max_cached_all}"
 
     def _count_is_old(self, most: int) -> bool:
-        """Returns whether all queues are to be counted: not for each pull of each, which may be many."""
+        """Returns whether all queues must be counted again; not at each pull, since there may be many."""
         if self._client.clock.monotonic_ms() >= self._counted_ms + FULL_MS:
             return True
         return not self.is_full_in_all and self._in_all > most
 
     def _count_all(self) -> int:
-        """Counts the messages of all queues that wait; what is pulled later is added."""
+        """Counts the waiting messages of all queues; later pulls are added to the count."""
         self._counted_ms = self._client.clock.monotonic_ms()
-        # What is paused waits for as long as the application likes, and must not keep the others from it.
+        # A paused queue may wait for any time, and must not keep the other queues from being pulled.
         counts = (one.cache.waiting for one in tuple(self._queues.values()) if not one.is_paused)
         self._in_all = sum(counts)
         return self._in_all
 
     def _note_full(self, held: ProcessQueue, why: str) -> float:
-        """Warns of a queue that is full for long, as often as Java's client; returns the time to the next."""
+        """Warns of a queue that stays full, as often as Java's client; returns ms until the next warning."""
         now_ms = self._client.clock.monotonic_ms()
         if held.full_ms is None:
             held.full_ms = now_ms
@@ -183,9 +184,9 @@ class Pulling:
         return held.full_ms + (held.full_warnings + 1) * WARN_LOOKS * FULL_MS - now_ms
 
     def make_room(self) -> None:
-        """Has queues pulled again that waited because all together were full; any thread may call it.
+        """Resumes pulls that waited because all queues together were full; any thread may call it.
 
-        None is woken where they are full still: there may be many, and this is called for each message.
+        If they are still full no queue is woken: there may be many, and this is called for each message.
         """
         most = self._settings.max_cached_all
         if self.is_full_in_all and most is not None and self._count_all() <= most:
@@ -194,23 +195,23 @@ class Pulling:
                 held.pulls.ring()
 
     def restart(self, held: ProcessQueue) -> None:
-        """Ends the pull that is on its way, which a broker may hold for long, and begins anew, soon."""
+        """Cancels the pull in flight, which a broker may hold for long, and pulls again soon."""
         pulls, messages = held.flows
         pulls.stop()
         pulls = start(self._client.home, self.keep_pulling(held), f"pulls of {held.queue}")
         held.flows = [pulls, messages]
 
     def move(self, held: ProcessQueue, queue_offset: int) -> None:
-        """Goes on elsewhere, and does not wait for the pull that is on its way."""
+        """Moves to another offset, without waiting for the pull in flight."""
         self.restart(held)
         held.begin_at(queue_offset, Begin.MOVED)
         held.work.ring()
 
     async def look(self, held: ProcessQueue) -> None:
-        """Finds out whether more has come, beside a pull that is held; what has is pulled at once.
+        """Checks for new messages while a pull is held; new messages are pulled at once.
 
-        The answer to a pull that was asked before may be on its way, and does not say. What is not held is
-        answered soon, and the pull after it is not held.
+        The answer to an earlier pull may be in flight, and does not count. A pull that is not held is
+        answered soon, and the pull after it is not held either.
         """
         held.look()
         if not held.is_held:
@@ -221,7 +222,7 @@ class Pulling:
             found = expect_header(answer, PullMessageResponseHeader)
             is_at_end = found.max_offset <= found.next_begin_offset == offset
         except SeglogError:
-            is_at_end = False  # the pull in its place meets the same error, and is tried again
+            is_at_end = False  # the next regular pull meets the same error, and is tried again
         else:
             if answer.code is ResponseCode.PULL_OFFSET_MOVED and not held.is_dropped:
                 self._warn_of_move(held, found)
@@ -235,7 +236,7 @@ class Pulling:
             self.restart(held)
 
     async def _probe(self, held: ProcessQueue) -> None:
-        """Asks whether the offset was reset, where messages that fail keep the queue from being pulled."""
+        """Checks for a reset of the offset while failing messages keep the queue from being pulled."""
         try:
             answer = await self._ask_beside(held)
             if answer.code is ResponseCode.PULL_OFFSET_MOVED and not held.is_dropped:
@@ -247,7 +248,7 @@ class Pulling:
             _log.log(level, "%s is asked again in %d ms: %s", held.queue, PROBE_MS, error)
 
     def _warn_of_move(self, held: ProcessQueue, found: PullMessageResponseHeader) -> None:
-        """Logs that the broker sends the group elsewhere: messages are passed by that, or come again."""
+        """Logs that the broker moved the group: messages are skipped by that, or delivered again."""
         _log.warning(
             "group %s goes on in %s at offset %d, not %d: its broker has offsets %d to %d; the group was "
             "reset, or the broker has lost messages or has another store",
@@ -260,7 +261,7 @@ class Pulling:
         )
 
     async def _ask_beside(self, held: ProcessQueue) -> Response:
-        """Asks for one message that is not to be consumed, for what the broker says of the queue."""
+        """Pulls one message, which is not consumed, to learn the state of the queue from the answer."""
         asked = Request(self._code, self._header(held, self._form(held), PullFlag(0), None, 1))
         return await self._brokers.ask(held.queue.broker_name, asked, GRACE_MS)
 
@@ -286,9 +287,9 @@ class Pulling:
         """Pulls once; returns how long to wait until the next pull."""
         try:
             wait_ms = 0.0
-            if held.pull_offset == NOT_KNOWN:  # whether there is room to pull is asked after that
+            if held.pull_offset == NOT_KNOWN:  # the bounds are checked after that
                 found = await self._offsets.start_of(held.queue)
-                if held.pull_offset == NOT_KNOWN:  # else the application has asked for its position meanwhile
+                if held.pull_offset == NOT_KNOWN:  # else a call of position() has set it meanwhile
                     held.begin_at(*found)
             else:
                 wait_ms = await self._pull(held)
@@ -300,7 +301,7 @@ class Pulling:
                 self._client.beat_soon()
             elif code is ResponseCode.FLOW_CONTROL:
                 return BUSY_MS
-            if code in _UNKNOWN_HERE and is_new:  # it came back just now: the heartbeat is on its way
+            if code in _UNKNOWN_HERE and is_new:  # the heartbeat to a restarted broker is in flight
                 level = logging.DEBUG
             else:
                 kind = f"pulls of {held.queue} for {self._settings.group}"
@@ -311,7 +312,7 @@ class Pulling:
         return wait_ms
 
     def _form(self, held: ProcessQueue) -> PullForm:
-        """Returns what pulls say of a subscription: its version, or all of it where a member is polled."""
+        """Returns the form of a subscription in pulls: its version, or the whole of it for polled members."""
         form = held.subscription.in_pull(self._subscriptions.version, is_posted=self._is_polled)
         return form._replace(flags=form.flags | PullFlag.LITE) if self._is_polled else form
 
@@ -321,7 +322,7 @@ class Pulling:
         flags = PullFlag.SUSPEND if is_held else PullFlag(0)
         doubts = held.doubts
         to_commit = held.to_commit_in_pull(self._client.clock.monotonic_ms())
-        if not to_commit or settings.is_broadcasting:  # 0 is committed by itself, as in Java
+        if not to_commit or settings.is_broadcasting:  # 0 is committed in its own request, as in Java
             to_commit = None
         else:
             flags |= PullFlag.COMMIT_OFFSET
@@ -371,7 +372,7 @@ class Pulling:
     def _wanted(
         self, held: ProcessQueue, answer: Response, header: PullMessageResponseHeader
     ) -> list[Message]:
-        """Returns the messages that were found, those of inner batches one by one; codes of tags collide."""
+        """Returns the wanted messages, with inner batches split; compares tags, since their codes collide."""
         body = expect_body(answer, RecordsBody)
         messages = decode_runs(body.runs, added_offsets(header.min_offset, header.max_offset))
         is_fast = messages is not None and len(messages) == body.count
@@ -388,7 +389,7 @@ class Pulling:
         return [of_its_topic(message) for message in found] if is_retry else found
 
     def _one_by_one(self, held: ProcessQueue, body: RecordsBody) -> list[Message]:
-        """Returns the messages of records of which one may not be readable, or may be an inner batch."""
+        """Decodes records one by one: one may be unreadable, or an inner batch."""
         readable: list[Message] = []
         for record in body.records:
             try:
@@ -396,5 +397,5 @@ class Pulling:
             except SeglogError as error:
                 held.counts.unreadable += 1
                 _log.error("a message of %s cannot be read, and is passed: %s", held.queue, error)
-        messages, _errors = unwrap_all(readable)  # an error comes again when the message is handed over
+        messages, _errors = unwrap_all(readable)  # the error is raised again when the message is given
         return messages

@@ -3,7 +3,7 @@
     with PushConsumer(broker, "billing", "orders", handle) as consumer:
         consumer.start()
 
-A message that fails goes back to its broker, which brings it again after a while; the offset of a queue is
+A message that fails is sent back to its broker, which delivers it again later; the offset of a queue is
 committed up to the first message that is not done.
 
 Source: ``DefaultMQPushConsumer.java`` with a ``MessageListenerConcurrently``.
@@ -68,7 +68,7 @@ class PushConsumer(Subscribing[M], Consumer[M]):
 class AsyncPushConsumer(AsyncSubscribing[M], AsyncConsumer[M]):
     """A :class:`PushConsumer` whose calls are awaited; it is made in the event loop where it is used.
 
-    As many listeners that are ``async def`` are at work at a time as ``threads`` says.
+    At most ``threads`` calls of an ``async def`` listener run at a time.
     """
 
     _service = ConcurrentService

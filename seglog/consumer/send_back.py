@@ -1,8 +1,8 @@
-"""Gives messages that a listener could not process back to the broker, which tries them again later.
+"""Sends messages that a listener failed at back to the broker, which delivers them again later.
 
-The broker is asked to take the message from its own log. If it cannot, because the record is gone or the
-broker is another one meanwhile, the message is sent anew to the group's retry topic, as an ordinary producer
-would. Either way the retry has one more failure and the same id.
+The broker is asked to take the message from its own log. If it cannot, because the record is deleted or
+another broker has its address now, the message is sent again to the group's retry topic, as an ordinary
+producer would. Either way the retry has one failure more and the same id.
 
 Source: ``DefaultMQPushConsumerImpl.java sendMessageBack, sendMessageBackAsNormalMessage``,
 ``ConsumeMessageOrderlyService.java sendMessageBack``.
@@ -33,17 +33,17 @@ FIRST_LEVEL: Final = 3
 ENDLESS: Final = 0x7FFF_FFFF
 _OF_ONE_RECORD: Final = frozenset({props.CRC32, "TRAN_MSG", props.MIN_OFFSET, props.MAX_OFFSET})
 _ROOM_BYTES: Final = 256
-"""What a broker may add to the properties of a send: its region and cluster, and the record's check."""
+"""Properties that a broker may add to a send: its region and cluster, and the record's CRC."""
 
 _log = logger(__name__)
 
 
 class SendBack:
-    """Gives messages of one group back. Its flows run on the client's home.
+    """Sends messages of one group back. Its flows run on the client's home.
 
     Args:
-        client: Whose routes, clock and link.
-        group: Whose retry topic.
+        client: Its routes, clock and link are used.
+        group: The consumer group.
         max_reconsume_times: Failures after which a message is a dead letter; None for the group's own number.
     """
 
@@ -56,18 +56,19 @@ class SendBack:
     async def retry_later(
         self, message: Message, broker_name: str, delay_level: int = 0, *, is_said: bool = False
     ) -> None:
-        """Has a message tried again.
+        """Requests a retry of a message.
 
         Args:
             message: As it was pulled.
             broker_name: The broker that has it.
-            delay_level: How long to wait; 0 for longer after every failure, below 0 for a dead letter now.
-            is_said: Whether the log has it already that the broker does not take it back.
+            delay_level: The delay level; 0 for a delay that grows with each failure, below 0 for a dead
+                letter now.
+            is_said: Whether it was logged already that the broker does not take it back.
 
         Raises:
-            SeglogError: The message could be sent neither back nor anew.
+            SeglogError: The message could be neither sent back nor sent again.
         """
-        found = props.decode_properties(message.properties_raw)  # a listener may have changed its own
+        found = props.decode_properties(message.properties_raw)  # a listener may have changed its dict
         header = SendBackHeader(
             message.phy_offset,
             self._group,
@@ -88,7 +89,7 @@ class SendBack:
 
         Args:
             message: As it was pulled.
-            failures: How often it has failed.
+            failures: The number of its failures.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.
@@ -108,10 +109,10 @@ class SendBack:
         await self._send(f"{RETRY_PREFIX}{self._group}", message, found, failures)
 
     async def end_as_it_is(self, message: Message) -> None:
-        """Sends a message to the dead letters with its own properties, where none of a retry has room.
+        """Sends a message to the dead letters with only its own properties, if those of a retry do not fit.
 
         Args:
-            message: As it was pulled, with its failures.
+            message: The pulled message, with its failures.
 
         Raises:
             SeglogError: The broker refuses, or there is no answer.
@@ -143,5 +144,5 @@ class SendBack:
 
 
 def _own(stored: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties that a copy of a message has too."""
+    """Returns the properties to copy."""
     return {name: value for name, value in stored.items() if name not in _OF_ONE_RECORD}

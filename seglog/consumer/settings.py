@@ -1,4 +1,4 @@
-"""What a consumer can be set to, checked before it is made: RocketMQ's numbers, and RocketMQ's bounds.
+"""The settings of a consumer, checked before it is made: RocketMQ's defaults and bounds.
 
 Source: ``DefaultMQPushConsumer.java``, ``DefaultMQPushConsumerImpl.java checkConfig``.
 """
@@ -68,11 +68,11 @@ _MAY_BE_NONE: Final = frozenset({"max_cached_topic", "max_cached_topic_bytes", "
 
 
 class CacheBounds(NamedTuple):
-    """How much of a queue is cached, about; pulls wait while there is more.
+    """Approximate bounds on the cache of a queue; pulls wait while one is exceeded.
 
     Attributes:
-        messages: So many.
-        size_bytes: So many bytes of bodies.
+        messages: Most messages.
+        size_bytes: Most bytes of bodies.
     """
 
     messages: int
@@ -81,7 +81,7 @@ class CacheBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """What all queues of a consumer share.
+    """The settings of a consumer.
 
     Attributes:
         group: Who shares the queues and the offsets.
@@ -92,8 +92,8 @@ class ConsumerSettings:
         message_model: Whether members share the queues, or each consumes all of them (broadcasting): then a
             client keeps its offsets itself, and what fails side by side is dropped.
         offset_folder: Where clients that broadcast keep them; None for ``~/.rocketmq_offsets``, Java's.
-        strategy: Which queues are whose.
-        threads: Listeners that are at work at a time, at most.
+        strategy: Allocates the queues to the members.
+        threads: Most listeners that run at a time.
         max_span: How far the messages of a queue may be apart that are cached; not looked at in order.
         max_cached: Messages of a queue that are cached, about; pulls wait while there are more.
         max_cached_bytes: Bytes of their bodies.
@@ -101,7 +101,7 @@ class ConsumerSettings:
             has; None for no such bound.
         max_cached_topic_bytes: Bytes in place of ``max_cached_bytes``, likewise, and at least a MiB a queue.
         max_cached_all: Messages of all queues that wait to be polled, about; None for no such bound.
-        pull_interval_ms: Between two pulls of a queue.
+        pull_interval_ms: The time between two pulls of a queue.
         pull_count: Messages of one pull at most.
         pull_bytes: Bytes of one pull, at most but for its first message; a broker of RocketMQ ignores it.
         suspend_ms: How long a queue waits after a failure, where its messages are consumed in order.
@@ -115,7 +115,7 @@ class ConsumerSettings:
             on at once where its broker says, and commits that; ``drop``: after 10 s, as up to RocketMQ 5.1.
         auto_commit: Whether what is done is committed from time to time and at the end; else ``commit()``
             alone commits.
-        commit_interval_ms: Between two of these commits.
+        commit_interval_ms: The time between two of these commits.
         trace: Whether RocketMQ's trace topic is to hear of each call of the listener, or of what was polled:
             ``mqadmin queryMsgTraceById`` shows that. It is sent in the background.
         decode: Makes the ``value`` of a message of its body; None for messages without one.
@@ -186,7 +186,7 @@ class ConsumerSettings:
         return self.message_model is MessageModel.BROADCASTING
 
     def bounds_of(self, queue_count: int) -> CacheBounds:
-        """Returns how much of each queue is cached, of a consumer that has so many.
+        """Returns the cache bounds of each queue, for a consumer with this many queues.
 
         Source: ``RebalancePushImpl.java messageQueueChanged``.
         """
@@ -207,7 +207,7 @@ def timestamp_ms_of(consume_timestamp: datetime | str | None) -> int | None:
     """Returns the store time that a consumer begins at; None where none is given.
 
     Raises:
-        InvalidArgumentError: It is no time.
+        InvalidArgumentError: It is not a time.
     """
     if consume_timestamp is None:
         return None

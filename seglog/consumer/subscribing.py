@@ -1,7 +1,7 @@
-"""What a consumer with a listener subscribes to, changed while it runs: topics, and what is wanted of each.
+"""Changes of the subscriptions of a consumer with a listener while it runs.
 
-A change goes to the brokers with a heartbeat at once, and to the pulls of the queues that the consumer has;
-the queues of a topic that is new are shared with the next round, which comes within a second.
+A change is sent to the brokers with a heartbeat at once, and applies to the pulls of its queues; the queues
+of a new topic are shared with the next rebalance, within a second.
 
 Source: ``DefaultMQPushConsumerImpl.java subscribe, unsubscribe``.
 """
@@ -19,7 +19,7 @@ from seglog.storage.format.names import check_client_topic
 
 
 class Changes(ConsumerParts[M]):
-    """What both faces do."""
+    """The common part of both faces."""
 
     async def _subscribe(self, topic: str, wanted: str | Subscription) -> None:
         self._check_open()
@@ -48,7 +48,8 @@ class Subscribing(Changes[M]):
     def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
         """Subscribes to a topic, or changes its filter.
 
-        All members of a group must subscribe alike: change each of them. What was pulled before comes still.
+        All members of a group must subscribe alike: change each of them. Messages pulled before are still
+        delivered.
 
         Args:
             topic: The topic.
@@ -57,8 +58,8 @@ class Subscribing(Changes[M]):
         Raises:
             InvalidNameError: The topic's name is not valid.
             InvalidArgumentError: It names no tag.
-            RemoteProtocolError: The broker of the topic refuses the subscription, and says why.
-            ConsumerError: It was closed, or has a listener for each topic, and none for this one.
+            RemoteProtocolError: The broker of the topic refuses the subscription; the error has its reason.
+            ConsumerError: It was closed, or has listeners by topic, and none for this topic.
         """
         run_at_once(self._subscribe(topic, wanted))
 
@@ -76,9 +77,9 @@ class AsyncSubscribing(Changes[M]):
     """A consumer whose subscriptions can be changed; the calls are awaited."""
 
     async def subscribe(self, topic: str, wanted: str | Subscription = ALL_TAGS) -> None:
-        """Consumes a topic too, or something else of one; see :meth:`Subscribing.subscribe`."""
+        """Subscribes to a topic, or changes its filter; see :meth:`Subscribing.subscribe`."""
         await self._subscribe(topic, wanted)
 
     async def unsubscribe(self, topic: str) -> None:
-        """Consumes a topic no more; see :meth:`Subscribing.unsubscribe`."""
+        """Ends the subscription to a topic; see :meth:`Subscribing.unsubscribe`."""
         await self._unsubscribe(topic)

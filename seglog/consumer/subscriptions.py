@@ -1,6 +1,6 @@
-"""What a member subscribes to, while it runs: topics, what is wanted of each, and since when.
+"""The subscriptions of a member while it runs: topics, the filter of each, and the version.
 
-Brokers take the newest version that members of a group say; a change is a new version.
+Brokers use the newest version of all members of a group; each change makes a new version.
 
 Source: ``RebalanceImpl.java subscriptionInner``, ``DefaultMQPushConsumerImpl.java copySubscription``.
 """
@@ -23,13 +23,13 @@ class Subscriptions:
     """The subscriptions of one member; changed on the client's home.
 
     Args:
-        client: Whose clock and routes.
-        settings: Of the consumer, with what it subscribes to first.
-        has_retries: Whether the brokers bring messages again that have failed.
+        client: Its clock and routes are used.
+        settings: The settings of the consumer, with its first subscriptions.
+        has_retries: Whether brokers retry failed messages.
 
     Attributes:
-        wanted: Of each topic, the group's retry topic included.
-        version: When they were changed last, in milliseconds of the wall clock.
+        wanted: The subscription of each topic, including the group's retry topic.
+        version: The time of the last change, in milliseconds of the wall clock.
     """
 
     def __init__(self, client: Client, settings: ConsumerSettings, *, has_retries: bool) -> None:
@@ -41,12 +41,12 @@ class Subscriptions:
         self.version = client.clock.now_ms()
 
     def set(self, topic: str, wanted: Subscription) -> None:
-        """Subscribes to a topic, or to something else of it."""
+        """Subscribes to a topic, or changes its filter."""
         self.wanted[topic] = wanted
         self._change()
 
     def remove(self, topic: str) -> None:
-        """Subscribes to a topic no more."""
+        """Ends the subscription to a topic."""
         if self.wanted.pop(topic, None) is not None:
             self._change()
 
@@ -55,15 +55,15 @@ class Subscriptions:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether there is one that brokers may refuse: one by another language than tags."""
+        """Whether brokers may refuse one of them: one in another language than tags."""
         return any(not is_tag_type(wanted.expression_type) for wanted in self.wanted.values())
 
     def in_heartbeat(self) -> tuple[SubscriptionData, ...]:
-        """Returns them as heartbeats say them."""
+        """Returns them in the form of heartbeats."""
         return tuple(wanted.in_heartbeat(topic, self.version) for topic, wanted in self.wanted.items())
 
     async def refusal(self) -> RemoteProtocolError | None:
-        """Returns what a broker has against one of them, before it is consumed; None where all are served."""
+        """Returns a broker's refusal of one of them, before it is consumed; None if all are accepted."""
         for topic, wanted in tuple(self.wanted.items()):
             found = await self.refusal_of(topic, wanted)
             if found is not None:
@@ -71,9 +71,9 @@ class Subscriptions:
         return None
 
     async def refusal_of(self, topic: str, wanted: Subscription) -> RemoteProtocolError | None:
-        """Returns what a broker has against one, None where it is served or names tags.
+        """Returns a broker's refusal of one, None if it is accepted or names tags.
 
-        A broker that does not answer is not waited for: pulls that fail are tried again.
+        It does not wait for a broker that does not answer: failed pulls are tried again.
         """
         if is_tag_type(wanted.expression_type):
             return None

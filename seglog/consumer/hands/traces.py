@@ -35,7 +35,8 @@ class ListenerTraces:
 
     Args:
         tracer: Sends them.
-        group: The consumer group. clock: The clock of its client.
+        group: The consumer group.
+        clock: The clock of its client.
         timeout_ms: Duration from which on a call is reported as too long, ``consumeTimeout``.
     """
 

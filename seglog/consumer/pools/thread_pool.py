@@ -80,7 +80,7 @@ class ThreadPool:
         return result
 
     def _begin_thread(self) -> RuntimeError | None:
-        """Starts one more thread; returns the error if there is no thread at all, since others do the work."""
+        """Starts one more thread; returns the error only if no thread exists: others do the work."""
         name = f"{self._name}-{self._threads + 1}"
         try:
             threading.Thread(target=self._serve, name=name, daemon=True).start()

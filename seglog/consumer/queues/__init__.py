@@ -1,5 +1,5 @@
-"""The queues of a member: taken and given back, committed, and kept under lock.
+"""The queues of a member: taking and releasing them, commits, and their locks.
 
 Called by the members of groups.
-Truth: memory only; brokers have what is committed, and know who has a lock.
+Truth: memory only; brokers have the committed offsets and the locks.
 """

@@ -1,6 +1,6 @@
-"""Commits of a member: what is done of its queues goes to where its group's offsets are, again and again.
+"""Commits of a member: the offsets of its queues are sent to the offset store from time to time.
 
-What one broker refuses delays only its queues, which are tried again with the next commit.
+A refusal of one broker delays only its own queues, which are tried again with the next commit.
 
 Source: ``MQClientInstance.java persistAllConsumerOffset``.
 """
@@ -33,15 +33,15 @@ class Commits:
     """The commits of one member. Its flows run on the client's home.
 
     Args:
-        client: Whose home and troubles.
-        group: Of the member.
+        client: Its home and troubles are used.
+        group: The consumer group.
         offsets: Where the group's offsets are.
-        queues: Those that the member has.
-        parted: Those that the application has given up, of which something may be to be committed.
-        interval_ms: Between two commits that no one asks for.
+        queues: The queues of the member.
+        parted: Queues that the application has given up, which may still have messages to commit.
+        interval_ms: The time between two timed commits.
 
     Attributes:
-        progress: Rung where there may be more to commit.
+        progress: Rung when there may be more to commit.
     """
 
     def __init__(
@@ -62,26 +62,26 @@ class Commits:
         self.progress = Bell(client.home)
 
     async def keep_committing(self) -> None:
-        """Commits what is done, from time to time; where nothing was done it waits until something is."""
+        """Commits finished messages from time to time; waits while nothing is done."""
         home, clock = self._client.home, self._client.clock
         next_ms = clock.monotonic_ms() + FIRST_COMMIT_MS
         while not self._client.is_over:
             await self.progress.wait()
             late_ms = max(0.0, clock.monotonic_ms() - next_ms)
-            next_ms += math.ceil(late_ms / self._interval_ms) * self._interval_ms  # idle ones are left out
+            next_ms += math.ceil(late_ms / self._interval_ms) * self._interval_ms  # skips idle intervals
             await sleep(home, next_ms - clock.monotonic_ms())
             await self.commit_all()
             next_ms += self._interval_ms
 
     async def commit_all(self) -> None:
-        """Brings what is done to the brokers; a queue whose broker refuses is tried again with the next."""
+        """Commits all queues; a queue whose broker refuses is tried again with the next commit."""
         for held in [*self._parted, *self._queues.values()]:
             await self.commit(held)
         self._parted.forget()
         await self.persist()
 
     async def commit_parted(self) -> None:
-        """Does the same of queues that the application has given up, before it may have them again."""
+        """Commits queues that the application has given up, before it may take them again."""
         parted = list(self._parted)
         for held in parted:
             await self.commit(held)
@@ -90,14 +90,14 @@ class Commits:
             await self.persist()
 
     async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> None:
-        """Does the same where the application asks for it; whichever broker refuses, others are told.
+        """Commits all queues for a call of the application; a refusal of one broker does not stop the others.
 
         Args:
-            lost: Queues of which something was done that nothing can commit any more.
+            lost: Queues with finished messages that can no longer be committed.
 
         Raises:
             CommitError: A broker refuses, or does not answer.
-            FencedError: All that is not committed is of queues that another member has, or may have.
+            FencedError: All uncommitted offsets are of queues that another member has, or may have.
             SeglogError: The client's own file of offsets cannot be written.
         """
         clock = self._client.clock
@@ -126,7 +126,7 @@ class Commits:
             )
 
     async def commit(self, held: ProcessQueue) -> None:
-        """Brings what is done of a queue to its broker, unless that has it already."""
+        """Commits the offset of a queue, unless its broker has it already."""
         queue_offset = held.to_commit(self._client.clock.monotonic_ms())
         if queue_offset is not None:
             try:
@@ -135,17 +135,17 @@ class Commits:
                 self._say(held.queue, queue_offset, error)
 
     async def _bring(self, held: ProcessQueue, queue_offset: int) -> None:
-        """Brings an offset to the broker, unless that has it, or one of another member, already."""
+        """Commits an offset, unless the broker has it already, or one of another member."""
         doubts, cache = held.doubts, held.cache
         if not held.must_ask(queue_offset) or held.is_wanted(
             queue_offset, await self._offsets.kept(held.queue)
         ):
             await self._offsets.commit(held.queue, queue_offset)
-        if held.cache is cache:  # else it goes on elsewhere since, which is not committed by that
+        if held.cache is cache:  # else the queue was moved meanwhile, and its new offset is not committed yet
             held.note_committed(queue_offset, doubts)
 
     async def commit_at(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Commits an offset; one that is not taken is logged."""
+        """Commits an offset; a failure is logged."""
         try:
             await self._offsets.commit(queue, queue_offset)
         except SeglogError as error:
@@ -156,7 +156,7 @@ class Commits:
         _log.log(level, "%s is not committed at %d: %s", queue, queue_offset, error)
 
     async def persist(self) -> None:
-        """Has what was committed outlast the client."""
+        """Makes committed offsets survive the client."""
         try:
             await self._offsets.persist()
         except SeglogError as error:

@@ -1,7 +1,7 @@
-"""The queues that a member has, from when it gets one until it has given it back.
+"""The queues that a member has, from taking a queue until its release.
 
-A queue is pulled and served until it is another's; then what is done of it is committed, and, where queues
-are locked, its lock is given back. Queues are independent: what fails in one delays only that one.
+A queue is pulled and served until it belongs to another member; then its finished messages are committed and,
+if queues are locked, its lock is released. Queues are independent: a failure in one delays only that one.
 
 Source: ``RebalanceImpl.java``, ``RebalancePushImpl.java``.
 """
@@ -32,9 +32,9 @@ from seglog.remoting.heartbeat import TopicRates
 from seglog.remoting.message_queue import MessageQueue
 
 CORRECTION_MS: Final = 10_000
-"""How long a queue is dropped before its offset is corrected, where that is not done at once."""
+"""How long a queue stays dropped before its offset is corrected, unless that is done at once."""
 FORCE_MS: Final = 20_000
-"""How long after its last renewal the lock of a dropped queue is given back in any case."""
+"""How long after its last renewal the lock of a dropped queue is released in any case."""
 
 _log = logger(__name__)
 
@@ -43,20 +43,20 @@ class HeldQueues:
     """The queues of one member. Its flows run on the client's home.
 
     Args:
-        client: Whose home and clock.
-        settings: Of the consumer.
+        client: Its home and clock are used.
+        settings: The settings of the consumer.
         offsets: Where the group's offsets are.
         service: Gives messages to the listener.
-        locks: Locks queues; None where they are not locked.
-        subscriptions: What the member wants.
+        locks: Locks queues; None if they are not locked.
+        subscriptions: The subscriptions of the member.
 
     Attributes:
-        all: Each by its name.
-        parted: Those that the application has given up, while something of them is to be committed still.
-        commits: Of what is done of them.
-        pulling: Of them.
-        is_leaving: Whether the member is on its way out, with all of them together.
-        is_cut_short: Whether it leaves while listeners are at work.
+        all: The queues by name.
+        parted: Queues that the application has given up and that still have messages to commit.
+        commits: Commits their offsets.
+        pulling: Pulls them.
+        is_leaving: Whether the member is leaving the group, with all queues together.
+        is_cut_short: Whether it leaves while listeners are running.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class HeldQueues:
 
     @property
     def counts(self) -> Counts:
-        """What was done of them, and of those that were given back."""
+        """The counts of all queues, including released ones."""
         total = Counts()
         for counts in (self._past, *(held.counts for held in (*self.all.copy().values(), *self.parted))):
             total.add(counts)
         return total
 
     def at_work(self) -> Sequence[str]:
-        """Returns the messages that listeners have now."""
+        """Returns the messages that listeners are processing."""
         found: list[str] = []
         for queue, held in self.all.copy().items():
             at_work = held.at_work()
@@ -115,11 +115,11 @@ class HeldQueues:
         return found
 
     def rates_now(self) -> Mapping[str, TopicRates]:
-        """Returns how fast the member was in the last minute, topic by topic."""
+        """Returns the member's rates in the last minute, by topic."""
         return {topic: self._rates_of(topic).now() for topic in self._subscriptions.wanted}
 
     def take(self, queue: MessageQueue, lease: Lease | None) -> None:
-        """Begins to pull and to serve a queue that the member has got."""
+        """Begins to pull and to serve a queue."""
         wanted, rates = self._subscriptions.wanted[queue.topic], self._rates_of(queue.topic)
         home, progress = self._client.home, self.commits.progress
         held = ProcessQueue(queue, wanted, home, lease, progress, rates, self._ask_for_lock)
@@ -135,21 +135,21 @@ class HeldQueues:
         return self._rates.setdefault(topic, Rates(self._client.clock))
 
     def on_given_back(self, share_anew: Callable[[], None]) -> None:
-        """Has something called once a queue was given back."""
+        """Sets a function that is called when a queue was released."""
         self._share_anew = share_anew
 
     def start_over(self, held: ProcessQueue) -> None:
-        """Goes on from what is committed, after a time in which another client may have had the queue."""
+        """Continues at the committed offset, after a time in which another client may have had the queue."""
         self.pulling.restart(held)
         held.start_over()
 
     def begin_to_let_go(self, held: ProcessQueue) -> Flow[None]:
-        """Lets nothing more of a queue begin; returns what says that it is given back."""
+        """Stops a queue; returns a flow that ends when the queue is released."""
         held.drop()
         return start(self._client.home, self._let_go(held), f"handing over of {held.queue}")
 
     async def _correct(self, held: ProcessQueue, queue_offset: int) -> None:
-        """Goes on where the broker says: the offset is out of the queue. What is at work is not counted."""
+        """Moves to the broker's offset: ours is out of range. Messages being processed are not counted."""
         held.cache.freeze()
         if self._settings.offset_illegal == "freeze":
             held.begin_at(queue_offset, Begin.MOVED)
@@ -168,16 +168,16 @@ class HeldQueues:
         await self._let_go(held)
 
     async def _let_go(self, held: ProcessQueue) -> None:
-        """Waits for the listener, then commits a queue and gives it back."""
+        """Waits for the listener, then commits a queue and releases it."""
         pulls, messages = held.flows
         pulls.stop()
         if self._locks is not None and not held.is_lost:
             await self._wait_or_force(held, messages, self._locks)
-        with suppress(Exception):  # the log has it; what is done is committed, and the lock given back
+        with suppress(Exception):  # it is logged; the commit and the release of the lock follow
             await until(messages)
         if held.is_locked or not self.is_cut_short:
             await self.commits.commit(held)
-            if not self.is_leaving:  # else it is done for all queues together
+            if not self.is_leaving:  # otherwise once for all queues
                 await self.commits.persist()
         if self.all.get(held.queue) is held:
             del self.all[held.queue]
@@ -185,17 +185,17 @@ class HeldQueues:
                 self.parted.add(held)
             else:
                 self._past.add(held.counts)
-            for other in self.all.values():  # each may have more in memory now
+            for other in self.all.values():  # each may cache more messages now
                 other.pulls.ring()
         if self._locks is not None and not held.is_lost:
             await self._locks.unlock([held.queue], held.lease.ours_until_ms)
-            if not self.is_leaving:  # else it is said of all queues together
+            if not self.is_leaving:  # otherwise once for all queues
                 self._locks.say_kept()
         if self._share_anew is not None:
             self._share_anew()
 
     async def _wait_or_force(self, held: ProcessQueue, messages: Flow[None], locks: LockClient) -> None:
-        """Waits for the listener, but gives the lock back once it was not renewed for long.
+        """Waits for the listener, but releases the lock once it was not renewed for long.
 
         A close waits for the listener in any case.
         """
@@ -220,7 +220,7 @@ class HeldQueues:
         locks.say_kept()
 
     async def _ask_for_lock(self, held: ProcessQueue) -> bool:
-        """Asks for a lock that is over; returns whether it is this member's again."""
+        """Requests a lock that has expired; returns whether this member has it again."""
         if self._locks is None:
             return True
         locked, answered, asked_ms = await self._locks.lock([held.queue])
@@ -229,6 +229,6 @@ class HeldQueues:
                 self.start_over(held)
             held.pulls.ring()
             return True
-        if held.queue.broker_name in answered:  # another client has it, and goes on from what is committed
+        if held.queue.broker_name in answered:  # another client has it, and continues at the committed offset
             held.lease.lose()
         return False

@@ -1,8 +1,8 @@
-"""Queues that an application has given up while it was at messages of them, until nothing is left to commit.
+"""Queues that an application gave up while it was processing their messages, until all is committed.
 
-What it has polled of them is committed once it says that it is done with it, as of queues that it has.
+Their polled messages are committed once the application has finished them, as for queues that it still has.
 
-Called by what a member's queues and commits are in, on the client's home; what is in it any thread may read.
+Called by a member's queues and commits, on the client's home; any thread may read it.
 Truth: memory only.
 """
 
@@ -20,8 +20,8 @@ class PartedQueues:
     """The given up queues of one member.
 
     Args:
-        clock: Of its client.
-        past: Counts what was done of queues that are forgotten.
+        clock: The clock of its client.
+        past: Takes the counts of forgotten queues.
     """
 
     def __init__(self, clock: Clock, past: Counts) -> None:
@@ -30,16 +30,16 @@ class PartedQueues:
         self._all: list[ProcessQueue] = []
 
     def __iter__(self) -> Iterator[ProcessQueue]:
-        """Yields those that there are now; it may be changed meanwhile."""
+        """Yields the present queues; the collection may be changed meanwhile."""
         return iter(tuple(self._all))
 
     def add(self, held: ProcessQueue) -> None:
-        """Keeps a dropped queue, unless nothing is left to be committed of it."""
+        """Keeps a dropped queue, unless it has nothing left to commit."""
         self._all.append(held)
         self.forget()
 
     def forget(self, queue: MessageQueue | None = None) -> None:
-        """Forgets those of which nothing is left to be committed, and all that are a given queue."""
+        """Removes queues with nothing left to commit, and all entries of a given queue."""
         now_ms = self._clock.monotonic_ms()
         for held in self:
             if held.queue == queue or held.is_settled(now_ms):

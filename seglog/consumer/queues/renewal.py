@@ -1,4 +1,4 @@
-"""Renewals of the locks of a member's queues; what another client has got is given up.
+"""Renews the locks of a member's queues; a queue whose lock another client has is given up.
 
 Source: ``ConsumeMessageOrderlyService.java lockMQPeriodically``, ``RebalanceImpl.java lockAll``.
 """
@@ -20,13 +20,13 @@ _log = logger(__name__)
 
 
 async def keep_renewing(client: Client, group: str, locks: LockClient, queues: HeldQueues) -> None:
-    """Renews the locks of all queues that a member has, again and again.
+    """Renews the locks of all queues of a member periodically.
 
     Args:
-        client: Whose home and clock.
-        group: Of the member.
-        locks: Of its queues.
-        queues: Those that it has.
+        client: Its home and clock are used.
+        group: The consumer group.
+        locks: The locks of its queues.
+        queues: Its queues.
     """
     await sleep(client.home, FIRST_RENEWAL_MS)
     while not client.is_over:

@@ -1,4 +1,4 @@
-"""What a consumer says of itself to people, and does for them: how it runs, and one message by hand.
+"""Requests of operators to a consumer: its running info, and the consumption of one chosen message.
 
 Called by the members of groups and their services.
 Truth: memory only.

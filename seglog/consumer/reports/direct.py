@@ -1,7 +1,7 @@
-"""A message that people have picked, given to the listener outside the order of its queue.
+"""Gives a message chosen by an operator to the listener, outside the order of its queue.
 
-Nothing is committed by it, nothing is retried, and no lock is looked at: it is what ``mqadmin`` calls
-``consumeMessageDirectly``.
+It commits nothing, retries nothing, and checks no lock: the request ``consumeMessageDirectly`` of
+``mqadmin``.
 
 Source: ``ConsumeMessageConcurrentlyService.java``, ``ConsumeMessageOrderlyService.java
 consumeMessageDirectly``.
@@ -30,19 +30,19 @@ _log = logger(__name__)
 
 
 async def consume_directly(form: Form, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
-    """Calls a listener, and returns what became of the message.
+    """Calls a listener, and returns the result of the message.
 
     Args:
-        form: Of the listener.
-        message: As the broker has it.
-        queue: Where it is, for the context.
+        form: The form of the listener.
+        message: The message from the broker.
+        queue: Its queue, for the context.
     """
     end, remark = DirectEnd.THROW_EXCEPTION, None
     began_ms = form.clock.monotonic_ms()
     try:
         result = form.call([form.read(message)], form.context(queue))
         if form.is_async and not isinstance(result, SAID):
-            result = await result  # type: ignore[misc]  # it is what an async listener returns
+            result = await result  # type: ignore[misc]  # what an async listener returns
         end = _ENDS[end_of(result, is_in_order=form.is_in_order)]
     except BaseException as error:  # noqa: BLE001 - the application's code; Java catches Throwable
         _log.warning("the listener failed at message %s, which was picked", message.message_id, exc_info=True)

@@ -1,4 +1,4 @@
-"""How a consumer runs, as ``mqadmin consumerStatus`` shows it.
+"""The running info of a consumer, which ``mqadmin consumerStatus`` shows.
 
 Source: ``DefaultMQPushConsumerImpl.java consumerRunningInfo``, ``ProcessQueue.java fillProcessQueueInfo``.
 """
@@ -22,13 +22,13 @@ _MINUTE_MS: Final = 60_000
 def properties_of(
     settings: ConsumerSettings, data: ConsumerData, *, is_in_order: bool, started_ms: int
 ) -> Mapping[str, str]:
-    """Returns the settings by the names that they have in Java.
+    """Returns the settings by their names in Java.
 
     Args:
-        settings: Of the consumer.
-        data: What it says in heartbeats.
-        is_in_order: Of which kind it is.
-        started_ms: When it was made.
+        settings: The settings of the consumer.
+        data: Its data in heartbeats.
+        is_in_order: Whether it is orderly.
+        started_ms: The time of its creation.
     """
     found = {
         "consumerGroup": settings.group,
@@ -55,7 +55,7 @@ def properties_of(
 
 
 def reports_of(queues: Iterable[ProcessQueue], clock: Clock) -> Mapping[MessageQueue, QueueReport]:
-    """Returns how a consumer is at each of its queues."""
+    """Returns a report of each queue of a consumer."""
     return {held.queue: _report(held, clock) for held in sorted(queues, key=lambda held: held.queue)}
 
 
@@ -65,7 +65,7 @@ def _report(held: ProcessQueue, clock: Clock) -> QueueReport:
     now_ms = clock.monotonic_ms()
     left_ms = held.lease.work_until_ms - now_ms
     is_locked = held.is_locked and left_ms >= 0
-    # The lease knows its renewal by a clock that does not jump; people are told by the other one.
+    # The lease uses the monotonic clock; reports need the wall clock.
     locked_ms = clock.now_ms() - int(WORK_MS - left_ms) if is_locked else 0
     return QueueReport(
         -1 if done_offset is None else done_offset,

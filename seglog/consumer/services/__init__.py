@@ -1,5 +1,5 @@
-"""What gives the messages of queues to listeners: side by side, or each queue in order.
+"""Services, which give messages of queues to listeners: concurrently, or each queue in order.
 
 Called by consumers.
-Truth: memory only; how often a message has failed in order is known here alone, and begins anew elsewhere.
+Truth: memory only; an orderly consumer's failures are counted only here, and start at 0 in another member.
 """

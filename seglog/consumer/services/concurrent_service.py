@@ -1,7 +1,7 @@
-"""Gives the messages of a queue to the listener side by side; one that fails goes back to its broker.
+"""Gives the messages of a queue to the listener concurrently; a failed message is sent back to its broker.
 
-The broker brings it again after a while that grows with each failure, by the group's retry topic, so attempts
-outlive this process.
+The broker delivers it again from the group's retry topic, after a delay that grows with each failure, so
+attempts survive this process.
 
 Source: ``ConsumeMessageConcurrentlyService.java ConsumeRequest, processConsumeResult``,
 ``ProcessQueue.java cleanExpiredMsg``.
@@ -29,15 +29,15 @@ from seglog.schedule import Timer
 from seglog.storage.format.record import Message
 
 MOST_EXPIRED: Final = 16
-"""Messages of a queue that are sent back at a time because the listener does not come back with them."""
+"""Most messages of a queue sent back at a time because the listener takes too long."""
 MOST_HANDED: Final = 32
-"""Messages that a thread of the pool is given at a time."""
+"""Most messages given to a thread of the pool at a time."""
 QUICK_MS: Final = 1.0
-"""A listener that takes less for a message is given many at a time: a hop to a thread costs more."""
+"""A listener faster than this is given many messages at a time: a switch of threads costs more."""
 SHARED_AFTER_MS: Final = 2
-"""When the first of many takes so long, other threads get those behind it."""
+"""If the first of many messages takes this long, other threads get those behind it."""
 _FORGOTTEN: Final = 0.98
-"""How much of the longest time is remembered from one hand to the next: some hundred hands."""
+"""Decay of the remembered longest time with each hand: it is remembered for some hundred hands."""
 
 _log = logger(__name__)
 
@@ -47,16 +47,16 @@ class ConcurrentService(Service):
 
     IS_IN_ORDER: ClassVar[bool] = False
     _message_ms = 0.0
-    """What the listener took for a message, lately."""
+    """The recent time of the listener for one message."""
 
     @override
     async def keep_serving(self, held: ProcessQueue) -> None:
-        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+        """Serves a queue until it is dropped and running listeners have ended."""
         at_work: set[Flow[None]] = set()
         name = f"messages of {held.queue}"
         while not held.is_dropped:
-            cache = held.cache  # that of now: after a reset there is another one
-            # What the pool could not begin waits here, where more of it is handed over at a time.
+            cache = held.cache  # read each time: a reset replaces it
+            # Messages that the pool cannot begin yet wait in the cache, and are handed over in larger hands.
             is_full = held.hands >= self._settings.threads
             messages = () if is_full else cache.take(self._count(held))
             if not messages:
@@ -71,9 +71,9 @@ class ConcurrentService(Service):
             await until(flow)
 
     def _count(self, held: ProcessQueue) -> int:
-        """Returns how many messages go to a thread now: many if they are soon done, or there are many.
+        """Returns how many messages to give to a thread now: many if they are quick, or if many wait.
 
-        These are whole batches, as many as there are.
+        The number is a multiple of the batch size.
         """
         batch_size = self._settings.batch_size
         cached = held.cache.counts()
@@ -90,9 +90,9 @@ class ConcurrentService(Service):
             nonlocal timer
             if handed.is_begun:
                 cache.put_back(handed.take_waiting())
-                _end_done(held, cache, handed)  # what the listener is at now may take long
+                _end_done(held, cache, handed)  # the current message may take long
                 held.work.ring()
-            else:  # all threads are at work; what waits for one is looked at less and less
+            else:  # all threads are busy: check less and less often
                 timer = timers.after(2 * after_ms, lambda: share(2 * after_ms))
 
         if len(messages) > self._settings.batch_size:
@@ -100,7 +100,7 @@ class ConcurrentService(Service):
         try:
             await self.run(held, cache, handed)
         except CancelledError:
-            return  # the pool was closed before its turn: they are pulled again by who comes next
+            return  # the pool was closed first: the next owner pulls the messages again
         finally:
             held.hands -= 1
             if timer is not None:
@@ -125,8 +125,8 @@ class ConcurrentService(Service):
     async def _end_failed(
         self, held: ProcessQueue, cache: CachedQueue, message: Message, levels: Mapping[int, int]
     ) -> None:
-        """Has a message that failed come again, or go, as its group and its failures have it."""
-        if held.cache is not cache or not cache.holds(message):  # sent back already, or of another offset
+        """Retries a failed message, or gives it up, by its group and its failures."""
+        if held.cache is not cache or not cache.holds(message):  # sent back already, or the queue was moved
             held.counts.failed += 1
         elif self._is_dropped(held, message) or await self._is_sent_away(held, cache, message, levels):
             cache.remove([message])
@@ -139,14 +139,14 @@ class ConcurrentService(Service):
 
     @override
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
-        """Has messages tried again that the listener does not come back with, so that their queues go on."""
+        """Sends messages back that the listener takes too long for, so that their queues continue."""
         while not self._client.is_over:
             await sleep(self._client.home, self._settings.consume_timeout_ms)
             for held in tuple(queues()):
                 await self._expire(held)
 
     async def _expire(self, held: ProcessQueue) -> None:
-        """Sends back what its queue has waited for too long: the first messages, one after another."""
+        """Sends back the first messages of a queue, one after another, while they have taken too long."""
         cache, most_ms = held.cache, self._settings.consume_timeout_ms
         for _ in range(MOST_EXPIRED):
             begun_ms = self._client.clock.monotonic_ms() - most_ms
@@ -174,7 +174,7 @@ class ConcurrentService(Service):
             held.progress.ring()
 
     def _is_dropped(self, held: ProcessQueue, message: Message) -> bool:
-        """Returns whether a message is given up, since its group broadcasts: nothing would retry it."""
+        """Returns whether a message is dropped because its group broadcasts, so that nothing retries it."""
         if not self._settings.is_broadcasting:
             return False
         held.counts.failed += 1
@@ -188,7 +188,7 @@ class ConcurrentService(Service):
     async def _is_sent_away(
         self, held: ProcessQueue, cache: CachedQueue, message: Message, levels: Mapping[int, int]
     ) -> bool:
-        """Has a message brought again later; what cannot be sent back is tried here again.
+        """Requests a later retry of a message; a message that cannot be sent back is retried here.
 
         Returns whether it is done here.
         """
@@ -236,7 +236,7 @@ class ConcurrentService(Service):
 
 
 def _end_done(held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
-    """Ends what a listener was done with; it may be at others, which the queue waits for then."""
+    """Ends finished messages; the listener may still be processing others, which the queue waits for."""
     cache.remove(handed.done.copy())
     held.pulls.ring()
     held.progress.ring()

@@ -1,11 +1,11 @@
-"""Gives the messages of a queue to the listener one after another; what fails stays first.
+"""Gives the messages of a queue to the listener one after another; a failed message stays first.
 
-Nothing after it is looked at until it succeeds, or until it is given up after its last attempt. The number of
-its failures is in memory, as in Java: it begins anew with the next owner of the queue.
+Later messages wait until it succeeds, or until it is given up after its last attempt. The number of its
+failures is in memory, as in Java: it starts at 0 with the next owner of the queue.
 
-A queue is consumed under its lock only. Where that is over it is asked for anew: soon if the queue was being
-consumed, and every 3 s while the broker does not give it. After a minute without a pause it pauses, so that
-few threads serve many queues.
+A queue is consumed only under its lock. When the lease has ended, the lock is requested again: soon if the
+queue was being consumed, and every 3 s while the broker refuses it. After a minute of continuous work a queue
+pauses, so that few threads serve many queues.
 
 Source: ``ConsumeMessageOrderlyService.java ConsumeRequest, tryLockLaterAndReconsume, checkReconsumeTimes``.
 """
@@ -31,19 +31,19 @@ from seglog.remoting.later import CancelledError
 from seglog.storage.format.record import Message
 
 GATE_MS: Final = 100
-"""How soon a lock is asked for that is over before a queue is consumed."""
+"""Delay of the lock request if the lease has ended before a queue is consumed."""
 LOOP_MS: Final = 10
-"""How soon it is that ends while the queue is consumed."""
+"""Delay of the lock request if the lease ends while the queue is consumed."""
 RESUBMIT_MS: Final = 10
-"""How soon a queue goes on that has got its lock, or has paused."""
+"""Delay until a queue continues after it got its lock, or after a pause."""
 NOT_OURS_MS: Final = 3_000
-"""How soon a lock is asked for again that was not got, but for the renewal of all."""
+"""Delay until a refused lock is requested again, unless the renewal of all locks is sooner."""
 MOST_CONTINUOUS_MS: Final = 60_000
 """``rocketmq.client.maxTimeConsumeContinuously``."""
 MOST_HANDED: Final = 32
-"""Messages that a thread of the pool is given at a time, but for a batch that is larger."""
+"""Most messages given to a thread of the pool at a time, unless a batch is larger."""
 SLICE_MS: Final = 1_000
-"""After so long a thread takes another queue, if one waits for it."""
+"""After this time a thread takes another waiting queue, if there is one."""
 
 _log = logger(__name__)
 
@@ -55,13 +55,13 @@ class OrderlyService(Service):
 
     @override
     async def keep_serving(self, held: ProcessQueue) -> None:
-        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+        """Serves a queue until it is dropped and the running listener has ended."""
         home, clock = self._client.home, self._client.clock
         most = max(MOST_HANDED, self._settings.batch_size)
-        began_ms: float | None = None  # when it began to be consumed without a pause
+        began_ms: float | None = None  # since when it is consumed without a pause
         cache = held.cache
         while not held.is_dropped and not self._client.is_over:
-            if held.cache is not cache:  # the offset was set elsewhere: another message is first
+            if held.cache is not cache:  # the queue was moved: another message is first
                 cache, held.open = held.cache, []
             if held.is_lease_over:
                 await self._ask_for_lock(held, GATE_MS if began_ms is None else LOOP_MS)
@@ -108,7 +108,7 @@ class OrderlyService(Service):
         return may_go_on
 
     async def _ask_for_lock(self, held: ProcessQueue, delay_ms: float) -> None:
-        """Waits until a lock that is over is there again, where there is something to consume."""
+        """Waits until an expired lock is held again, if there are messages to consume."""
         counts = held.cache.counts()
         if counts.messages == counts.taken:
             await held.work.wait()
@@ -120,7 +120,7 @@ class OrderlyService(Service):
                 await self._is_lease_over_after(held, NOT_OURS_MS)
 
     async def _is_lease_over_after(self, held: ProcessQueue, delay_ms: float) -> bool:
-        """Returns whether a queue still waits for its lock after a time; the renewal of all may be first."""
+        """Returns whether a queue still waits for its lock after a time; the timed renewal may get it."""
         clock = self._client.clock
         until_ms = clock.monotonic_ms() + delay_ms
         while not held.is_dropped and held.is_lease_over:
@@ -131,9 +131,9 @@ class OrderlyService(Service):
         return False
 
     async def _end_of_failed(self, held: ProcessQueue, handed: Handed) -> None:
-        """Sends away what has failed for the last time, and has all else come again after a rest.
+        """Sends messages after their last attempt to the dead letters; the others are retried after a pause.
 
-        Where the listener commits by itself, what is sent away is committed with what comes next.
+        If the listener commits by itself, the former are committed with the next messages.
         """
         cache = held.cache
         if handed.is_rolled_back:
@@ -160,7 +160,7 @@ class OrderlyService(Service):
             await self._rest(held, handed)
 
     async def _rest(self, held: ProcessQueue, handed: Handed) -> None:
-        """Lets a queue wait as long as the listener or its consumer says."""
+        """Makes a queue wait for the time that the listener or its consumer has set."""
         suspend_ms = self._settings.suspend_ms
         if handed.suspend_ms != AS_SET:
             suspend_ms = max(MIN_SUSPEND_MS, min(handed.suspend_ms, MAX_SUSPEND_MS))
@@ -168,7 +168,7 @@ class OrderlyService(Service):
         await rest(self._client.home, suspend_ms, held.ending)
 
     async def _is_given_up(self, held: ProcessQueue, message: Message) -> bool:
-        """Returns whether a message is on its way to the dead letters, so that the queue can go on."""
+        """Returns whether a message was sent to the dead letters, so that the queue can continue."""
         try:
             await self._send_back.send_anew(message, message.reconsume_times)
         except SeglogError as error:

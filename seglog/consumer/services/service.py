@@ -1,4 +1,4 @@
-"""What gives the messages of queues to the listener."""
+"""The common base of the services, which give messages of queues to the listener."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from seglog.storage.format.record import Message
 from seglog.storage.format.record import properties as props
 
 AGAIN_MS: Final = 5_000
-"""How long a message rests that failed and could not be sent back."""
+"""Pause of a failed message that could not be sent back."""
 _WAY_OUT: Final = "begin it in a thread or a task for which the listener does not wait"
 _WAY_OUT_OF_A_THREAD: Final = (
     "begin it in a thread for which the listener does not wait; or give close() a timeout_s: "
@@ -45,7 +45,7 @@ _WAY_OUT_OF_A_THREAD: Final = (
 )
 _AUTO: Final = "its context says auto_commit, as it does unless the listener sets it to False"
 RESUBMIT_MS: Final = 5_000
-"""After how long messages are handed over that could not be: ``submitConsumeRequestLater``."""
+"""Pause before messages are handed over again that could not be: ``submitConsumeRequestLater``."""
 _log = logger(__name__)
 
 
@@ -56,10 +56,10 @@ class Service(ABC):
         IS_IN_ORDER: Whether messages of a queue are given one after another.
 
     Args:
-        client: Whose home and clock.
-        settings: Of the consumer.
+        client: Its home and clock are used.
+        settings: The settings of the consumer.
         listener: The application's.
-        pool: Where it is called.
+        pool: Calls it.
     """
 
     IS_IN_ORDER: ClassVar[bool]
@@ -98,18 +98,18 @@ class Service(ABC):
 
     @abstractmethod
     async def keep_serving(self, held: ProcessQueue) -> None:
-        """Serves a queue until it is dropped and the listener has ended with what it was at."""
+        """Serves a queue until it is dropped and running listeners have ended."""
 
     async def run(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> Handed:
-        """Has the listener called with messages of a queue, where that is; returns what became of them.
+        """Calls the listener with messages of a queue, in its pool; returns their results.
 
         Args:
             held: The queue.
-            cache: What they are of; once the queue has another one, nothing more of it begins.
+            cache: The cache that they are of; once the queue has another one, no more of them begin.
             handed: The messages.
 
         Raises:
-            CancelledError: The pool was closed before it was their turn.
+            CancelledError: The pool was closed before their turn.
         """
         handed.failures, handed.cache = self._failures, cache
         held.in_hand.append(handed)
@@ -127,15 +127,15 @@ class Service(ABC):
         return handed
 
     async def _has_run(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> bool:
-        """Returns whether messages were handed over; what fails beside the listener is a failure of them."""
+        """Returns whether messages were handed over; errors outside of the listener fail them too."""
         try:
             await until(self._pool.run(partial(self.hand, held, cache, handed)))
         except CancelledError:
             raise
-        except Exception as error:  # else nothing would serve the queue any more
+        except Exception as error:  # otherwise the queue would never be served again
             if self._is_forked:
                 raise
-            if not handed.is_begun:  # such as of a process that may have no more threads
+            if not handed.is_begun:  # for example if no more threads can be started
                 level = self._client.troubles.seldom(f"hands of {held.queue}")
                 text = "messages of %s wait for %d ms: %s"
                 _log.log(level, text, in_words([held.queue]), RESUBMIT_MS, error)
@@ -146,37 +146,37 @@ class Service(ABC):
     async def hand(self, held: ProcessQueue, cache: CachedQueue, handed: Handed) -> None:
         """Calls the listener with messages, see :mod:`seglog.consumer.hands`.
 
-        A child that the listener forks has what it has, and gets nothing more; it ends as the listener does.
+        A child process that the listener forks gets no further message; it ends when the listener ends.
         """
         await self._hand(self._form, handed, held.queue, self._may_go_on(held, cache))
         if self._is_forked and handed.failed:
-            raise handed.error or SystemExit(1)  # the log has said what was raised
+            raise handed.error or SystemExit(1)  # the exception was logged
 
     @abstractmethod
     def _may_go_on(self, held: ProcessQueue, cache: CachedQueue) -> Callable[[], bool]:
-        """Returns what says before each call whether the listener may be called with the next message.
+        """Returns a function that is asked before each call whether the listener may be called again.
 
-        In a forked child it may not.
+        In a forked child it returns False.
         """
 
     def _abandon(self) -> None:
-        """Calls the listener no more, in a forked child."""
+        """Stops calls of the listener, in a forked child."""
         self._is_forked = True
 
     async def keep_expiring(  # noqa: B027 - in order nothing is to be done
         self, queues: Callable[[], Iterable[ProcessQueue]]
     ) -> None:
-        """Has messages tried again that the listener does not come back with; in order it waits for that."""
+        """Retries messages that the listener takes too long for; an orderly service waits instead."""
 
     def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
         """Refuses a call of the listener that would wait for the listener; any thread may call it.
 
         Args:
             call: What was called, for the error.
-            is_bounded: Whether the caller waits for a time only, and leaves the listener to itself then.
+            is_bounded: Whether the caller waits with a timeout, and then leaves the listener to itself.
 
         Raises:
-            ConsumerError: The listener is what calls.
+            ConsumerError: The caller is the listener.
         """
         pool = self._pool
         if pool.is_here() and not (is_bounded and pool.LEAVES_ALONE):
@@ -186,13 +186,13 @@ class Service(ABC):
             )
 
     def end(self) -> bool:
-        """Has the listener not called any more; see ``ListenerPool.close``."""
+        """Stops calls of the listener; see ``ListenerPool.close``."""
         if self.tracer is not None:
             self.tracer.close()
         return self._pool.close()
 
     async def _has_ended_as_it_is(self, held: ProcessQueue, message: Message) -> bool:
-        """Returns whether a message that has no room for what a retry adds is with the dead letters now."""
+        """Sends a message without room for retry properties to the dead letters; returns whether it could."""
         try:
             await self._send_back.end_as_it_is(message)
         except SeglogError as error:
@@ -205,7 +205,7 @@ class Service(ABC):
     def warn_of_too_long(
         self, held: ProcessQueue, message: Message, error: SeglogError, *, is_said: bool
     ) -> None:
-        """Logs that no broker can bring a message again, since a copy of it would be too long."""
+        """Logs that no broker can retry a message, since a copy of it would be too long."""
         has_end = self._most != ENDLESS
         _log.log(
             logging.DEBUG if is_said else logging.WARNING,
@@ -222,15 +222,15 @@ class Service(ABC):
         )
 
     def warn_of_end(self, held: ProcessQueue, message: Message) -> None:
-        """Logs that a message was sent away after its last attempt, which a group must be able to find."""
+        """Logs that a message was given up after its last attempt, so that the group can find it."""
         attempt = named(self._settings.group, held.queue, message)
         _log.warning("given up, and sent to the dead letters after its last attempt: %s", attempt)
 
     async def consume_directly(self, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
-        """Gives a message to the listener that people have picked, of a queue."""
+        """Gives a message chosen by an operator to the listener."""
         return await until(self._pool.run(partial(consume_directly, self._form, message, queue)))
 
 
 def is_too_long(error: SeglogError) -> bool:
-    """Returns whether a broker does not take a message, and never will: it is longer than one may be."""
+    """Returns whether a broker will never take a message, because it is too long."""
     return isinstance(error, RemoteProtocolError) and error.code is ResponseCode.MESSAGE_ILLEGAL

@@ -1,4 +1,4 @@
-"""What a member of a group needs of what its messages go to: a listener, or an application that polls."""
+"""The interface between a member and the receiver of its messages: a listener, or a polling application."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class Serving(Protocol):
 
     Attributes:
         IS_IN_ORDER: Whether messages of a queue are given one after another, under a lock of the queue.
-        IS_POLLED: Whether they are given when the application asks, and not by a call of it.
+        IS_POLLED: Whether the application polls for them, instead of being called.
     """
 
     IS_IN_ORDER: ClassVar[bool]
     IS_POLLED: ClassVar[bool]
 
     async def keep_serving(self, held: ProcessQueue) -> None:
-        """Serves a queue until it is dropped and nothing of it is to be waited for."""
+        """Serves a queue until it is dropped and nothing must be waited for."""
 
     async def keep_expiring(self, queues: Callable[[], Iterable[ProcessQueue]]) -> None:
-        """Has messages tried again that are not come back with in time."""
+        """Retries messages that take too long."""
 
     async def consume_directly(self, message: Message, queue: MessageQueue) -> ConsumedDirectlyBody:
-        """Gives a message that people have picked, of a queue.
+        """Gives a message chosen by an operator to the listener.
 
         Raises:
             SeglogError: There is no listener.
@@ -40,11 +40,11 @@ class Serving(Protocol):
 
         Args:
             call: What was called, for the error.
-            is_bounded: Whether the caller waits for a time only, and leaves the listener to itself then.
+            is_bounded: Whether the caller waits with a timeout, and then leaves the listener to itself.
 
         Raises:
-            ConsumerError: The listener is what calls.
+            ConsumerError: The caller is the listener.
         """
 
     def end(self) -> bool:
-        """Gives nothing any more; returns whether what is at work was cancelled."""
+        """Stops giving messages; returns whether running work was cancelled."""

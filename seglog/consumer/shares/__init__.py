@@ -1,5 +1,5 @@
-"""Which queues of its group a member has: its share, and the locks of the queues that are consumed in order.
+"""The share of a member: its queues of the group, and the locks of queues that are consumed in order.
 
 Called by the members of groups.
-Truth: memory only; brokers know the members of a group and who has a lock.
+Truth: memory only; brokers have the members of a group and the locks.
 """

@@ -1,4 +1,4 @@
-"""Takes and renews locks of queues, and gives them back.
+"""Takes, renews and releases queue locks.
 
 Source: ``RebalanceImpl.java lock, lockAll, unlock``.
 """
@@ -30,7 +30,7 @@ class LockClient:
     """Locks queues of a group for one client. Its flows run on the client's home.
 
     Args:
-        client: Whose link, routes, clock and id.
+        client: Its link, routes, clock and id are used.
         group: The group.
     """
 
@@ -71,11 +71,11 @@ class LockClient:
         return frozenset(locked), frozenset(answered), asked_ms
 
     async def unlock(self, queues: Collection[MessageQueue], until_ms: float) -> None:
-        """Gives locks back; those that a broker does not take back end by themselves, see :meth:`say_kept`.
+        """Releases locks; locks whose broker does not answer expire by themselves, see :meth:`say_kept`.
 
         Args:
-            queues: Whose.
-            until_ms: On the monotonic clock: when they end then.
+            queues: The queues.
+            until_ms: Monotonic time at which they expire otherwise.
         """
         for broker_name, mine in self._by_broker(queues).items():
             request = Request(RequestCode.UNLOCK_BATCH_MQ, body=self._body(mine))
@@ -86,7 +86,7 @@ class LockClient:
                 self._why_kept = error
 
     def say_kept(self) -> None:
-        """Says which locks could not be given back since it was called before, and how long they last."""
+        """Logs the locks that could not be released since its last call, and how long they last."""
         kept, self._kept = self._kept, {}
         if not kept:
             return

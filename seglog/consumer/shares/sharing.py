@@ -1,7 +1,8 @@
-"""Which queues of its group a member has: it asks who the members are, and computes its own share.
+"""The rebalance of a member: it asks for the members of the group, and computes its own share.
 
-It does so at its start, every 20 s, when a broker says that members came or went, and when people ask for all
-that can be consumed now. What a share lacks is said, because until it is got the member is not idle.
+It does so at its start, every 20 s, when a broker notifies it of joined or left members, and in
+``run_until_idle``. It reports the queues that its share still lacks, because until it has them the member is
+not idle.
 
 Source: ``RebalanceImpl.java``, ``RebalanceService.java``, ``RebalancePushImpl.java``.
 """
@@ -34,9 +35,9 @@ from seglog.storage.format.names import RETRY_PREFIX
 SHARE_INTERVAL_MS: Final = 20_000
 """``rocketmq.client.rebalance.waitInterval``."""
 MIN_SHARE_INTERVAL_MS: Final = 1_000
-"""``rocketmq.client.rebalance.minInterval``; also after a share that was not got whole."""
+"""``rocketmq.client.rebalance.minInterval``; also the pause after an incomplete share."""
 KEPT_MS: Final = 5_000
-"""How long another client may keep the lock of a queue before that is said: a hand-over takes less."""
+"""How long another client may keep a queue's lock before it is logged: a hand-over takes less."""
 _NOT_KNOWN: Final = "its queues are not known yet"
 
 _log = logger(__name__)
@@ -46,14 +47,14 @@ class Sharing:
     """The share of one member. Its flows run on the client's home.
 
     Args:
-        client: Whose routes, id and clock.
-        settings: Of the consumer.
-        topics: What it subscribes to now; what is added later is to be said by :meth:`add`.
-        locks: Locks queues before they are taken; None where they are not locked.
-        queues: Those that it has.
-        take: Called with a queue that it gets, and the lock of it.
-        let_go: Called with a queue that it has to give up.
-        saw: Called with the queues of a topic, before it takes one.
+        client: Its routes, id and clock are used.
+        settings: The settings of the consumer.
+        topics: Its present topics; later ones are added with :meth:`add`.
+        locks: Locks queues before they are taken; None if they are not locked.
+        queues: Its queues.
+        take: Called with a queue that it gets, and its lease.
+        let_go: Called with a queue that it must give up.
+        saw: Called with the queues of a topic, before it takes any.
     """
 
     def __init__(
@@ -90,35 +91,35 @@ class Sharing:
 
     @property
     def lacking(self) -> Sequence[str]:
-        """What it waits for before it has all of its share; any thread may ask."""
+        """The reasons why its share is incomplete; any thread may read it."""
         return [f"topic {topic}: {why}" for topic, why in self._lacking.copy().items()]
 
     @property
     def left_locks(self) -> Collection[MessageQueue]:
-        """Queues whose locks were on their way at its end: it may have them, and takes them no more."""
+        """Queues whose lock requests were in flight at its end: they may be locked, but are not taken."""
         return self._asked_locks - self._queues.keys()
 
     def add(self, topic: str) -> None:
-        """Has the queues of a topic shared soon that it subscribes to since."""
+        """Adds a topic, whose queues are shared soon."""
         self._lacking[topic] = _NOT_KNOWN
         self.soon()
 
     def remove(self, topic: str) -> None:
-        """Gives up the queues of a topic that it does not subscribe to any more."""
+        """Removes a topic, and gives up its queues."""
         self._lacking.pop(topic, None)
         for queue, held in tuple(self._queues.items()):
             if queue.topic == topic and not held.is_dropped:
                 self._let_go(held)
 
     def soon(self) -> None:
-        """Has the queues shared anew, at least a second after they were shared before."""
+        """Requests a rebalance, at least a second after the last one."""
         self._is_due = True
         self._soon.ring()
 
     def look(self) -> None:
-        """Has the queues shared now where that is due, and of topics that it has no queue of: one may be new.
+        """Rebalances now if it is due, and topics without a queue in any case: a queue may be new.
 
-        The share is lacking until that is done. It does not cost an idle member that has its queues.
+        The share counts as incomplete until that is done. An idle member with all its queues pays nothing.
         """
         shared = () if self._is_due else {queue.topic for queue in self._queues}
         wanted = [topic for topic in self._topics if topic not in shared or topic in self._lacking]
@@ -131,12 +132,12 @@ class Sharing:
             self._soon.ring()
 
     def end(self) -> None:
-        """Lacks nothing and takes nothing any more."""
+        """Ends the rebalances: nothing counts as missing any more."""
         self._is_over = True
         self._lacking.clear()
 
     async def keep(self) -> None:
-        """Shares the queues again and again."""
+        """Rebalances periodically."""
         clock = self._client.clock
         while not self._client.is_over:
             rest_ms = self._shared_ms + MIN_SHARE_INTERVAL_MS - clock.monotonic_ms()
@@ -158,7 +159,7 @@ class Sharing:
             if not queues and not await routes.refresh(topic):
                 self._saw(topic, ())
                 self._note(topic, None, looks)  # there is nothing to consume
-                if topic.startswith(RETRY_PREFIX):  # the broker makes it with a heartbeat
+                if topic.startswith(RETRY_PREFIX):  # the broker creates it at a heartbeat
                     return True
                 if topic not in self._warned:
                     self._warned.add(topic)
@@ -187,7 +188,7 @@ class Sharing:
                 self._group,
                 error,
             )
-            if topic in self._lacking:  # one that had a share, and is not asked for it, keeps its queues
+            if topic in self._lacking:  # a member that had its share, and was not asked, keeps its queues
                 self._lacking[topic] = str(error)
             return False
         lacks = await self._become(topic, frozenset(share), members)
@@ -197,7 +198,7 @@ class Sharing:
     def _allocated(
         self, topic: str, queues: Collection[MessageQueue], members: Collection[str]
     ) -> Collection[MessageQueue] | None:
-        """Returns what the application's strategy gives this member; None where it fails, for now."""
+        """Returns this member's share by the application's strategy; None if the strategy fails."""
         strategy, me = self._settings.strategy, self._client.client_id
         try:
             mine = tuple(share_of(strategy, self._group, me, queues, members))
@@ -232,7 +233,7 @@ class Sharing:
         return self._settings.group
 
     def _note(self, topic: str, lacks: str | None, looks: int) -> None:
-        """Notes what a share lacks; one that was asked for meanwhile is not known by an older answer."""
+        """Notes what a share lacks; an answer older than the last request does not count."""
         if lacks is not None and not self._is_over and topic in self._topics:
             self._lacking[topic] = lacks
         elif looks == self._looks:
@@ -241,13 +242,14 @@ class Sharing:
     async def _members(self, queues: Collection[MessageQueue]) -> tuple[str, ...] | None:
         """Returns the ids of the group's members, None if the broker does not know of this one yet.
 
-        A client that began while the broker was away has told it nothing: the heartbeat comes first then.
+        If the client began while the broker was down, the broker does not know it: a heartbeat is sent first
+        then.
         """
         request = Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(self._group))
         broker_name = min(queues).broker_name
         for is_last in (False, True):
             answer = await self._brokers.ask(broker_name, request)
-            if answer.code is not ResponseCode.SYSTEM_ERROR:  # it knows of members, maybe of others only
+            if answer.code is not ResponseCode.SYSTEM_ERROR:  # it knows members, perhaps only others
                 client_ids = expect_body(answer, ConsumerListBody).client_ids
                 if self._client.client_id in client_ids:
                     return client_ids
@@ -256,7 +258,7 @@ class Sharing:
         return None
 
     async def _become(self, topic: str, share: frozenset[MessageQueue], members: Iterable[str]) -> str | None:
-        """Gives up what is not its share and takes what is; returns what it lacks, None if nothing."""
+        """Gives up queues outside of its share and takes the others; returns what it lacks, None if nothing."""
         mine = {queue: held for queue, held in self._queues.items() if queue.topic == topic}
         others = [queue for queue, held in mine.items() if queue not in share and not held.is_dropped]
         if others:
@@ -302,7 +304,7 @@ class Sharing:
         return f"{in_words(going)} is being given back" if going else None
 
     def _watch_locks(self, topic: str, kept: Collection[MessageQueue], members: Iterable[str]) -> None:
-        """Says, once, that another client keeps queues: one that was killed does for a minute."""
+        """Logs, once, that another client keeps locks, as a killed one does for a minute."""
         now_ms = self._client.clock.monotonic_ms()
         for queue in [one for one in self._kept_since_ms if one.topic == topic and one not in kept]:
             del self._kept_since_ms[queue]

@@ -1,4 +1,4 @@
-"""What the log calls queues: short, however many there are."""
+"""The text that names queues in the log, short for any number of queues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from seglog.remoting.message_queue import MessageQueue
 
 MOST_NAMED: Final = 16
-"""Queues that are named one by one; of more it is said how many."""
+"""Most queues named one by one; for more only their number is given."""
 
 
 def in_words(queues: Collection[MessageQueue]) -> str:
