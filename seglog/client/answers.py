@@ -1,8 +1,8 @@
-"""What a client answers brokers, and does because they say so.
+"""Handles requests and notices of brokers to a client.
 
-A broker asks a client how it runs, how far it is, and to consume a message that people have picked; it says
-that members of a group came or went, and that offsets were reset. Replies to requests of producers are
-acknowledged and dropped where nothing waits for them, as in Java.
+A broker asks a client for its running info and its offsets, and to consume a message chosen by an operator;
+it notifies the client of joined or left members and of reset offsets. Replies to requests of producers are
+acknowledged, and dropped if nothing waits for them, as in Java.
 
 Source: ``ClientRemotingProcessor.java``.
 """
@@ -40,18 +40,18 @@ from seglog.storage.format.record import Message
 from seglog.storage.kernels.decode import decode_message
 
 LIKE_VERSION: Final = "V5_4_0"
-"""Name of ``OUR_SENDER.version``, for people who look at how a client runs."""
+"""Name of ``OUR_SENDER.version``, shown in the running info of a client."""
 
 B = TypeVar("B", bound=TypedBody)
 _log = logger(__name__)
 
 
 class Answers:
-    """The answers of one client. Any thread asks; members are called on the home.
+    """The answers of one client. Any thread may call it; members are called on the home.
 
     Args:
-        link: Of the client.
-        home: Likewise.
+        link: The link of the client.
+        home: The home of the client.
         members: Its consumers, by group.
     """
 
@@ -61,7 +61,7 @@ class Answers:
         self._members = members
 
     def on_notice(self, request: Request) -> None:
-        """Takes what a broker says unasked."""
+        """Handles a notice of a broker."""
         if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             group = expect_header(request, ConsumerGroupHeader).consumer_group
             self._home.post(partial(self._look_again, group))
@@ -71,7 +71,7 @@ class Answers:
             self._home.post(partial(self._reset, header, offsets))
 
     def on_request(self, request: Request) -> Response | Deferred[Response]:
-        """Answers what a broker asks."""
+        """Answers a request of a broker."""
         if request.code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT:
             header = expect_header(request, ConsumerStatusHeader)
             return start(self._home, self._status(header), "an answer of how far a consumer is")
@@ -141,7 +141,7 @@ def _not_here(group: str) -> Response:
 
 
 def _stacks() -> str:
-    """Returns what each thread of this process does, as people read it."""
+    """Returns the stacks of all threads of this process as text."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"{names.get(ident, '?')}  id: {ident}\n{''.join(traceback.format_stack(frame))}"

@@ -1,16 +1,16 @@
-"""Client: what the producers and consumers of an application share, RocketMQ's ``MQClientInstance``.
+"""Client: the part that producers and consumers of an application share, RocketMQ's ``MQClientInstance``.
 
     with make_client("127.0.0.1:9876") as client:
         producer = Producer(client, "shop")
         consumer = OrderlyConsumer(client, "billing", "orders", handle)
 
-It has one id, one link, one table of routes, and heartbeats for all of them. A producer or consumer that is
-given an address or a broker makes a client of its own.
+A client has one id, one link, one table of routes, and heartbeats for all of them. A producer or consumer
+that is given an address or a broker makes a client of its own.
 
-Its state is changed on its home only: a thread with an event loop that all clients of the process share, the
-loop of an application, or the virtual time of a broker.
+Only the home changes the state of a client: a thread with an event loop that all clients of the process
+share, the loop of an application, or the virtual time of a broker.
 
-Truth: memory only; brokers hear of a client by its heartbeats, and forget it two minutes after the last one.
+Truth: memory only; brokers know a client by its heartbeats, and remove it two minutes after the last one.
 
 Source: ``MQClientInstance.java startScheduledTask, sendHeartbeatToAllBroker, shutdown``.
 """
@@ -52,7 +52,7 @@ FIRST_HEARTBEAT_MS: Final = 1_000
 HEARTBEAT_MS: Final = 30_000
 """``heartbeatBrokerInterval``."""
 LINK_CLOSE_S: Final = 2.0
-"""How long the end of connections is waited for, which may still have something to write."""
+"""Longest wait for the end of connections, which may still have bytes to write."""
 
 _log = logger(__name__)
 
@@ -61,11 +61,11 @@ class Client(Closing):
     """Connections, routes and timers of producers and consumers; use it in ``with`` or ``async with``.
 
     Args:
-        link: To the brokers; closed with the client.
-        home: Where its state is changed.
+        link: The link to the brokers; closed with the client.
+        home: The thread or loop that changes its state.
 
     Attributes:
-        troubles: When the log says what fails.
+        troubles: Limits how often failures are logged.
     """
 
     def __init__(self, link: Link, home: Home) -> None:
@@ -101,12 +101,12 @@ class Client(Closing):
 
     @property
     def client_id(self) -> str:
-        """What brokers know it by."""
+        """Its id at brokers."""
         return self._link.client_id
 
     @property
     def link(self) -> Link:
-        """Its way to the brokers."""
+        """Its link to the brokers."""
         return self._link
 
     @property
@@ -116,21 +116,21 @@ class Client(Closing):
 
     @property
     def clock(self) -> Clock:
-        """The time by which it lives."""
+        """The clock of its timers."""
         return self._home.clock
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or is about to be: what is in it ends."""
+        """Whether it was closed, or is being closed."""
         return self._is_closed
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be sent any more: it was closed, or the broker in this process was."""
+        """Whether nothing can be sent any more: the client, or the broker in this process, was closed."""
         return self._link.is_over
 
     def check_open(self) -> None:
-        """Refuses what a client that was closed cannot do; any thread may call it.
+        """Raises if the client was closed; any thread may call it.
 
         Raises:
             ClientClosedError: It was closed.
@@ -139,7 +139,7 @@ class Client(Closing):
             raise ClientClosedError(f"client {self.client_id} was closed")
 
     def check_live(self) -> None:
-        """Refuses to wait for what cannot come any more; any thread may call it.
+        """Raises if answers can no longer arrive; any thread may call it.
 
         Raises:
             ClientClosedError: It was closed, or the broker in this process was, or its home is over.
@@ -158,26 +158,26 @@ class Client(Closing):
             raise ClientClosedError(f"client {self.client_id} runs nothing any more: {why_over}")
 
     def begin(self) -> None:
-        """Starts what is done by time, once something needs it; called on its home."""
+        """Starts the timed work, when the first user needs it; called on its home."""
         if not self._flows and not self._is_closed:
             keepers = [(self._keep_routes(), "refresh of routes"), (self._keep_beating(), "heartbeats")]
             lookup = self._link.lookup
             if lookup is not None:
-                lookup.look()  # before all else: what fails is said by who asks for a route then
+                lookup.look()  # first: a failure is reported by the requests for routes
                 keepers.append((self._keep_looking(lookup), "addresses of name servers"))
             for steps, name in keepers:
                 self._flows.append(start(self._home, steps, f"{name} of client {self.client_id}"))
 
-    # What is in it
+    # Producers and consumers
 
     def add_producer(self, group: str) -> None:
-        """Has heartbeats name a group of producers; any thread may call it."""
+        """Adds a producer group to heartbeats; any thread may call it."""
         self.check_open()
         self._producers[group] = self._producers.get(group, 0) + 1
         self._home.post(self.begin)
 
     def remove_producer(self, group: str) -> None:
-        """Has them not name it any more, unless another producer is of it; any thread may call it."""
+        """Removes a producer group from heartbeats unless another producer has it; any thread may call it."""
         left = self._producers.get(group, 0) - 1
         if left > 0:
             self._producers[group] = left
@@ -186,10 +186,10 @@ class Client(Closing):
             start(self._home, farewell, f"farewell of producer group {group}")
 
     def claim(self, member: Member) -> None:
-        """Keeps a group for a consumer that is about to start; any thread may call it.
+        """Reserves a group for a consumer that is about to start; any thread may call it.
 
         Raises:
-            ConsumerError: Another one has it: brokers know a client of a group by its id.
+            ConsumerError: Another consumer has it: brokers know a group's members by client id.
             ClientClosedError: The client was closed, or its home is over.
         """
         self.check_open()
@@ -198,13 +198,13 @@ class Client(Closing):
             raise self._taken(member.group)
 
     def release(self, member: Member) -> None:
-        """Lets another consumer have a group that :meth:`claim` has kept."""
+        """Releases a group reserved by :meth:`claim`."""
         if self._claims.get(member.group) is member:
             del self._claims[member.group]
             self._released.ring()
 
     def add_member(self, member: Member) -> None:
-        """Takes a consumer in; called on its home."""
+        """Adds a consumer; called on its home."""
         self.check_open()
         self.claim(member)
         self._members[member.group] = member
@@ -221,39 +221,39 @@ class Client(Closing):
             raise self._taken(group)
 
     async def remove_member(self, member: Member) -> None:
-        """Says to the brokers that a consumer has left its group, which is kept until it is released."""
+        """Notifies the brokers that a consumer left its group, which stays reserved until it is released."""
         if self._members.get(member.group) is member:
             del self._members[member.group]
             await self._unregister(consumer=member.group)
 
     def at_end(self, step: Callable[[], Steps[None]]) -> None:
-        """Has something done when the client ends: after its consumers have left, before its link is closed.
+        """Registers work for the client's end: after its consumers have left, before its link is closed.
 
         Args:
-            step: Makes what is done on the client's home, which takes no longer than some requests.
+            step: Makes the coroutine, which runs on the client's home and takes no longer than some requests.
         """
         self._last_steps.append(step)
 
     def not_at_end(self, step: Callable[[], Steps[None]]) -> None:
-        """Has it not done then."""
+        """Removes such work."""
         with suppress(ValueError):
             self._last_steps.remove(step)
 
-    # Notices and questions of brokers; any thread
+    # Notices and requests of brokers; any thread
 
     def on_notice(self, request: Request) -> None:
         """Takes what a broker says unasked."""
         self._answers.on_notice(request)
 
     def on_event(self, event: LinkEvent) -> None:
-        """Hears of a connection that was made or lost: a broker that is back has to hear who is here."""
+        """Handles a connection made or lost: a broker that is back needs a heartbeat."""
         is_back = isinstance(event, Connected)
         self._home.post(partial(self._doubt, event.address, is_back=is_back))
         if is_back:
             self._home.post(self.beat_soon)
 
     def _doubt(self, address: str, *, is_back: bool) -> None:
-        """Has consumers not rely on what the broker behind a connection had of them."""
+        """Tells consumers that the broker behind a connection may have lost their offsets."""
         names = {name for name, known in self.routes.brokers().items() if address in known.values()}
         for member in list(self._members.values()) if names else ():
             member.doubt(names, are_back=is_back)
@@ -262,24 +262,24 @@ class Client(Closing):
         """Answers what a broker asks."""
         return self._answers.on_request(request)
 
-    # What is done by time
+    # Timed work
 
     async def _keep_looking(self, lookup: Lookup) -> None:
-        """Asks where the name servers are, which may move."""
+        """Asks for the addresses of name servers periodically, since they may change."""
         await sleep(self._home, FIRST_LOOKUP_MS)
         while not self.is_over:
             next_ms = self.clock.monotonic_ms() + LOOKUP_MS
             try:
                 await until(lookup.look())
             except SeglogError as error:
-                level = self.troubles.seldom("addresses of name servers")  # no line of another says it
+                level = self.troubles.seldom("addresses of name servers")  # it is logged nowhere else
                 _log.log(level, "the name servers stay as they were: %s", error)
             await sleep(self._home, max(0.0, next_ms - self.clock.monotonic_ms()))
 
     async def _keep_routes(self) -> None:
         await sleep(self._home, FIRST_ROUTES_MS)
         while True:
-            # Producers ask for a route themselves when it is old: without consumers nothing is to be done.
+            # Producers request an old route themselves: without consumers there is nothing to do.
             if not self._members:
                 await self._has_member.wait()
             if self.is_over:
@@ -309,7 +309,7 @@ class Client(Closing):
             await self._beat_soon.wait(HEARTBEAT_MS)
 
     async def beat(self) -> None:
-        """Says to each broker who is here; slaves are told of consumers only."""
+        """Sends a heartbeat to each broker; slaves get only the consumers."""
         body = HeartbeatBody(
             self.client_id,
             tuple(sorted(self._producers)),
@@ -321,7 +321,7 @@ class Client(Closing):
             )
 
     def beat_soon(self) -> None:
-        """Has a heartbeat sent now: a broker has answered that it does not know this client."""
+        """Requests a heartbeat now: a broker has answered that it does not know this client."""
         self._beat_soon.ring()
 
     async def _unregister(self, *, producer: str | None = None, consumer: str | None = None) -> None:
@@ -353,18 +353,18 @@ class Client(Closing):
 
     @override
     def close(self, timeout_s: float | None = None) -> None:
-        """Ends its consumers and producers, says so to the brokers, and closes the link.
+        """Closes its consumers and producers, unregisters from the brokers, and closes the link.
 
         A second call does nothing.
 
         Args:
-            timeout_s: How long listeners may take that are at work; None for as long as it takes. The link is
-                closed in any case; only where a listener in order is at work in a thread still it is kept
-                for what that brings, for a minute at most.
+            timeout_s: Longest wait for running listeners; None for no limit. The link is closed in any case;
+                if an orderly listener still runs in a thread, the link is kept for its result, for a minute
+                at most.
 
         Raises:
-            TimeoutError: A listener was at work for longer; the error says at what.
-            ConsumerError: A listener calls it that it would wait for, see ``Consumer.close``. Nothing is
+            TimeoutError: A listener ran for longer; the error names its messages.
+            ConsumerError: A listener that it would wait for calls it, see ``Consumer.close``. Nothing is
                 closed.
             InvalidArgumentError: An event loop runs the caller. Nothing is closed.
         """
@@ -372,10 +372,10 @@ class Client(Closing):
         run_at_once(self.end(timeout_s, wait_here, is_awaited=False))
 
     async def aclose(self, timeout_s: float | None = None) -> None:
-        """Closes it as :meth:`close` does, awaited; in the event loop that is its home there is no other way.
+        """Closes it as :meth:`close` does, awaited; the only way in the event loop that is its home.
 
-        A task that is cancelled meanwhile cuts it short: the link is closed. After its loop was closed
-        only its sockets are closed: brokers see the end of the connections.
+        Cancelling the task ends the wait early: the link is closed. After its loop was closed only its
+        sockets are closed: brokers see the end of the connections.
 
         Args:
             timeout_s: As for :meth:`close`.
@@ -388,12 +388,13 @@ class Client(Closing):
         await self.end(timeout_s, await_for, is_awaited=True)
 
     def check_end(self, timeout_s: float | None, *, is_awaited: bool, face: str | None = None) -> None:
-        """Refuses an end that the caller would wait for in vain, before anything of it has begun.
+        """Refuses a close that the caller could never finish waiting for, before anything is closed.
 
         Args:
             timeout_s: As for :meth:`close`.
             is_awaited: Whether the caller awaits it.
-            face: The class of what is closed, for the error; Async before it names the one for event loops.
+            face: The class of the closed object, for the error; with the prefix Async it is the class for
+                event loops.
 
         Raises:
             ConsumerError: As :meth:`close`.
@@ -408,7 +409,7 @@ class Client(Closing):
         check_may_wait(self._home, is_awaited=is_awaited, face=face)
 
     async def end(self, timeout_s: float | None, wait: Wait, *, is_awaited: bool) -> None:
-        """Does as :meth:`close`, for either face, after :meth:`check_end`.
+        """Closes as :meth:`close` does, for either face, after :meth:`check_end`.
 
         Args:
             timeout_s: As for :meth:`close`.
@@ -432,19 +433,19 @@ class Client(Closing):
                 start(self._home, self._close_late(late_ms), f"late close of client {self.client_id}")
             else:
                 self._link.close()
-                if is_awaited:  # a thread was kept by the link for as long
+                if is_awaited:  # in a thread the close of the link has waited already
                     with suppress(TimeoutError):
                         await wait(self._home, self._link.closed, LINK_CLOSE_S)
 
     def hang_up(self) -> None:
-        """Ends it without a word to the brokers, which see the connections end; called on its home."""
+        """Ends it without notifying the brokers, which see the connections end; called on its home."""
         self._is_closed = self._is_ended = True
         for flow in self._flows:
             flow.stop()
         self._link.close()
 
     def leave(self) -> Deferred[None]:
-        """Begins to end all that is in it, and returns what says when that is done."""
+        """Begins to close all members, and returns a deferred that is resolved when that is done."""
         if self._closing is None:
             self._closing = start(self._home, self._leave(), f"close of client {self.client_id}")
         return self._closing
@@ -463,7 +464,7 @@ class Client(Closing):
             flow.stop()
 
     async def _close_late(self, late_ms: float) -> None:
-        """Keeps the link for listeners that are at work still, as long as what they bring counts."""
+        """Keeps the link for running listeners, as long as their results count."""
         end_ms = self.clock.monotonic_ms() + late_ms
         while self._claims and await self._released.wait(max(0.0, end_ms - self.clock.monotonic_ms())):
             pass

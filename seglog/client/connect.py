@@ -1,4 +1,4 @@
-"""Makes the client of a producer or consumer from what it was given: broker, address, link or client."""
+"""Makes the client of a producer or consumer from its target: a broker, address, link or client."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.dispatcher import Dispatcher
 
 Target: TypeAlias = Client | Dispatcher | Link | str
-"""A client that is shared, or what one is made of: a broker in this process, a link to one, or the address of
-a name server, ``host:port``, several with ``;`` between them, or that of a list of them, which is asked by
-HTTP: ``http://host:port/rocketmq/nsaddr``."""
+"""A shared client, or what to make one from: a broker in this process, a link to one, the address of a name
+server, ``host:port``, several of these separated by ``;``, or the HTTP address of a list of them:
+``http://host:port/rocketmq/nsaddr``."""
 
 
 def client_for(target: Target, *, in_loop: bool = False, keeps_its_name: bool = False) -> tuple[Client, bool]:
-    """Returns a client, and whether it was made here, so that who asked for it has to close it.
+    """Returns a client, and whether it was made here, so that the caller must close it.
 
     Args:
-        target: What the application gave.
+        target: The argument of the application.
         in_loop: As for :func:`make_client`.
-        keeps_its_name: Likewise; a client or link that was given has its name already.
+        keeps_its_name: Likewise; a given client or link has its name already.
 
     Raises:
         InvalidArgumentError: As :func:`make_client`.
@@ -51,27 +51,27 @@ def make_client(
 ) -> Client:
     """Makes a client.
 
-    Brokers know it by an id as Java makes it: ``address@process#life``, or ``address@name`` where it has a
-    name, with ``@unit`` behind where it has one.
+    Its id at brokers is formed as in Java: ``address@process#life``, or ``address@name`` if it has a name,
+    followed by ``@unit`` if it has a unit.
 
     Args:
         target: A broker in this process, a link to one, or the address of a name server, or of a list of
             them that is asked for by HTTP.
-        home: Where it lives; None for the thread that clients of a process share, and for the virtual time
-            of a broker that has it.
-        in_loop: Whether it lives in the event loop that runs the caller, in place of that thread. Use it in
+        home: Its home; None for the thread that clients of a process share, or for the virtual time of a
+            broker on virtual time.
+        in_loop: Whether its home is the event loop that runs the caller, instead of that thread. Use it in
             ``async with`` then.
-        client_id: What brokers know it by, whole; made of the names by default.
-        instance_name: In its id; its process and life by default.
-        unit_name: Behind its id, for clusters that are divided into units.
-        keeps_its_name: Whether its id is the same after a restart, ``address@DEFAULT`` without a name: so it
-            is of Java's consumers that broadcast.
-        principal: As for ``LocalLink``; of a broker in this process only.
+        client_id: Its whole id; by default made from the names.
+        instance_name: The instance in its id; by default process and life.
+        unit_name: The unit in its id, for clusters that are divided into units.
+        keeps_its_name: Whether its id is the same after a restart, ``address@DEFAULT`` without a name, as for
+            Java's broadcasting consumers.
+        principal: As for ``LocalLink``; only for a broker in this process.
 
     Raises:
-        InvalidArgumentError: ``target`` is none of them; a name is no text, or none that can be sent, or
-            blank; or names were given beside an id, or an id or names for a link, which has one; or a
-            principal for what is no broker; or no event loop runs here that it could live in.
+        InvalidArgumentError: ``target`` is none of these; a name is not text, cannot be sent, or is blank;
+            names were given together with an id, or an id or names for a link, which has one; a principal was
+            given without a broker; or no event loop runs here with ``in_loop``.
     """
     as_flag("in_loop", in_loop)
     is_named = _is_named(client_id, instance_name, unit_name, keeps_its_name=keeps_its_name)
@@ -120,7 +120,7 @@ def make_client(
 def _is_named(
     client_id: str | None, instance_name: str | None, unit_name: str | None, *, keeps_its_name: bool
 ) -> bool:
-    """Returns whether an id is made of names; checks them all."""
+    """Returns whether the id is made from names; checks them all."""
     as_flag("keeps_its_name", keeps_its_name)
     if instance_name is not None:
         as_name("instance_name", instance_name)

@@ -1,12 +1,13 @@
-"""What is done for a producer or consumer that an application has dropped open, or whose loop ends before it.
+"""Ends clients of producers and consumers that were dropped while open, or whose loop ended first.
 
-Nothing would close its client: the thread that clients of the process share keeps the connections. Python
-warns, as of a file, and the connections end.
+Otherwise nothing would close their clients: the thread that clients of the process share keeps the
+connections. A ResourceWarning is raised, as for a file, and the connections end.
 
-A finalizer may run at any place in any thread, under any lock. So it takes none: it has the loop do it.
+A finalizer may run at any place in any thread, under any lock. So it takes no lock, and leaves the work to
+the loop.
 
-A loop that is about to be closed, by ``asyncio.run`` say, ends the asynchronous generators that were begun in
-it, which is how one hears of that while tasks can end still.
+A loop that is about to be closed, for example by ``asyncio.run``, ends its asynchronous generators. Such a
+generator detects the end here while tasks can still end.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from typing import Final
 from seglog.client.client import Client
 
 _TURNS: Final = 3
-"""Of a loop, in which a task that is cancelled ends."""
+"""Turns of a loop in which a cancelled task ends."""
 
 
 def watch(face: object, client: Client) -> weakref.finalize[[Client, str], object]:
-    """Has a client end with what it was made for, if nothing refers to that any more.
+    """Ends a client when its producer or consumer is no longer referenced.
 
-    At the end of the program nothing is said or done: connections end with their process.
+    At the end of the program it does nothing: connections end with their process.
 
     Args:
         face: The producer or consumer; the client does not refer to it.
-        client: Its own, of an address: in process nothing is held open.
+        client: Its own client of an address: in process nothing is held open.
 
     Returns:
-        What is to be detached once it was closed, or goes on by itself.
+        The finalizer, to be detached when the producer or consumer is closed, or consumes on by itself.
     """
     end = weakref.finalize(face, _end, client, repr(face))
     end.atexit = False
@@ -47,7 +48,7 @@ def _end(client: Client, name: str) -> None:
     try:
         _warn(name, "a with")
     finally:  # where warnings are errors Python prints it
-        with suppress(RuntimeError):  # the loop was closed since
+        with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(client.hang_up)
 
 
@@ -57,15 +58,15 @@ def _warn(name: str, statement: str) -> None:
 
 
 class LoopEnd:
-    """Warns of a member of a group that is open where its event loop ends, and lets its tasks end there.
+    """Warns of a member that is open when its event loop ends, and ends its tasks there.
 
-    Asyncio would say of each task of a listener that it was destroyed. It is made in the loop, and kept by
-    what lives as long as the member consumes.
+    Otherwise asyncio would report each task of a listener as destroyed. It is made in the loop, and
+    referenced by an object that exists as long as the member consumes.
 
     Args:
-        name: Returns what the consumer is called.
+        name: Returns the name of the consumer.
         client: Its client.
-        end_listeners: Has its listener not called any more, and cancels what is at work.
+        end_listeners: Stops calls of its listener, and cancels running ones.
     """
 
     def __init__(self, name: Callable[[], str], client: Client, end_listeners: Callable[[], object]) -> None:
@@ -76,7 +77,7 @@ class LoopEnd:
             self._waiting.asend(None).send(None)  # the loop knows it from now on
 
     def detach(self) -> None:
-        """Watches no more: the consumer is being closed."""
+        """Stops watching: the consumer is being closed."""
         self._is_watching = False
 
     async def _wait(self) -> AsyncGenerator[None, None]:

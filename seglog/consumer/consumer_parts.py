@@ -39,8 +39,8 @@ class ConsumerParts(MemberParts, Generic[M]):
         group: Who shares the queues and the offsets.
         subscription: A topic, or topics and what is wanted of each: ``*``, ``TagA || TagB``, or
             ``Subscription.by_sql("price > 5")``. None, with no listener: each topic has its own by ``on()``.
-        listener: Called with each message. If it returns None the message is done; to get the message again
-            it raises, or returns ``Consume.RECONSUME_LATER``. It may be ``async def``.
+        listener: Called with each message. If it returns None the message is done; to get it again it raises,
+            or returns ``Consume.RECONSUME_LATER``. It may be ``async def``.
         decode: Makes of a body what the message has as ``value``: ``json.loads``, say. Where it raises, the
             message has failed as if the listener had. None for messages without ``value``.
         options: Settings, see :class:`~seglog.consumer.settings.ConsumerSettings`.

@@ -1,6 +1,6 @@
-"""What delays messages may have, and what messages may be in one batch: the rules of Java's client.
+"""The rules of Java's client for delays, and for the messages of one batch.
 
-A broker does not look into a batch: a message with a delay would be consumed at once.
+A broker does not look into a batch: a delayed message in it would be consumed at once.
 
 Source: ``MessageBatch.java generateFromList``, ``Message.java getDelayTimeLevel, isWaitStoreMsgOK``.
 """
@@ -24,7 +24,7 @@ LEVELS: Final = (
     "1h",
     "2h",
 )
-"""``messageDelayLevel`` of brokers that are not set otherwise, from level 1 on."""
+"""The default ``messageDelayLevel`` of brokers, from level 1 on."""
 DELAYS: Final = (props.DELAY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 
 
@@ -32,7 +32,7 @@ def as_delay_level(level: object) -> int:
     """Returns a delay level.
 
     Raises:
-        InvalidArgumentError: It is no integer from 0 on.
+        InvalidArgumentError: It is not an integer from 0 on.
     """
     if isinstance(level, str) and level in LEVELS:
         advice = f"{level} is level {LEVELS.index(level) + 1} where a broker has RocketMQ's levels"
@@ -53,10 +53,10 @@ def check_batch_topic(topic: str) -> None:
 
 
 def check_not_delayed(properties: Mapping[str, str]) -> None:
-    """Refuses a message that is to be consumed later.
+    """Refuses a delayed message.
 
     Raises:
-        InvalidArgumentError: It has a delay, or one that is no number.
+        InvalidArgumentError: It has a delay, or a delay that is not a number.
     """
     for name in DELAYS:
         if _is_delay(properties.get(name)):
@@ -67,7 +67,7 @@ def check_not_delayed(properties: Mapping[str, str]) -> None:
 
 
 def check_waits_alike(properties: Mapping[str, str], first: Mapping[str, str]) -> None:
-    """Refuses a message that wants another durability than the first of its batch.
+    """Refuses a message with another durability than the first of its batch.
 
     Raises:
         InvalidArgumentError: It does.
@@ -80,7 +80,7 @@ def check_waits_alike(properties: Mapping[str, str], first: Mapping[str, str]) -
 
 
 def waits(properties: Mapping[str, str]) -> bool:
-    """Returns whether a message is answered as durable as the broker is set to (``isWaitStoreMsgOK``)."""
+    """Returns whether the answer waits for the broker's configured durability (``isWaitStoreMsgOK``)."""
     return (properties.get(props.WAIT) or "true").lower() == "true"
 
 

@@ -1,4 +1,4 @@
-"""What ``encode`` of a producer makes of what is sent: a body.
+"""Calls a producer's ``encode``, which makes a body from a payload.
 
 Source: none in RocketMQ's client for Java; ``value_serializer`` of kafka-python.
 """
@@ -17,10 +17,10 @@ P = TypeVar("P")
 
 
 def encoding(encode: Callable[[P], bytes]) -> Callable[[str, P], bytes | memoryview]:
-    """Returns what makes bodies: it is called as :func:`~seglog.arguments.as_body` is.
+    """Returns a function that makes bodies, with the signature of :func:`~seglog.arguments.as_body`.
 
     Raises:
-        InvalidArgumentError: It is no plain function.
+        InvalidArgumentError: It is not a plain function.
     """
     if not _is_plain(encode):
         raise refusal("encode", encode, "a plain function that returns bytes")
@@ -28,7 +28,7 @@ def encoding(encode: Callable[[P], bytes]) -> Callable[[str, P], bytes | memoryv
     def to_body(name: str, payload: P) -> bytes | memoryview:
         try:
             made = encode(payload)
-        except Exception as error:  # the application's code: on any error nothing is sent
+        except Exception as error:  # the application's code: after any error nothing is sent
             what = f"encode raised {type(error).__name__}: {text_of(error)}"
             raise InvalidArgumentError(
                 f"{name}={shown(payload)} is not sent: {what}", help="send what encode takes"

@@ -1,4 +1,4 @@
-"""How a send waits for a broker that is away: each face in its own way, and not where no time would pass."""
+"""The waits of a send for a broker that is down: different for each face, and none if no time would pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seglog.remoting.later import STEPPED
 
 
 class Pauses(Protocol):
-    """How the sends of one producer wait."""
+    """The waits of one producer's sends."""
 
     def can_wait(self) -> bool:
         """Returns whether time passes while the caller waits."""
@@ -19,11 +19,11 @@ class Pauses(Protocol):
         """Waits."""
 
     def end(self) -> None:
-        """Ends the waits that can be ended: the producer was closed."""
+        """Ends waits if possible: the producer was closed."""
 
 
 class ThreadPauses:
-    """Keeps the calling thread. On virtual time that may be what moves the time: nothing is waited for.
+    """Blocks the calling thread. On virtual time it does not wait: that thread may be the one that moves time.
 
     Args:
         home: Of the client.
@@ -40,7 +40,7 @@ class ThreadPauses:
         return self._passes
 
     async def wait(self, pause_ms: float) -> None:
-        """Waits here, until the producer is closed at most."""
+        """Waits, at most until the producer is closed."""
         with self._bell:
             if not self._is_over:
                 self._clock.wait(self._bell, pause_ms)
@@ -53,7 +53,7 @@ class ThreadPauses:
 
 
 class TaskPauses:
-    """Lets others have their turns: in a task by real time, in a listener on virtual time by that.
+    """Suspends the caller: a task on real time, or a listener on virtual time.
 
     Args:
         home: Of the client.

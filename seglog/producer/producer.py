@@ -1,4 +1,4 @@
-"""Producer and AsyncProducer: send messages and say where each went.
+"""Producer and AsyncProducer: send messages, and return the place of each.
 
     with Producer(broker, "orders-service") as producer:  # or Producer("127.0.0.1:9876", ...)
         sent = producer.send("orders", b"42 apples", tags="fruit", sharding_key="customer-7")
@@ -6,7 +6,7 @@
     async with AsyncProducer("127.0.0.1:9876", "orders-service") as producer:
         sent = await producer.send("orders", b"42 apples", tags="fruit", sharding_key="customer-7")
 
-A send returns when the broker has stored the message as durably as it is set to; everything else is an
+A send returns when the broker has stored the message with its configured durability; anything else is an
 error. Messages with one sharding key go to one queue, in the order of their sends.
 
 Source: ``DefaultMQProducer.java``.
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from asyncio import Semaphore
 
 B = TypeVar("B", default=bytes | memoryview)
-"""What a producer sends: bytes, or what its ``encode`` takes."""
+"""The payload of a producer: bytes, or the argument type of its ``encode``."""
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 MOST_SENT: Final = 512
-"""Sends of one ``AsyncProducer`` that are on their way at a time; a connection takes 1,024 requests."""
+"""Most sends of one ``AsyncProducer`` in flight at a time; a connection takes 1,024 requests."""
 
 
 class ProducerParts(ABC, Generic[B]):
-    """What both faces are made of, and of what.
+    """The common base of both faces.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.
@@ -76,13 +76,13 @@ class ProducerParts(ABC, Generic[B]):
 
     @override
     def __init_subclass__(cls) -> None:
-        """Shows in the signature of a class how it is made."""
+        """Sets the signature of a producer class."""
         super().__init_subclass__()
         made = signature(cls.__init__)
         cls.__signature__ = made.replace(parameters=[*made.parameters.values()][1:])
 
     def __new__(cls, *args: object, **settings: object) -> Self:
-        """Makes one; what is wrong with the call names the class that was called.
+        """Makes a producer; errors in the call name the class that was called.
 
         Raises:
             TypeError: An argument is missing, there is one too many, or none has this name.
@@ -137,10 +137,10 @@ class ProducerParts(ABC, Generic[B]):
         return f"<{type(self).__name__} {self._group} of client {self._client.client_id}{state}>"
 
     def _stop(self) -> bool:
-        """Refuses further sends; returns whether it did not before.
+        """Refuses further sends; returns whether it was open before.
 
         Raises:
-            InvalidArgumentError: The caller would wait for itself where the client ends. Sends go on.
+            InvalidArgumentError: The caller would wait for itself at the end of the client. Sends continue.
             ConsumerError: Likewise.
         """
         if self._is_own:
@@ -150,7 +150,7 @@ class ProducerParts(ABC, Generic[B]):
         is_first = self._sender.close()
         if (
             is_first and self._traces is not None and not self._is_own
-        ):  # else its client sends the last of them
+        ):  # else its client sends the last traces
             self._traces.tracer.close()
         return is_first
 
@@ -158,12 +158,12 @@ class ProducerParts(ABC, Generic[B]):
 class Producer(ProducerParts[B], Closing):
     """Sends messages. Any thread may call it; close it, or use it in a ``with`` statement.
 
-    Where nothing refers to it any more and it is open, Python warns, and a client that it has made ends.
+    If it is dropped while open, a ResourceWarning is raised, and a client that it made ends.
 
-    A send that is not answered, or refused for a reason that may pass, is tried again, twice at most, and at
-    another broker where there are several and no queue was chosen; so a message may be stored twice, with one
-    id. A broker that is not there, or has no time (SYSTEM_BUSY, GO_AWAY), has stored nothing, and is waited
-    for as long as the time of the send allows. On virtual time only a listener that is awaited waits.
+    A send that is not answered, or is refused for a reason that may pass, is tried again, twice at most, and
+    at another broker if there are several and no queue was chosen; so a message may be stored twice, with one
+    id. A broker that is down or busy (SYSTEM_BUSY, GO_AWAY) has stored nothing; the send waits for it as long
+    as its timeout allows. On virtual time only an async listener waits.
 
     Args:
         target: A broker in this process, the address of a name server, or a Client that is shared.

@@ -1,9 +1,9 @@
-"""Things to be done by time: each a duty, on a clock that is an argument.
+"""Timed work: each task is a duty, on a clock that is an argument.
 
-On real time each duty has a thread of its own; on a virtual clock they have their turns while time is moved.
+On real time each duty has a thread of its own; on a virtual clock the duties run while time is moved.
 
 Called by brokers and clients.
-Truth: none; a duty that is late is done at once.
+Truth: none; a late duty runs at once.
 """
 
 from seglog.schedule.duties import Duties as Duties

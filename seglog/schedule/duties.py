@@ -1,9 +1,9 @@
-"""What a broker does by itself when its time has come: save tables, deliver delayed messages, delete files.
+"""The timed work of a broker: it saves tables, delivers delayed messages, deletes files.
 
-A duty says how long it has until then, and does one turn of it. On real time each duty has a thread of its
-own, so a slow one delays no other. On a virtual clock there are no threads: :meth:`Duties.advance` goes
-from one due moment to the next and lets the duties have their turns in a fixed order, so the same calls
-give the same store, however long the virtual time is.
+A duty returns the time until its next turn, and runs one turn. On real time each duty has a thread of its
+own, so a slow one delays no other. On a virtual clock there are no threads: :meth:`Duties.advance` goes from
+one due time to the next and runs the due duties in a fixed order, so the same calls give the same store, for
+any length of virtual time.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from seglog.joining import join
 from seglog.logs import logger
 
 RETRY_MS: Final = 1_000
-"""How long a duty rests whose turn has failed."""
+"""Pause of a duty after a failed turn."""
 _LATEST_MS: Final = 253_399_622_400_000 - 1
-"""Last moment of November 9999: ids of messages state the time since the start of a month of a date."""
+"""Last moment of November 9999: message ids hold the time since the start of a month."""
 
 _log = logger(__name__)
 
 
 class Duty(ABC):
-    """One thing that a broker does by time."""
+    """One kind of timed work of a broker."""
 
     name: ClassVar[str]
-    """What it is called in logs and in the name of its thread."""
+    """Its name, in logs and of its thread."""
     longest_sleep_ms: float | None = None
-    """How long its thread sleeps at most, for a duty that nothing wakes when there is new work."""
+    """Longest sleep of its thread, for a duty that is not woken when there is new work."""
 
     def __init__(self) -> None:
         self.bell = threading.Condition()
 
     def wake(self) -> None:
-        """Has :meth:`left_ms` asked again: there may be something to do earlier than it last said."""
+        """Makes the thread call :meth:`left_ms` again: the next turn may be due earlier than before."""
         with self.bell:
             self.bell.notify_all()
 
     @abstractmethod
     def left_ms(self) -> float | None:
-        """Returns how long until the next turn, 0 or less for now, None for not before it is woken.
+        """Returns the time in ms until the next turn, 0 or less for now, None to wait until it is woken.
 
-        It is called under the bell's lock, so it is quick and does not call :meth:`wake`.
+        It is called under the bell's lock, so it must be quick and must not call :meth:`wake`.
         """
 
     @abstractmethod
     def run(self) -> None:
-        """Has one turn. Afterwards it is due later, or at once only because there is more to do.
+        """Runs one turn. Afterwards it is due later, or at once only if there is more work.
 
         Raises:
             SeglogError, OSError: The turn failed; the next is ``RETRY_MS`` later.
@@ -64,8 +64,8 @@ class Duties:
     """The duties of one broker.
 
     Args:
-        clock: Theirs, for the waits.
-        duties: In the order in which those that are due at one moment have their turns.
+        clock: Their clock, for the waits.
+        duties: The duties, in the order of their turns at one moment.
     """
 
     def __init__(self, clock: Clock, duties: Sequence[Duty]) -> None:
@@ -73,10 +73,10 @@ class Duties:
         self._duties = tuple(_Turns(clock, duty) for duty in duties)
         self._threads: list[threading.Thread] = []
         self._is_stopping = False
-        self._moving = threading.RLock()  # time passes for one caller after the other
+        self._moving = threading.RLock()  # only one caller at a time moves the time
 
     def start(self) -> None:
-        """Gives every duty a thread, until :meth:`stop`."""
+        """Starts a thread for every duty, until :meth:`stop`."""
         for turns in self._duties:
             thread = threading.Thread(
                 target=self._serve, args=(turns,), name=f"seglog-{turns.duty.name}", daemon=True
@@ -85,7 +85,7 @@ class Duties:
             thread.start()
 
     def stop(self) -> None:
-        """Returns once every thread has ended, at the latest after the turn that it is in."""
+        """Waits until every thread has ended; a running turn is finished."""
         self._is_stopping = True
         for turns in self._duties:
             turns.duty.wake()
@@ -93,21 +93,21 @@ class Duties:
             join(thread)
 
     def run_due(self) -> bool:
-        """Lets what is due now have one turn each; returns whether anything was."""
+        """Runs one turn of each duty that is due now; returns whether any was due."""
         due = [turns for turns in self._duties if turns.left_ms() <= 0]
         for turns in due:
             turns.run()
         return bool(due)
 
     def advance(self, by_ms: int, until: Callable[[], bool] = lambda: False) -> None:
-        """Moves a virtual clock on and does everything that falls into that time, at its moment.
+        """Moves a virtual clock forward, and runs every duty at the time at which it is due.
 
         Args:
-            by_ms: How far.
-            until: Ends it earlier; asked after everything that is due at a moment is done.
+            by_ms: The time to move by.
+            until: Returns True to stop earlier; called when all duties of a moment are done.
 
         Raises:
-            InvalidArgumentError: The clock goes by itself, would go back, or would leave the calendar.
+            InvalidArgumentError: The clock is real time, would go back, or would leave the calendar.
         """
         clock = self._clock
         if not isinstance(clock, VirtualClock):
@@ -121,7 +121,8 @@ class Duties:
         with self._moving:
             end_ms = clock.monotonic_ms() + by_ms
             while True:
-                # To ask all duties is what a step costs: what they say serves to run and to go on.
+                # A step's cost is the calls of left_ms(): their results serve both to run and to find the
+                # next time.
                 lefts = [turns.left_ms() for turns in self._duties]
                 next_ms = min(lefts, default=math.inf)
                 if next_ms <= 0:
@@ -146,13 +147,13 @@ class Duties:
             if not self._is_stopping:
                 try:
                     turns.run()
-                except Exception:  # noqa: BLE001 - without its thread the duty would never be done again
+                except Exception:  # noqa: BLE001 - without its thread the duty would never run again
                     _log.exception("%s failed, trying again in %d ms", duty.name, RETRY_MS)
                     turns.rest()
 
 
 class _Turns:
-    """A duty, and when it may have its next turn after one that failed."""
+    """A duty, and the time of its next turn after a failed one."""
 
     def __init__(self, clock: Clock, duty: Duty) -> None:
         self.duty = duty
@@ -174,5 +175,5 @@ class _Turns:
             _log.warning("%s failed, trying again in %d ms: %s", self.duty.name, RETRY_MS, error)
 
     def rest(self) -> None:
-        """Puts the next turn off: this one has failed."""
+        """Delays the next turn after a failed one."""
         self._not_before_ms = self._clock.monotonic_ms() + RETRY_MS

@@ -1,4 +1,4 @@
-"""A duty that has a turn every so often, as long as there is something for it to do."""
+"""A duty that runs periodically, as long as there is work."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from seglog.schedule.duties import Duty
 
 
 class Periodic(Duty):
-    """Does something at most once an interval.
+    """Runs at most once an interval.
 
     Args:
         clock: Its monotonic time.
-        interval_ms: Between two turns.
+        interval_ms: The time between two turns.
     """
 
     def __init__(self, clock: Clock, interval_ms: int) -> None:
         super().__init__()
-        # Nothing wakes it: its thread looks again after each interval.
+        # Nothing wakes it: its thread checks after each interval.
         self.longest_sleep_ms = interval_ms
         self._clock = clock
         self._interval_ms = interval_ms
@@ -28,14 +28,14 @@ class Periodic(Duty):
 
     @abstractmethod
     def is_needed(self) -> bool:
-        """Returns whether a turn would find anything to do; quick, without waiting for a lock."""
+        """Returns whether a turn would find work; quick, and without waiting for a lock."""
 
     @abstractmethod
     def act(self) -> None:
-        """Does it.
+        """Does the work.
 
         Raises:
-            SeglogError, OSError: It failed, and is tried again soon.
+            SeglogError, OSError: It failed; it is tried again soon.
         """
 
     @override

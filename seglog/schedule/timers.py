@@ -1,7 +1,7 @@
-"""Functions that are called once, at their time: the deadlines of what waits. None of them has a thread.
+"""Functions that are called once, at their time: deadlines. No timer has a thread of its own.
 
-They are a duty like others: on real time one thread sleeps until the first is due, on virtual time they come
-while time is moved. What is late is called at once.
+All timers together are one duty: on real time one thread sleeps until the first is due; on virtual time they
+run while time is moved. A late function is called at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seglog.logs import logger
 from seglog.schedule.duties import Duty
 
 MIN_CANCELLED: Final = 64
-"""So many cancelled ones may be kept before they are cleared away."""
+"""Number of cancelled timers at which they are removed."""
 
 _Call = Callable[[], object]
 _log = logger(__name__)
@@ -42,14 +42,14 @@ class AnyTimers(Protocol):
     """Calls functions at their time. Any thread may call it."""
 
     def after(self, delay_ms: float, call: _Call) -> Timer:
-        """Has a function called once a time has passed; it neither waits nor raises."""
+        """Calls a function after a time; the function must neither wait nor raise."""
 
     def cancel(self, timer: Timer) -> None:
         """Has a function not called any more; another thread may be about to call it."""
 
 
 class Timers(Duty):
-    """Functions by their time. Any thread may call it.
+    """Timers in the order of their times. Any thread may call it.
 
     Args:
         clock: Its monotonic time.
@@ -69,11 +69,12 @@ class Timers(Duty):
         return self._count
 
     def after(self, delay_ms: float, call: _Call) -> Timer:
-        """Has a function called once a time has passed.
+        """Calls a function after a time.
 
         Args:
-            delay_ms: How long, from now.
-            call: Called by the thread of this duty, or the one that moves time; it neither waits nor raises.
+            delay_ms: The time from now.
+            call: Called by the thread of this duty, or by the one that moves time; it must neither wait nor
+                raise.
         """
         timer = Timer(call)
         at_ms = self._clock.monotonic_ms() + max(0.0, delay_ms)
@@ -105,15 +106,15 @@ class Timers(Duty):
     @override
     def run(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        end = next(self._numbers)  # what is set meanwhile has its turn later
+        end = next(self._numbers)  # timers set meanwhile have their turn later
         while (call := self._next_due(now_ms, end)) is not None:
             try:
                 call()
-            except Exception:  # noqa: BLE001 - the others have their times too, and come only once
+            except Exception:  # noqa: BLE001 - the other timers must run too, and are called only once
                 _log.exception("a function failed at its time")
 
     def _next_due(self, now_ms: float, end: int) -> _Call | None:
-        """Takes one out that is due; one by one, because a call may cancel those behind it."""
+        """Removes one due timer; one by one, because a call may cancel those behind it."""
         with self._lock:
             while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] < end:
                 timer = heapq.heappop(self._heap)[2]

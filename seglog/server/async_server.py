@@ -1,4 +1,4 @@
-"""AsyncServer: a broker behind one port or several, served by an event loop that exists."""
+"""AsyncServer: a broker behind one port or several, served by a running event loop."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from seglog.server.shared import Shared
 from seglog.storage.format.record import Host
 
 _MOST_ACCEPTED: Final = 64
-"""Of one turn; the connections that there are have theirs too."""
+"""Most connections accepted in one turn, so that open connections have their turns too."""
 _REST_S: Final = 1.0
-"""How long nothing is accepted where the machine has no more descriptors or memory for it."""
+"""Pause of accepting when the machine has no more descriptors or memory."""
 _EXHAUSTED: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 _LOOK_S: Final = 0.005
-"""How often a stop looks whether clients have their answers."""
+"""How often a stop checks whether clients have their answers."""
 _LAST_S: Final = 1.0
-"""How long clients may take to hang up that have all their answers."""
+"""How long clients with all their answers may take to close their connections."""
 
 
 class AsyncServer(AsyncClosing):
-    """Serves a broker; start it in the loop that is to serve, or use it in ``async with``.
+    """Serves a broker; start it in the serving loop, or use it in ``async with``.
 
     The broker is not closed with it, and may be used in process meanwhile.
 
     Args:
-        broker: Who answers; its routes name ``config.address``, which should lead to one of the listeners.
-        listener: Where clients come in; closed with the server.
-        more: Where they come in too, to the same broker, such as those of :meth:`Listener.usual_three`.
-        limits: What they may take, at all listeners together.
+        broker: The broker; its routes name ``config.address``, which should be the address of a listener.
+        listener: Accepts clients; closed with the server.
+        more: Further listeners of the same broker, such as those of :meth:`Listener.usual_three`.
+        limits: The limits of clients, for all listeners together.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class AsyncServer(AsyncClosing):
 
     @property
     def address(self) -> str:
-        """Where it listens, "host:port"; the first of several."""
+        """The address at which it listens, "host:port"; the first of several."""
         return self._listeners[0].address
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where it listens, in the order of its listeners."""
+        """The addresses at which it listens, in the order of its listeners."""
         return tuple(each.address for each in self._listeners)
 
     @property
@@ -90,7 +90,8 @@ class AsyncServer(AsyncClosing):
         """Serves clients from now on, in the running loop.
 
         Raises:
-            InvalidArgumentError: It was started before, or a listener was closed or is another server's.
+            InvalidArgumentError: It was started before, or a listener was closed or belongs to another
+                server.
             ClosedError: This is a forked child.
         """
         self._check_process()
@@ -115,18 +116,18 @@ class AsyncServer(AsyncClosing):
 
     @override
     async def close(self, linger_ms: float = 0) -> None:
-        """Stops: nothing is accepted any more, held pulls end, and waiting sends are answered.
+        """Stops: accepts no more connections, ends held pulls, and answers waiting sends.
 
-        Clients that ask meanwhile are sent away (GO_AWAY), those that do not know that are refused their
-        sends. Then connections are closed. Owners of queue locks stay recorded. A second call waits for the
-        first. At the end of ``async with`` a forked child does nothing.
+        New requests are answered GO_AWAY; clients that do not know it get refusals of their sends. Then
+        connections are closed. Owners of queue locks stay recorded. A second call waits for the first. At the
+        end of ``async with`` a forked child does nothing.
 
         Args:
-            linger_ms: How long clients are sent away at least before their connections are closed.
+            linger_ms: The shortest time of answering GO_AWAY before connections are closed.
 
         Raises:
-            ClosedError: This is a forked child: loop and connections are its parent's.
-            InvalidArgumentError: Another loop serves than the one that calls.
+            ClosedError: This is a forked child: loop and connections belong to its parent.
+            InvalidArgumentError: The caller's loop is not the serving one.
         """
         self._check_process()
         linger_ms = as_number("linger_ms", linger_ms)
@@ -140,7 +141,7 @@ class AsyncServer(AsyncClosing):
         await asyncio.shield(self._ended)
 
     def hang_up(self) -> None:
-        """Closes the connections that there are at once; called in the loop.
+        """Closes all connections at once; called in the loop.
 
         Raises:
             ClosedError: This is a forked child.
@@ -153,12 +154,12 @@ class AsyncServer(AsyncClosing):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes it; in a forked child, which ends in its own way, it does nothing."""
+        """Closes it; in a forked child it does nothing."""
         if not self._is_forked:
             await self.close()
 
     def _abandon(self) -> None:
-        """Does nothing any more, in a forked child: the selector of the loop is shared with the parent."""
+        """Stops all work in a forked child: the selector of the loop is shared with the parent."""
         self._is_forked = True
 
     def _check_process(self) -> None:
@@ -201,13 +202,13 @@ class AsyncServer(AsyncClosing):
             await asyncio.wait(self._connecting)
 
     async def _ends(self, most_s: float | None) -> None:
-        """Returns once there is no connection, or a time has passed."""
+        """Waits until no connection is open, or a time has passed."""
         ends = [each.gone for each in self._connections]
         if ends:
             await asyncio.wait(ends, timeout=most_s)
 
     def _take_listeners(self) -> None:
-        """Takes all listeners or, where one cannot be had, none."""
+        """Takes all listeners, or none if one is not available."""
         with ExitStack() as until_all_are:
             for listener in self._listeners:
                 listener.take()
@@ -235,11 +236,11 @@ class AsyncServer(AsyncClosing):
                     self._accept_none(shared)
                     self._timers["rest"] = shared.loop.call_later(_REST_S, self._accept_from_now, shared)
                     return
-                continue  # the client has hung up already
+                continue  # the client has disconnected already
             listener.accepted_count += self._take(shared, end, where)
 
     def _take(self, shared: Shared, end: socket.socket, where: tuple[Any, ...]) -> bool:
-        """Serves a connection, unless there are too many; returns whether it does."""
+        """Serves a connection, unless there are too many; returns whether it is served."""
         if self.connection_count >= self._limits.connections:
             shared.complaints.tell(
                 "most", f"connection of {where[0]} closed: there are {self._limits.connections} already"
@@ -266,7 +267,7 @@ class AsyncServer(AsyncClosing):
             connection.connection_lost(error)
 
     def _sweep(self, shared: Shared) -> None:
-        """Ends connections that have let others wait for too long."""
+        """Ends connections that have exceeded a time limit."""
         now_s = shared.loop.time()
         for each in tuple(self._connections):
             ending = each.overdue(now_s)

@@ -1,8 +1,8 @@
-"""How long sends and pulls of a server took, in the figures that RocketMQ's tools read.
+"""The durations of sends and pulls of a server, in the figures that RocketMQ's tools read.
 
 Source: ``StoreStatsService.java``, ``setPutMessageEntireTimeMax, putMessageDistributeTimeToString,
-getRuntimeInfo``. Difference: a call is timed from its turn on until its answer is there, which is what a
-client notices; RocketMQ leaves out the checks before the message is put or read.
+getRuntimeInfo``. Difference: a call is timed from its turn until its answer is ready, as a client sees it;
+RocketMQ leaves out the checks before the message is put or read.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _BOUNDS_MS: Final = (
     *(("[200~500ms]", 200), ("[500ms~1s]", 500), ("[1~2s]", 1_000), ("[2~3s]", 2_000), ("[3~4s]", 3_000)),
     *(("[4~5s]", 4_000), ("[5~10s]", 5_000), ("[10s~]", _MOST_MS)),
 )
-"""RocketMQ's words for a share, and the milliseconds from which on a call is in it."""
+"""RocketMQ's names of the shares, and the milliseconds from which on a call counts in each."""
 
 
 class CallTimes:
-    """What the calls of one server took. The loop notes it, any thread may ask.
+    """The durations of one server's calls. The loop notes them; any thread may read them.
 
     Args:
         now_s: The loop's time.
@@ -42,7 +42,7 @@ class CallTimes:
         self._most_get_ms = max(self._most_get_ms, int(took_s * 1_000))
 
     def note_put(self, began_s: float, now_s: float) -> None:
-        """Notes a send: when its turn came, and when its answer was there."""
+        """Notes a send: the start of its turn, and the time of its answer."""
         if now_s >= self._ends_s:
             self._turn(now_s)
         took_ms = int((now_s - began_s) * 1_000)
@@ -50,7 +50,7 @@ class CallTimes:
         self._most_put_ms = max(self._most_put_ms, took_ms)
 
     def figures(self) -> dict[str, str]:
-        """Returns them by RocketMQ's names."""
+        """Returns the figures by RocketMQ's names."""
         now_s = self._now_s()
         if now_s >= self._ends_s:
             self._turn(now_s)
@@ -63,7 +63,7 @@ class CallTimes:
         }
 
     def _turn(self, now_s: float) -> None:
-        """Begins a new minute; the one that has ended was empty if it is longer ago."""
+        """Begins a new minute; if more than a minute has passed, the last one is empty."""
         is_next = now_s < self._ends_s + _SPAN_S
         self._last = self._puts if is_next else {}
         self._puts = Counter()

@@ -1,4 +1,4 @@
-"""What clients of a server may take of it, and how long they may let it wait."""
+"""The limits of a server's clients: resources and times."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from seglog.arguments import as_int
 class ServerLimits:
     """Limits of one server.
 
-    Where a connection has reached one of its own, nothing more is read from it until it is below again.
+    At a limit of its own a connection is not read from until it is below the limit again.
 
     Attributes:
-        connections: How many there may be; those beyond are closed at once.
-        requests: How many of one connection may wait or be in work, parked pulls not counted.
-        queued_bytes: How much of one connection may wait for its turn.
-        parked_pulls: How many of one connection may be held; one beyond is answered as things are.
-        answer_bytes: How much may wait to be read by one client.
-        all_answer_bytes: How much may wait to be read by all clients; beyond it nothing more is read from
-            those for whom something waits.
-        begun_bytes: How much of frames whose end has not come there may be, of all connections together; the
-            connection that brings more is closed.
-        queued_sends: How many sends of all connections may wait for their turn, as RocketMQ's
-            ``sendThreadPoolQueueCapacity``; one beyond is answered SYSTEM_BUSY.
-        queued_pulls: How many pulls, as ``pullThreadPoolQueueCapacity``.
-        queued_others: How many requests of other kinds, as ``adminBrokerThreadPoolQueueCapacity``.
-        all_queued_bytes: How much of all connections may wait for its turn; and as much for being read, of
-            bodies that take long.
-        send_wait_ms: How long a send may have waited when its turn comes; it is answered SYSTEM_BUSY then.
+        connections: Most connections; further ones are closed at once.
+        requests: Most requests of one connection that wait or are being served, without parked pulls.
+        queued_bytes: Most bytes of one connection's waiting requests.
+        parked_pulls: Most held pulls of one connection; a further pull is answered at once.
+        answer_bytes: Most bytes of answers that wait for one client to read them.
+        all_answer_bytes: Most bytes of answers that wait for all clients; beyond it nothing more is read from
+            clients with waiting answers.
+        begun_bytes: Most bytes of incomplete frames, of all connections together; the connection that adds
+            more is closed.
+        queued_sends: Most sends of all connections that wait for their turn, as RocketMQ's
+            ``sendThreadPoolQueueCapacity``; a further send is answered SYSTEM_BUSY.
+        queued_pulls: The same for pulls, as ``pullThreadPoolQueueCapacity``.
+        queued_others: The same for other requests, as ``adminBrokerThreadPoolQueueCapacity``.
+        all_queued_bytes: Most bytes of all waiting requests; and again as many of long bodies that wait to be
+            parsed.
+        send_wait_ms: Longest wait of a send for its turn; after a longer one it is answered SYSTEM_BUSY.
             RocketMQ's ``waitTimeMillsInSendQueue`` is 200.
-        pull_wait_ms: How long a pull may, as ``waitTimeMillsInPullQueue``.
-        other_wait_ms: How long others may, as ``waitTimeMillsInAdminBrokerQueue``.
-        frame_ms: How long a frame may take, and a second for each 64 KiB of it.
-        stall_ms: How long a client may read nothing of what waits for it.
-        idle_ms: How long a connection may be silent both ways, as RocketMQ's
+        pull_wait_ms: The same for pulls, as ``waitTimeMillsInPullQueue``.
+        other_wait_ms: The same for other requests, as ``waitTimeMillsInAdminBrokerQueue``.
+        frame_ms: Longest time for a frame to arrive, plus a second for each 64 KiB of it.
+        stall_ms: Longest time in which a client reads none of its waiting answers.
+        idle_ms: Longest silence of a connection in both directions, as RocketMQ's
             ``serverChannelMaxIdleTimeSeconds``.
-        sweep_ms: How often those times are looked at.
-        turn_ms: How long the requests of one connection are served before others have their turn.
-        stop_ms: How long a stop waits for sends and for clients that read.
+        sweep_ms: How often these times are checked.
+        turn_ms: How long one connection's requests are served before others have their turn.
+        stop_ms: Longest wait of a stop for sends and for clients that read.
     """
 
     connections: int = 8_192
@@ -68,7 +68,7 @@ class ServerLimits:
         """Checks them.
 
         Raises:
-            InvalidArgumentError: One is no whole number from 1 on; it is named.
+            InvalidArgumentError: A limit is not an integer from 1 on; the message names it.
         """
         for field in fields(self):
             as_int(field.name, getattr(self, field.name), 1)
@@ -76,4 +76,4 @@ class ServerLimits:
 
 DEFAULT_LIMITS: Final = ServerLimits()
 FRAME_BYTES_PER_MS: Final = 65.536
-"""So fast a long frame has to come, once ``frame_ms`` are over."""
+"""The rate at which a long frame must arrive after ``frame_ms``."""

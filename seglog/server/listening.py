@@ -1,11 +1,11 @@
-"""Ports of a server. They are there before the broker is, whose routes name one of them.
+"""Ports of a server. They are bound before the broker is opened, whose routes name one of them.
 
 listener = Listener("127.0.0.1", 0)
 broker = Broker.open(path, config=BrokerConfig(address=listener.address))
 with Server(broker, listener): ...
 
-RocketMQ has three: a name server's, a broker's, and two below that the VIP channel, where the broker answers
-the same requests. Clients that are set to use it compute its port from the broker's, which routes name.
+RocketMQ has three: the name server's, the broker's, and two below that the VIP channel, where the broker
+answers the same requests. Clients that are set to use it compute its port from the broker's port in routes.
 
 Source: ``MixAll.java brokerVIPChannel``, ``BrokerController.java initializeRemotingServer``.
 """
@@ -27,32 +27,32 @@ from seglog.storage.format.record import Host
 
 LOOPBACK: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9_876
-"""A name server's, which clients ask first."""
+"""The name server's port, which clients ask first."""
 DEFAULT_BROKER_PORT: Final = 10_911
-"""A broker's ``listenPort``, which routes name."""
+"""The broker's ``listenPort``, which routes name."""
 VIP_DISTANCE: Final = 2
 """How far the VIP channel of a broker is below its port."""
 _BACKLOG: Final = 1_024
 _MAX_PORT: Final = 65_535
 _TRIES: Final = 16
-"""How many free ports are tried for a broker until that of its VIP channel is free too."""
+"""Most free ports tried for a broker until the port of its VIP channel is free too."""
 
 
 class Listener(Closing):
-    """A bound port, which a server accepts from, and closes.
+    """A bound port, at which a server accepts connections; the server closes it.
 
     Args:
         host: Address or name of an interface.
-        port: 0 for one that is free.
-        insecure: Whether the interface may be another one than loopback. There is no authentication yet:
-            who reaches the port may read, send and delete.
+        port: The port; 0 for a free one.
+        insecure: Whether the interface may be another one than loopback. There is no authentication yet: any
+            client that reaches the port may read, send and delete.
 
     Attributes:
         socket: The socket.
         port: Where it listens.
         address: The same with its host, ``1.2.3.4:80`` or ``[::1]:80``.
-        is_everywhere: Whether it listens on all interfaces, so that its address leads clients nowhere.
-        accepted_count: How many connections its server has accepted here.
+        is_everywhere: Whether it listens on all interfaces, so that clients cannot connect to its address.
+        accepted_count: The number of connections accepted here.
 
     Raises:
         CannotListenError: The port is in use, or the host is none of this machine.

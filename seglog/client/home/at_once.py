@@ -1,7 +1,6 @@
-"""Runs coroutines in the calling thread that wait there, if at all, and never for an event loop or a home.
+"""Runs coroutines in the calling thread; they may block that thread, but never await a loop or a home.
 
-So what is written once, as a coroutine that is given how it asks, serves callers that await it and those that
-do not.
+So one coroutine, which is given its way of sending requests, serves both awaiting and blocking callers.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ def run_at_once(steps: Coroutine[Any, Any, R]) -> R:
     """Runs a coroutine to its end, and returns its result.
 
     Raises:
-        InvalidArgumentError: It awaits what is not here yet.
-        BaseException: What it raises.
+        InvalidArgumentError: It awaits a result that does not exist yet.
+        BaseException: The exception that it raises.
     """
     try:
         awaited = steps.send(None)

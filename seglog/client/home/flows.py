@@ -1,7 +1,7 @@
 """Flows: coroutines that run on a home, a step at a time, without a thread or a task of their own.
 
-A flow awaits results that come later, by :func:`until`, and time, by :func:`sleep` or a :class:`Bell`. It is
-continued on its home, whichever thread has the result; so what flows of one home change needs no lock. The
+A flow awaits later results with :func:`until`, and time with :func:`sleep` or a :class:`Bell`. Its home
+continues it, whichever thread has the result; so state that only flows of one home change needs no lock. The
 same flow runs on an event loop and on virtual time, where it is continued while time is moved.
 """
 
@@ -17,15 +17,15 @@ from seglog.remoting.later import CancelledError, Deferred
 
 R = TypeVar("R")
 Steps: TypeAlias = Coroutine[Deferred[Any], None, R]
-"""What an ``async def`` gives that awaits nothing but what is in this module."""
+"""A coroutine that awaits only objects of this module."""
 LateSteps: TypeAlias = Generator[Deferred[Any], None, R]
-"""What :func:`late` gives."""
+"""The result of :func:`late`."""
 
 _log = logger(__name__)
 
 
 class Until(Generic[R]):
-    """What a flow awaits: a result that comes later.
+    """The awaitable of a flow: a later result.
 
     Args:
         deferred: The result; it is cancelled if the flow is stopped.
@@ -43,24 +43,24 @@ class Until(Generic[R]):
 
 
 def until(deferred: Deferred[R]) -> Until[R]:
-    """Returns what a flow awaits for a result; it raises what the result failed with."""
+    """Returns an awaitable for a result; it raises the error that the result failed with."""
     return Until(deferred)
 
 
 def sleep(home: Home, delay_ms: float) -> Until[None]:
-    """Returns what a flow awaits for a time to pass."""
+    """Returns an awaitable for a time to pass."""
     return Until(_passed(home, delay_ms))
 
 
 def rest(home: Home, delay_ms: float, ending: Deferred[None]) -> Until[None]:
-    """Returns what a flow awaits for a time to pass, or for something to end, whichever is first."""
+    """Returns an awaitable for a time to pass or for ``ending``, whichever is first."""
     over = _passed(home, delay_ms)
 
     def end(_ending: Deferred[None]) -> None:
         over.resolve(None)
 
     ending.then(end)
-    over.then(lambda _: ending.unfollow(end))  # else it would refer to each rest that is over
+    over.then(lambda _: ending.unfollow(end))  # else it would keep a reference to each rest that is over
     return Until(over)
 
 
@@ -72,10 +72,10 @@ def _passed(home: Home, delay_ms: float) -> Deferred[None]:
 
 
 class Bell:
-    """Wakes the flow that waits for it; one that is rung before is not waited for. Of one home, but to ring.
+    """Wakes the flow that waits for it; a bell rung before ends the next wait at once.
 
     Args:
-        home: Where the flow is that waits.
+        home: The home of the waiting flow; only :meth:`ring` may be called elsewhere.
     """
 
     __slots__ = ("_home", "_is_rung", "_waiting")
@@ -93,7 +93,7 @@ class Bell:
             waiting.resolve(True)
 
     async def wait(self, timeout_ms: float | None = None) -> bool:
-        """Returns whether it was rung, False once the time is over; None for no limit."""
+        """Waits, and returns whether it was rung: False after the timeout; None for no limit."""
         if not self._is_rung:
             waiting: Deferred[bool] = Deferred()
             self._waiting = waiting
@@ -109,16 +109,16 @@ class Bell:
         return was_rung
 
     def _end_if_rung(self, waiting: Deferred[bool]) -> None:
-        """Ends a wait where another thread has rung meanwhile, and may not have seen that anything waits."""
+        """Ends a wait if another thread rang meanwhile, which may not have seen the wait."""
         if self._is_rung:
             waiting.resolve(True)
 
 
 class Flow(Deferred[R], Generic[R]):
-    """A coroutine on its way, and its result.
+    """A running coroutine, and its result.
 
     Args:
-        home: Where it runs.
+        home: Runs it.
         steps: The coroutine.
         name: For the log.
     """
@@ -134,13 +134,13 @@ class Flow(Deferred[R], Generic[R]):
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Cancels what it waits for, which raises ``CancelledError`` in it; call it on its home."""
+        """Cancels the awaited result, which raises ``CancelledError`` in it; call it on its home."""
         self._is_stopped = True
         if self._waits_for is not None:
             self._waits_for.cancel()
 
     def step(self) -> None:
-        """Goes on until it has to wait; its home calls it."""
+        """Continues it until it has to wait; called by its home."""
         while True:
             self._waits_for = None
             try:
@@ -153,11 +153,11 @@ class Flow(Deferred[R], Generic[R]):
                     _log.warning("%s ended: what it waited for was cancelled", self._name)
                 self.fail(error)
                 return
-            except Exception as error:  # noqa: BLE001 - the top of a flow: its home goes on
+            except Exception as error:  # noqa: BLE001 - the top of a flow: its home continues
                 _log.exception("%s failed", self._name)
                 self.fail(error)
                 return
-            except BaseException as error:  # it would end a program; its home knows what it does with that
+            except BaseException as error:  # it would end a program; the home handles it
                 self.fail(error)
                 raise
             if self._is_stopped:
@@ -169,9 +169,9 @@ class Flow(Deferred[R], Generic[R]):
 
 
 def late(make: Callable[[], Steps[R]]) -> LateSteps[R]:
-    """Returns steps whose coroutine is made at the first one: where none is taken, none is left unawaited.
+    """Returns steps whose coroutine is made at the first step, so that none is left unawaited without a step.
 
-    That is what happens on virtual time that is not moved any more.
+    This happens on virtual time that is not moved any more.
 
     Args:
         make: Makes the coroutine.
@@ -182,12 +182,12 @@ def late(make: Callable[[], Steps[R]]) -> LateSteps[R]:
 def start(home: Home, steps: Steps[R] | LateSteps[R], name: str) -> Flow[R]:
     """Starts a coroutine on its home; any thread may call it. An error that it ends with is logged.
 
-    Where the home is over it fails at once, with a ``ClientClosedError``.
+    If the home is over it fails at once, with a ``ClientClosedError``.
 
     Args:
-        home: Where it runs; its first step is taken there, soon.
+        home: Runs it; its first step is taken there, soon.
         steps: The coroutine, or :func:`late`.
-        name: What it does, for the log.
+        name: Its task, for the log.
     """
     flow = Flow(home, steps, name)
     why_over = home.why_over

@@ -1,6 +1,6 @@
-"""What a client needs of the thread or loop that is its home.
+"""The interface of a client's home: the thread or loop that changes its state.
 
-Only the home changes the client's state, so nothing of that state has a lock. Other threads post tasks to it.
+Only the home changes the client's state, so the state needs no lock. Other threads post tasks to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 FORKED: Final = "the process was forked, and connections are not shared with the child"
-"""Why a home is over in a child of the process that has it."""
+"""Why a home is over in a forked child."""
 
 
 class Home(Protocol):
@@ -24,27 +24,27 @@ class Home(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """The time by which its timers go."""
+        """The clock of its timers."""
 
     @property
     def timers(self) -> AnyTimers:
-        """Functions that the home calls at their time, in the order of their times and then of the calls."""
+        """Timers, whose functions the home calls in the order of their times, and then of the calls."""
 
     @property
     def loop(self) -> AbstractEventLoop | None:
-        """The event loop that it is; None where it is none."""
+        """Its event loop; None if it is not one."""
 
     @property
     def why_over(self) -> str | None:
-        """Why it runs nothing any more; None while it does. It is the first thing to ask after a fork."""
+        """Why it runs nothing any more; None while it does. Check this first after a fork."""
 
     def post(self, task: Callable[[], object]) -> None:
-        """Has a task done by the home soon.
+        """Runs a task on the home soon.
 
-        Tasks of one thread are done in the order of its calls. All that is posted until the home looks costs
-        one wake-up. It never waits or raises, and never runs the task itself; where the home is over the task
+        Tasks of one thread run in the order of its calls. All tasks posted before the home looks cost one
+        wake-up. The call never waits or raises, and never runs the task itself; if the home is over the task
         is dropped.
         """
 
     def is_here(self) -> bool:
-        """Returns whether the home is what runs the caller, so that waiting for it would never end."""
+        """Returns whether the home runs the caller, which could then never wait for it."""

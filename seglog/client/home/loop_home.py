@@ -1,8 +1,8 @@
-"""An event loop as the home of clients: the user's own, or the one of this process (``thread_home``).
+"""An event loop as the home of clients: the application's own, or the one of this process (``thread_home``).
 
 After a fork the child has the loop's memory, but not its thread, and shares its sockets with the parent. So
-there the home is over, and the child's copies of the sockets are closed without a word on them: the broker
-must see the end of a connection when the parent ends, even where it has children that go on.
+in the child the home is over, and the child's copies of the sockets are closed without sending anything: the
+broker must see the end of a connection when the parent ends, even if its children continue.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from seglog.schedule import AnyTimers, Timers
 
 
 class LoopHome:
-    """A home that is an event loop on real time. Its timers and tasks may fail: that is logged.
+    """A home that is an event loop on real time. Errors of timers and tasks are logged.
 
     Args:
         loop: Runs until its clients are closed.
 
     Attributes:
         loop: The event loop.
-        clock: The machine's.
-        timers: Those of the home.
+        clock: The machine's clock.
+        timers: The timers of the home.
         is_forked: Whether this is a child of the process that has the loop.
-        sockets: What is open in it; a forked child closes its copies.
+        sockets: Its open sockets; a forked child closes its copies.
     """
 
     _all: ClassVar[WeakSet[LoopHome]] = WeakSet()
@@ -56,18 +56,18 @@ class LoopHome:
         return "its event loop was closed" if self.loop.is_closed() else None
 
     def post(self, task: Callable[[], object]) -> None:
-        """Has a task done by the loop soon."""
+        """Runs a task in the loop soon."""
         if self.why_over is None:
             self._inbox.post(task)
 
     def close_sockets(self) -> None:
-        """Closes what is open in a loop that was closed, and so closes nothing any more.
+        """Closes the sockets of a loop that was closed and can no longer close them.
 
-        The other ends hear of it at once, and not when the garbage is collected. What asyncio has around the
-        sockets warns then that it was not closed before its loop, which is so.
+        The other ends see the end at once, and not only at garbage collection. Asyncio's transports then
+        warn, correctly, that they were not closed before their loop.
         """
         for each in list(self.sockets):
-            with suppress(OSError):  # the other end was first
+            with suppress(OSError):  # the other end closed it first
                 each.close()
 
     def is_here(self) -> bool:
@@ -85,7 +85,7 @@ class LoopHome:
 
 
 class _LoopTimers(Timers):
-    """Timers that one timer of the loop wakes, for the first that is due."""
+    """Timers driven by one timer of the loop, for the first that is due."""
 
     def __init__(
         self, clock: Clock, loop: asyncio.AbstractEventLoop, post: Callable[[Callable[[], None]], None]
@@ -97,7 +97,7 @@ class _LoopTimers(Timers):
 
     @override
     def wake(self) -> None:
-        """Has the loop look when the first is due now."""
+        """Lets the loop compute the next due time again."""
         self._post(self._arm)
 
     def _arm(self) -> None:
@@ -115,7 +115,7 @@ class _LoopTimers(Timers):
         self._armed = None
         try:
             self.run()
-        finally:  # what ends a program may be raised, and the loop may go on
+        finally:  # an exception that ends a program may be raised, and the loop may continue
             self._arm()
 
 

@@ -1,7 +1,7 @@
-"""Coroutines of an application on virtual time: stepped while it is moved, by what moves it.
+"""Coroutines of an application on virtual time: stepped by the call that moves the time.
 
-They may await what clients give, and :func:`sleep_ms`. Anything else waits for an event loop, which does not
-know of that time; it is an error, raised where it is awaited.
+They may await awaitables of clients, and :func:`sleep_ms`. Anything else would wait for an event loop, which
+does not know virtual time; awaiting it raises an error.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ async def sleep_ms(delay_ms: float) -> None:
     In a task of an event loop that is real time, and in a listener on virtual time the broker's.
 
     Args:
-        delay_ms: How long, in milliseconds.
+        delay_ms: The time in milliseconds.
 
     Raises:
-        InvalidArgumentError: ``delay_ms`` is no number from 0 on.
+        InvalidArgumentError: ``delay_ms`` is not a number from 0 on.
     """
     delay_ms = as_number("delay_ms", delay_ms, 0)
     timers = STEPPED.timers
@@ -42,17 +42,17 @@ async def sleep_ms(delay_ms: float) -> None:
 
 
 async def stepped(home: Home, steps: Coroutine[Any, Any, R]) -> R:
-    """Runs a coroutine of an application in a flow; returns what it returns.
+    """Runs a coroutine of an application in a flow; returns its result.
 
     Args:
-        home: Where the flow is, on virtual time.
+        home: The home of the flow, on virtual time.
         steps: The coroutine.
     """
     return await _Steps(home, steps)
 
 
 class _Steps(Generic[R]):
-    """What a flow awaits for a coroutine: each result that it awaits, one after the other."""
+    """The awaitable of a flow for a coroutine: it passes on each result that the coroutine awaits."""
 
     def __init__(self, home: Home, steps: Coroutine[Any, Any, R]) -> None:
         self._home = home

@@ -1,7 +1,6 @@
-"""The one thread of all clients of this process that have no loop of their own.
+"""The one thread of all clients of this process without a loop of their own.
 
-It is made with the first of them and stays; as a daemon it ends with the process. A forked child makes its
-own.
+The first such client starts it; as a daemon thread it ends with the process. A forked child starts its own.
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ def thread_home() -> LoopHome:
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     process_id = os.getpid()
-    while not loop.is_closed():  # who stops it is a task of an application, which shares it with others
+    while not loop.is_closed():  # a task of an application may stop it, but other clients share it
         try:
             loop.run_forever()
         except BaseException as error:  # noqa: BLE001 - asyncio lets these end a loop, and all clients are in this one
             if os.getpid() != process_id:
                 end_child(error)
             _log.exception("something that the thread %s ran would end a program: it goes on", NAME)
-        if os.getpid() != process_id:  # an async listener has forked, and this is the one thread of the child
+        if os.getpid() != process_id:  # an async listener forked, and this is the child's only thread
             end_child()
 
 
 def _begin_in_child() -> None:
     _lock.release()
     for home in _homes:
-        home.loop.stop()  # before it looks at sockets again, which are the parent's too
+        home.loop.stop()  # before it polls the sockets again, which the parent has too
 
 
-# A thread that makes the home while another one forks would leave the lock taken in the child.
+# Otherwise a fork during the creation of the home would leave the lock taken in the child.
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_in_child)

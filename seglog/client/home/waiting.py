@@ -1,4 +1,4 @@
-"""How a thread that is not the home, or a task of an event loop, waits for what the home does."""
+"""Waits of threads and tasks for results of a home."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ R = TypeVar("R")
 
 
 class Wait(Protocol):
-    """How the calls of one face wait: :func:`await_for`, or :func:`wait_here`."""
+    """The wait of one face: :func:`await_for`, or :func:`wait_here`."""
 
     async def __call__(self, home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
-        """Returns a result that a home brings; see :func:`wait_for`."""
+        """Returns a result of a home; see :func:`wait_for`."""
 
 
 def wait_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
-    """Returns a result that a home brings.
+    """Returns a result of a home.
 
-    On virtual time the calling thread runs what is due now; no time passes.
+    On virtual time the calling thread runs the work that is due now; no time passes.
 
     Args:
         home: What brings it.
         result: The result.
-        timeout_s: How long to wait; None for as long as it takes. Of no use on virtual time.
+        timeout_s: The longest wait; None for no limit. Ignored on virtual time.
 
     Raises:
         TimeoutError: There was no result in time, or on virtual time none without time passing.
-        InvalidArgumentError: The home is what runs the caller.
+        InvalidArgumentError: The home runs the caller.
         BaseException: What the result failed with.
     """
     if not result.is_done and home.is_here():
@@ -44,17 +44,18 @@ def wait_for(home: Home, result: Deferred[R], timeout_s: float | None = None) ->
 
 
 async def wait_here(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
-    """Does as :func:`wait_for` in a coroutine that the calling thread runs at once."""
+    """Waits as :func:`wait_for` does, in a coroutine that the calling thread runs at once."""
     return wait_for(home, result, timeout_s)
 
 
 def check_may_wait(home: Home, *, is_awaited: bool, face: str | None = None) -> None:
-    """Refuses what could not wait for its end, before it has begun.
+    """Refuses a call that could never finish waiting, before it has begun.
 
     Args:
-        home: What is to be waited for.
-        is_awaited: Whether the caller awaits, so that an event loop goes on meanwhile.
-        face: The class of what is called, for the error: the one for event loops has its name behind Async.
+        home: The home to wait for.
+        is_awaited: Whether the caller awaits, so that an event loop continues meanwhile.
+        face: The class of the called object, for the error; with the prefix Async it is the class for event
+            loops.
 
     Raises:
         InvalidArgumentError: The caller would wait for itself.
@@ -77,9 +78,9 @@ def check_may_wait(home: Home, *, is_awaited: bool, face: str | None = None) -> 
 
 
 async def await_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:
-    """Returns a result that a home brings, in a task, which may be of the loop that is the home.
+    """Returns a result of a home, in a task, which may run in the home's own loop.
 
-    A task that is cancelled, or waits no longer, leaves the result to come. On virtual time it is as
+    If the task is cancelled or times out, the result still arrives later. On virtual time it works as
     :func:`wait_for`.
 
     Args:

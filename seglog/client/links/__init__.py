@@ -1,9 +1,9 @@
-"""Links: the way of a client's requests to brokers and name servers, in process or over connections.
+"""Links, which carry a client's requests to brokers and name servers, in process or over connections.
 
 ``local_link`` hands requests to a broker in this process; ``remote_link`` has a connection for each address.
-What works through one works through the other. Only the second needs asyncio.
+Both have the same behaviour. Only the second needs asyncio.
 
-Called by producers, consumers and what they share.
+Called by producers, consumers and their clients.
 Truth: memory only.
 """
 

@@ -1,4 +1,4 @@
-"""Addresses of brokers and name servers, "host:port" as RocketMQ writes them; an IPv6 one has brackets."""
+"""Addresses of brokers and name servers, "host:port" as in RocketMQ; an IPv6 address has brackets."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from seglog.errors import InvalidArgumentError
 _MAX_PORT: Final = 65_535
 _PORT_DIGITS: Final = 5
 _MOST_SHOWN: Final = 256
-"""Characters of an address, or of a list of some, that an error shows whole."""
+"""Longest address, or list of addresses, that an error shows whole, in characters."""
 _NAME: Final = re.compile(r"[^\s/:;,?#@\[\]\x00-\x20]{1,255}")
-"""A name, or an IPv4 address; whether there is such a host the system says."""
+"""A name, or an IPv4 address; the system decides whether the host exists."""
 _FAR: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
-"""Addresses kept free for documents: the way there is the way out of this machine."""
+"""An address reserved for documentation: the route to it leads out of this machine."""
 
 
 def parse_address(address: str) -> tuple[str, int]:
     """Returns the host and the port of an address.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: It is not an address.
     """
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -59,10 +59,10 @@ def name_server_list(name_servers: str | Iterable[str]) -> tuple[str, ...]:
     """Returns the addresses of name servers, each once.
 
     Args:
-        name_servers: Addresses, or a text with ";" between them as RocketMQ's tools take it.
+        name_servers: Addresses, or a text with ";" between them as for RocketMQ's tools.
 
     Raises:
-        InvalidArgumentError: There is none, or one is no address.
+        InvalidArgumentError: There is none, or one is not an address.
     """
     given = name_servers.split(";") if isinstance(name_servers, str) else name_servers
     given = [as_text("name_servers", one) for one in given]
@@ -77,9 +77,9 @@ def name_server_list(name_servers: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def own_address() -> str:
-    """Returns the address that this machine has for others; the loopback device's where it has none.
+    """Returns the address of this machine for others; the loopback address if it has none.
 
-    The system is asked which one it would send from; nothing is sent.
+    The system is asked for the source address of a packet; nothing is sent.
     """
     for family, far in _FAR:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,7 +1,7 @@
-"""How a coroutine asks over a link: where it runs decides how it waits for the answer.
+"""The ways in which a coroutine sends requests over a link, by the place where it runs.
 
-A thread that may be kept waiting asks by ``Link.invoke``, which returns the answer; a task of an event loop,
-or what is stepped on virtual time, by ``Link.ask``, and a flow by :func:`in_flow`.
+A thread that may block uses ``Link.invoke``, which returns the answer; a task of an event loop, or a
+coroutine on virtual time, uses ``Link.ask``; and a flow uses :func:`in_flow`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from seglog.errors import AskTimeoutError
 from seglog.remoting.command import Request, Response
 
 Ask: TypeAlias = Callable[[Request, float | None, str | None], Response | Awaitable[Response]]
-"""Given the arguments of ``Link.ask``; returns the answer, or what it comes by, see :func:`answer_of`."""
+"""Takes the arguments of ``Link.ask``; returns the answer or an awaitable of it, see :func:`answer_of`."""
 
 
 async def answer_of(asked: Response | Awaitable[Response]) -> Response:
-    """Returns what a broker answers."""
+    """Returns the answer of a broker."""
     return asked if isinstance(asked, Response) else await asked
 
 
 def in_flow(link: Link) -> Ask:
-    """Returns how a flow asks."""
+    """Returns the request function of a flow."""
 
     def ask(request: Request, timeout_ms: float | None, to: str | None) -> Awaitable[Response]:
         return until(link.ask(request, timeout_ms, to))
@@ -33,12 +33,12 @@ def in_flow(link: Link) -> Ask:
 
 
 def within(ask: Ask, now_ms: Callable[[], float], end_ms: float) -> Ask:
-    """Returns how to ask so that all that is asked is over at one moment, at most.
+    """Returns a request function whose requests all end by one moment.
 
     Args:
-        ask: How, one by one.
+        ask: The function for single requests.
         now_ms: Monotonic time.
-        end_ms: The moment; the time that a call of the result names is not looked at.
+        end_ms: The moment; the timeout argument of the returned function is ignored.
     """
 
     def ask_in_time(request: Request, _: float | None, to: str | None) -> Response | Awaitable[Response]:

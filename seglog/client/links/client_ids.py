@@ -1,8 +1,8 @@
-"""What clients are called: ``address@instance``, with ``@unit`` behind where there is a unit.
+"""Client ids: ``address@instance``, followed by ``@unit`` if there is a unit.
 
-The instance is ``process#life``, another one in each life of a client. A client that broadcasts keeps its
-name instead: Java's finds the file of its offsets by it. All clients on a machine that keep their name and
-were given none are ``DEFAULT``.
+The instance is ``process#life``, which differs in each run of a client. A broadcasting client keeps its name
+instead, since its offset file is found by it. All clients on a machine that keep their name and were given
+none are called ``DEFAULT``.
 
 Source: ``ClientConfig.java buildMQClientId, changeInstanceNameToPID``, ``DefaultMQPushConsumerImpl.java
 start``.
@@ -24,7 +24,7 @@ def new_client_id(address: str = LOOPBACK, process_id: int | None = None, life: 
     """Returns an id that no other client has.
 
     Args:
-        address: Of this machine.
+        address: The address of this machine.
         process_id: Defaults to this process's.
         life: Distinguishes clients of one process; random by default.
     """
@@ -32,14 +32,14 @@ def new_client_id(address: str = LOOPBACK, process_id: int | None = None, life: 
 
 
 def as_name(name: str, value: str) -> str:
-    """Returns an id, or a part of one, that an application gives.
+    """Returns an id, or a part of one, given by an application.
 
     Args:
-        name: Of the argument.
-        value: What was given.
+        name: The name of the argument.
+        value: Its value.
 
     Raises:
-        InvalidArgumentError: It is no text, or none that can be sent, or blank.
+        InvalidArgumentError: It is not text, cannot be sent, or is blank.
     """
     if not as_unicode(name, value).strip():
         raise refusal(name, value, "a name that is not blank")
@@ -53,16 +53,16 @@ def named_client_id(
     *,
     keeps_its_name: bool = False,
 ) -> str:
-    """Returns an id as Java makes it of the settings of a client.
+    """Returns an id, made from the settings of a client as in Java.
 
     Args:
-        address: Of this machine.
-        instance_name: Of the application's choice; ``DEFAULT`` is as good as none, as in Java.
-        unit_name: Of the unit that the client is in; blank for none.
-        keeps_its_name: Whether the id is the same in the next life even where it was given no name.
+        address: The address of this machine.
+        instance_name: The application's choice; ``DEFAULT`` counts as none, as in Java.
+        unit_name: The unit of the client; blank for none.
+        keeps_its_name: Whether the id is the same in the next run even without a given name.
 
     Raises:
-        InvalidArgumentError: A name is no text, or none that can be sent, or that of the instance is blank.
+        InvalidArgumentError: A name is not text or cannot be sent, or that of the instance is blank.
     """
     name = DEFAULT_INSTANCE if instance_name is None else as_name("instance_name", instance_name)
     is_without = name == DEFAULT_INSTANCE and not keeps_its_name

@@ -1,9 +1,9 @@
-"""One connection to a broker or name server, from before it is made until its end; it has one life.
+"""One connection to a broker or name server, from its creation until its end; it is not reused.
 
-Requests of any thread are encoded there and wait until there is a connection. Everything else is done by the
-home: connecting, writing, reading, and the end of what waits. The other end is not trusted: its frames have
-limits, what it does not read piles up to a limit, and where it says nothing at all while a request waits for
-its answer in vain, the connection ends, as one does that has been cut without a word.
+Any thread encodes its requests, which wait until the connection is made. The home does everything else: it
+connects, writes, reads, and ends waiting requests. The other end is not trusted: its frames have limits, and
+so have the bytes that it does not read; if it sends nothing at all while a request times out, the connection
+is closed, as it may have been cut without notice.
 
 Source: ``NettyRemotingAbstract.java``, ``NettyRemotingClient.java``.
 """
@@ -43,26 +43,26 @@ from seglog.remoting.later import MOST_ASKED_BY_CLIENT, AskTable, Deferred
 CONNECT_MS: Final = 3_000
 """``connectTimeoutMillis``."""
 SILENT_MS: Final = 3_000
-"""Where a request waits in vain, and nothing has come for so long, nothing is expected any more."""
+"""If a request times out and nothing was received for this long, the connection is closed."""
 STALL_MS: Final = 10_000
-"""How long the other end may read nothing of what waits for it."""
+"""How long the other end may read none of the bytes that wait for it."""
 FEW_ASKED: Final = 8
-"""As long as no more wait for answers, a thread that asks writes to the socket itself."""
+"""Up to this many waiting requests, the calling thread writes to the socket itself."""
 FLUSH_MS: Final = 1_000
-"""How long a connection that is closed may take to write what waits."""
+"""How long a connection that is closed may take to write the waiting bytes."""
 _HIGH_WATER_BYTES: Final = 1 << 20
 _log = logger(__name__)
 
 
 class Owner(NamedTuple):
-    """What a connection reports to its owner; the home calls it.
+    """The callbacks of a connection's owner; the home calls them.
 
     Attributes:
         is_made: The connection is made.
-        serves: The other end has answered for the first time.
-        is_over: It has ended, and why; what waited for it fails afterwards.
-        turned_away: The other end sends a client away; given the request, what waits for its answer, and the
-            moment until which that does.
+        serves: The other end has sent its first answer.
+        is_over: The connection has ended, with the reason; waiting requests fail afterwards.
+        turned_away: The other end sent GO_AWAY; called with the request, its deferred answer, and the
+            deadline.
         on_notice: As for ``RemoteLink``.
         on_request: Likewise.
     """
@@ -76,18 +76,18 @@ class Owner(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """A connection. Any thread may ask and tell; the rest is the home's.
+    """A connection. Any thread may call ``ask`` and ``tell``; only the home calls the rest.
 
     Args:
-        address: Where it leads, "host:port".
+        address: The address of the other end, "host:port".
         home: Runs it.
-        owner: Hears of it.
+        owner: Gets its events.
 
     Attributes:
         address: Where it leads.
-        is_made: Whether there has been a connection.
-        has_served: Whether the other end has answered anything, but that the client is to go away.
-        gone: Comes when the socket is closed.
+        is_made: Whether the connection was ever made.
+        has_served: Whether the other end has sent any answer other than GO_AWAY.
+        gone: Resolved when the socket is closed.
     """
 
     def __init__(self, address: str, home: LoopHome, owner: Owner) -> None:
@@ -112,16 +112,16 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_needed(self) -> bool:
-        """Whether something waits for an answer."""
+        """Whether a request waits for its answer."""
         return len(self._asks) > 0
 
     def ask(self, request: Request, timeout_ms: float, *, is_again: bool = False) -> Deferred[Response]:
-        """Returns what the answer comes by.
+        """Returns the deferred answer.
 
         Args:
-            request: What is asked.
-            timeout_ms: How long the answer may take.
-            is_again: Whether it was sent away by another connection before.
+            request: The request.
+            timeout_ms: The timeout of the answer.
+            is_again: Whether another connection answered it GO_AWAY before.
         """
         one = self._asks.open(timeout_ms, f"request {int(request.code)} to {self.address}")
         if one.is_done:
@@ -141,10 +141,10 @@ class Connection(asyncio.Protocol):
         return one
 
     def tell(self, request: Request) -> None:
-        """Sends a oneway request; it is dropped where it cannot be sent.
+        """Sends a oneway request; it is dropped if it cannot be sent.
 
         Raises:
-            ProtocolError: It cannot be written.
+            ProtocolError: It cannot be encoded.
         """
         if self._outbox.is_full:
             _log.warning("request %d to %s was dropped: %s", request.code, self.address, _FULL)
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._dialing.add_done_callback(self._dialed)
 
     def retire(self) -> None:
-        """Ends it once nothing waits for an answer any more; nothing new is to be asked."""
+        """Ends it once no request waits for an answer; the caller sends no further requests."""
         self._is_retired = True
         self._end_if_idle()
 
@@ -169,12 +169,12 @@ class Connection(asyncio.Protocol):
         *,
         is_in_peace: bool = False,
     ) -> None:
-        """Ends it; what waits for an answer fails.
+        """Ends it; waiting requests fail.
 
         Args:
-            why: For people.
-            error: What it fails with.
-            is_in_peace: Whether what waits to be written may still be, for a moment.
+            why: The reason, for logs.
+            error: The error that they fail with.
+            is_in_peace: Whether waiting bytes may still be written, for a moment.
         """
         if self._why_over is not None:
             return
@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
         self._owner.is_over(self, why)
         self._asks.end(why, error)
         self._serving.end()
-        with suppress(RuntimeError):  # the loop was closed, and closes nothing any more
+        with suppress(RuntimeError):  # a closed loop closes no transports
             if self._transport is not None:
                 self._hang_up(self._transport, is_in_peace=is_in_peace)
             elif self._dialing is None:
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        """Reads what the other end says."""
+        """Decodes received bytes."""
         self._heard_ms = self._home.clock.monotonic_ms()
         try:
             for event in self._codec.receive(data):
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
 
     @override
     def pause_writing(self) -> None:
-        """Keeps what is to be sent: the other end reads slowly."""
+        """Keeps outgoing bytes: the other end reads slowly."""
         self._outbox.pause()
         self._pauses += 1
         self._watch_reader(self._pauses, 0)
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends it: the socket is closed."""
-        self._transport = None  # it must not be touched any more
+        self._transport = None  # it must not be used any more
         self.end(
             f"{self.address} hung up" if exc is None else f"the connection to {self.address} broke: {exc}"
         )
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
         self._outbox.open(transport.write, self._write_now, transport.get_write_buffer_size)
 
     def _write_now(self, data: bytes) -> int:
-        """Writes what the socket takes; the loop finds out by itself where the connection has broken."""
+        """Writes as much as the socket takes; the loop itself notices a broken connection."""
         if self._socket is None:
             return 0
         try:
@@ -301,7 +301,7 @@ class Connection(asyncio.Protocol):
             self._owner.turned_away(self, first[0], one, first[1])
 
     def _ask_is_over(self, opaque: int, of: Deferred[Response]) -> None:
-        """Forgets a request that has ended; any thread may be the one that ends it."""
+        """Removes a request that has ended; any thread may end it."""
         self._codec.forget(opaque)
         self._first_asked.pop(opaque, None)
         if isinstance(of.error, AskTimeoutError):
@@ -317,7 +317,7 @@ class Connection(asyncio.Protocol):
             self.end(f"{self.address} has sent its clients away", is_in_peace=True)
 
     def _watch_reader(self, pause: int, before_bytes: int) -> None:
-        """Ends the connection if nothing was read since it was looked at before, in the same pause."""
+        """Ends the connection if the other end read nothing since the last check, in the same pause."""
         transport = self._transport
         if pause != self._pauses or transport is None or self._why_over is not None:
             return
@@ -330,7 +330,7 @@ class Connection(asyncio.Protocol):
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)  # asyncio has the address in place of this
+        return os.strerror(error.errno)  # asyncio's text has the address instead
     return str(error) or f"there is no answer within {CONNECT_MS // 1000} s"
 
 

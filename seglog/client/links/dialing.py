@@ -1,6 +1,6 @@
-"""A socket that is connected to an address: names are looked up, and what they stand for tried in turn.
+"""Connects a socket to an address: looks names up, and tries their IP addresses in turn.
 
-Names only are looked up in threads, those of the loop's executor; an IP address needs none.
+Only names are looked up in threads, those of the loop's executor; an IP address needs no look-up.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any, TypeAlias
 from seglog.client.links.addresses import parse_address
 
 _Found: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
-"""One row of the system's answer; the last is the place, of a form for each family."""
+"""One row of the system's answer; the last item is the address, whose form depends on the family."""
 
 
 async def dial(
     loop: asyncio.AbstractEventLoop, address: str, timeout_s: float, opened: Callable[[socket.socket], None]
 ) -> socket.socket:
-    """Returns a socket that is connected, and does not block.
+    """Returns a connected, non-blocking socket.
 
-    Each address of a name gets its share of the time that is left, so that one that does not answer does not
-    hide the next one.
+    Each address of a name gets its share of the remaining time, so that an address without an answer does not
+    keep the next one from being tried.
 
     Args:
         loop: Runs the caller.
-        address: Where to.
-        timeout_s: How long it may take, the look-up included.
-        opened: Given each socket as it is made.
+        address: The address.
+        timeout_s: The longest duration, including the look-up.
+        opened: Called with each socket when it is created.
 
     Raises:
-        InvalidArgumentError: ``address`` is none.
-        OSError: There is no answer in time; the reason of the last address that was tried.
-        UnicodeError: The name is none.
+        InvalidArgumentError: ``address`` is not an address.
+        OSError: No connection in time; has the reason of the last address tried.
+        UnicodeError: The name is not valid.
     """
     host, port = parse_address(address)
     end_s = loop.time() + timeout_s
@@ -64,7 +64,7 @@ async def dial(
 
 
 def _numeric(host: str, port: int) -> Sequence[_Found]:
-    """Returns what an IP address stands for, which the system says at once; nothing for a name."""
+    """Returns the socket addresses of an IP address, without a look-up; nothing for a name."""
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """There is a new connection: the other end knows nothing of this client yet.
+    """A new connection was made: the other end does not know this client yet.
 
     Attributes:
-        address: Where it leads.
+        address: The address of the other end.
     """
 
     address: str
@@ -20,11 +20,11 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A connection has ended, or is not used any more; the next request makes a new one.
+    """A connection has ended, or is no longer used; the next request makes a new one.
 
     Attributes:
-        address: Where it led.
-        why: For people.
+        address: The address of the other end.
+        why: The reason, for logs.
     """
 
     address: str
@@ -33,4 +33,4 @@ class Lost:
 
 LinkEvent: TypeAlias = Connected | Lost
 OnEvent: TypeAlias = Callable[[LinkEvent], None]
-"""Called by the home of a link, before it fails what waited for that connection; it returns at once."""
+"""Called by the home of a link, before the waiting requests of the connection fail; returns at once."""

@@ -1,7 +1,7 @@
-"""The way to one address: its connection, made on first use and again after each end, and its back-off.
+"""The line to one address: its connection, made on first use and again after each end, and its back-off.
 
-An address that could not be connected to, or that hangs up without having answered anything, is left alone
-for a while: requests fail at once, with the last reason. One that has served before is tried again at once.
+After a failed connect, or an end before any answer, the address is not used for a while: requests fail at
+once, with the last reason. An address that has served before is tried again at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logger(__name__)
 
 
 class Ears(NamedTuple):
-    """What a client hears of its connections; see ``RemoteLink``."""
+    """The callbacks of a client for its connections; see ``RemoteLink``."""
 
     on_notice: OnNotice | None = None
     on_request: OnRequest | None = None
@@ -34,12 +34,12 @@ class Ears(NamedTuple):
 
 
 class Line:
-    """The way to one address. Any thread may call it.
+    """The line to one address. Any thread may call it.
 
     Args:
         address: "host:port".
         home: Runs its connections.
-        ears: Hears of them.
+        ears: Gets their notices, requests and events.
     """
 
     def __init__(self, address: str, home: LoopHome, ears: Ears) -> None:
@@ -57,12 +57,12 @@ class Line:
         self._is_closed = False
 
     def ask(self, request: Request, timeout_ms: float, *, is_again: bool = False) -> Deferred[Response]:
-        """Returns what the answer comes by.
+        """Returns the deferred answer.
 
         Args:
             request: What is asked.
-            timeout_ms: How long it may take, connecting included.
-            is_again: Whether a connection has sent it away before; then it is not asked a third time.
+            timeout_ms: Its timeout, including the time to connect.
+            is_again: Whether a connection answered it GO_AWAY before; then it is not sent a third time.
         """
         there = self._current or self._connect()
         if isinstance(there, Connection):
@@ -72,10 +72,10 @@ class Line:
         return failed
 
     def tell(self, request: Request) -> None:
-        """Sends a oneway request; where there is no connection and none can be made it is dropped.
+        """Sends a oneway request; it is dropped if there is no connection and none can be made.
 
         Raises:
-            ProtocolError: It cannot be written.
+            ProtocolError: It cannot be encoded.
         """
         there = self._current or self._connect()
         if isinstance(there, Connection):
@@ -84,7 +84,7 @@ class Line:
             _log.debug("request %d was dropped: %s", request.code, there)
 
     def close(self) -> list[Deferred[None]]:
-        """Ends its connections, by the home; returns what says that their sockets are closed."""
+        """Ends its connections, on the home; returns deferreds of the closing of their sockets."""
         with self._lock:
             self._is_closed = True
             self._current = None
@@ -94,7 +94,7 @@ class Line:
         return [connection.gone for connection in connections]
 
     def _connect(self) -> Connection | SeglogError:
-        """Returns the connection, or why there can be none now."""
+        """Returns the connection, or the reason why none can be made now."""
         with self._lock:
             if self._current is not None:
                 return self._current
@@ -121,15 +121,15 @@ class Line:
     def _turned_away(
         self, connection: Connection, request: Request, one: Deferred[Response], end_ms: float
     ) -> None:
-        """Asks again over a new connection, as the other end wants it."""
+        """Sends a request again over a new connection, after GO_AWAY."""
         self._leave(connection, f"{self._address} sends its clients away: it is stopping")
         again = self.ask(request, end_ms - self._home.clock.monotonic_ms(), is_again=True)
-        one.then(lambda _: again.cancel())  # who asked may not want it any more
+        one.then(lambda _: again.cancel())  # the caller may have cancelled it
         again.then(partial(_settle, one))
         connection.retire()
 
     def _leave(self, connection: Connection, why: str) -> None:
-        """Does not ask over a connection any more; called by the home, as all events of connections are."""
+        """Stops using a connection; called by the home, like all events of connections."""
         now_ms = self._home.clock.monotonic_ms()
         with self._lock:
             if self._current is not connection:
@@ -139,7 +139,7 @@ class Line:
                 self._backoff.succeeded()
             else:
                 self._backoff.failed(now_ms, why)
-        if connection.is_needed or not connection.has_served:  # an idle one may end: the next request sees
+        if connection.is_needed or not connection.has_served:  # an idle one may end
             self._absence.failed(now_ms, why)
         if connection.is_made:
             self._tell_of(Lost(self._address, why))
@@ -149,7 +149,7 @@ class Line:
             return
         try:
             self._on_event(event)
-        except Exception:  # noqa: BLE001 - the connection is of others too
+        except Exception:  # noqa: BLE001 - others use the connection too
             _log.exception("a client failed at %s", event)
 
 

@@ -1,7 +1,7 @@
-"""The way from a client to brokers and name servers.
+"""The interface of links, from a client to brokers and name servers.
 
-Producers and consumers know only :class:`Link`. In process it is a ``LocalLink``, which hands requests over
-as they are; a ``RemoteLink`` has connections. What works through one works through the other.
+Producers and consumers know only :class:`Link`. In process it is a ``LocalLink``, which passes requests on
+unchanged; a ``RemoteLink`` has connections. Both have the same behaviour.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 class Link(Protocol):
     """Carries requests of one client. Any thread may call it.
 
-    A broker is named by its address, "host:port"; without one a name server is asked. A link to a broker in
-    this process, which is both, ignores that. Requests of one thread to one address arrive in the order of
-    the calls, unless a connection ends between them. An answer that refuses is an answer; what has none ends
-    with an error whose ``is_retryable`` says whether it is worth while to ask again.
+    A broker is named by its address, "host:port"; without an address a name server is asked. A link to a
+    broker in this process, which is both, ignores the address. Requests of one thread to one address arrive
+    in the order of the calls, unless a connection ends between them. A refusal is an answer; a request
+    without an answer ends with an error, whose ``is_retryable`` says whether to send it again.
     """
 
     @property
     def client_id(self) -> str:
-        """What this end is called, unique among the clients of the broker."""
+        """The client id, unique among the clients of the broker."""
 
     @property
     def clock(self) -> Clock:
@@ -41,66 +41,66 @@ class Link(Protocol):
 
     @property
     def lookup(self) -> Lookup | None:
-        """Who is asked for these addresses; None where they were given, and in process."""
+        """The look-up of these addresses; None if they were given, and in process."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it was closed, or there is nothing at its other end that could come back."""
+        """Whether it was closed, or its other end can never come back."""
 
     @property
     def closed(self) -> Deferred[None]:
-        """Comes once it was closed, and its connections have ended."""
+        """Resolved when it was closed and its connections have ended."""
 
     def ask(
         self, request: Request, timeout_ms: float | None = None, to: str | None = None
     ) -> Deferred[Response]:
-        """Returns what the answer comes by; it never waits, and raises only for arguments of a wrong type.
+        """Returns the deferred answer; it never waits, and raises only for arguments of a wrong type.
 
         Cancelling it drops the answer. It fails with
 
         - ``CannotConnectError``: nothing was sent;
-        - ``ConnectionEndedError``, ``AskTimeoutError``: it may have been carried out;
-        - ``AskLimitError``: too much waits already, nothing was sent;
+        - ``ConnectionEndedError``, ``AskTimeoutError``: the request may have been carried out;
+        - ``AskLimitError``: too many requests wait already, nothing was sent;
         - ``ClientClosedError``;
-        - ``InvalidArgumentError``: ``to`` is no address;
-        - ``ProtocolError``: the request cannot be written, or its answer not be read.
+        - ``InvalidArgumentError``: ``to`` is not an address;
+        - ``ProtocolError``: the request cannot be encoded, or its answer cannot be decoded.
 
         Args:
-            request: What is asked; not a oneway one.
-            timeout_ms: How long the answer may take, connecting included. None for the link's own, which
-                says nothing of pulls that a broker is to hold: their caller adds how long that is.
+            request: The request, which must not be oneway.
+            timeout_ms: The timeout of the answer, including the time to connect. None for the link's own
+                timeout, which does not include the hold of a pull: the caller must add it.
             to: Address of a broker; None for a name server.
         """
 
     def tell(self, request: Request, to: str | None = None) -> None:
-        """Sends what is not answered, behind all that the calling thread has asked; it never waits.
+        """Sends a oneway request, behind all earlier requests of the calling thread; it never waits.
 
-        Where there is no connection, and none can be made, it is dropped.
+        If there is no connection and none can be made, the request is dropped.
 
         Args:
-            request: What is said; it goes out as oneway, also where it does not say so.
+            request: The request; it is sent as oneway in any case.
             to: As for :meth:`ask`.
 
         Raises:
-            ProtocolError: The request cannot be written.
-            InvalidArgumentError: ``to`` is no address.
+            ProtocolError: The request cannot be encoded.
+            InvalidArgumentError: ``to`` is not an address.
         """
 
     def invoke(self, request: Request, timeout_ms: float | None = None, to: str | None = None) -> Response:
-        """Returns the answer, refusals included; the calling thread waits for it.
+        """Returns the answer, which may be a refusal; blocks the calling thread.
 
         Args:
             request: As for :meth:`ask`, as the others.
-            timeout_ms: How long to wait.
-            to: Whom to ask.
+            timeout_ms: The longest wait.
+            to: Its receiver.
 
         Raises:
-            InvalidArgumentError: The caller is run by the home that would bring the answer.
+            InvalidArgumentError: The home that would deliver the answer runs the caller.
             SeglogError: As :meth:`ask`.
         """
 
     def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
-        """Has what brokers say and ask go to a client, unless the link was made with functions for that."""
+        """Passes notices and requests of brokers to a client, unless the link has functions for them."""
 
     def close(self) -> None:
-        """Ends everything that waits, and the connections; a second call does nothing."""
+        """Ends all waiting requests and the connections; a second call does nothing."""

@@ -1,4 +1,4 @@
-"""The way back of a link in process: what the broker says and asks."""
+"""The channel from a broker to a client in the same process: notices and requests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from seglog.schedule import AnyTimers
 
 
 class LocalChannel:
-    """What the broker has of a client in the same process.
+    """The broker's channel to a client in the same process.
 
     Args:
-        client_id: Whose it is, for errors.
-        timers: What ends the broker's asks.
+        client_id: The id of the client, for errors.
+        timers: Ends the broker's requests after their timeout.
         on_notice: As for ``LocalLink``; None drops notices.
         on_request: As for ``LocalLink``; None refuses.
     """
@@ -27,17 +27,17 @@ class LocalChannel:
         self._asks: AskTable[Response] = AskTable(timers)
 
     def serve(self, on_notice: OnNotice, on_request: OnRequest) -> None:
-        """Sets what was not given."""
+        """Sets the functions that were not given."""
         self._on_notice = self._on_notice or on_notice
         self._on_request = self._on_request or on_request
 
     def notify(self, request: Request) -> None:
-        """Passes on what the broker has to say."""
+        """Passes a notice on."""
         if self._on_notice is not None:
             self._on_notice(request)
 
     def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
-        """Passes on what the broker asks."""
+        """Passes a request on."""
         asked = self._asks.open(timeout_ms, f"request {int(request.code)} to client {self._client_id}")
         if asked.is_done:
             return asked
@@ -51,10 +51,10 @@ class LocalChannel:
                 self._asks.answer(asked.opaque, answer_of(request, of.result))
 
         made.then(answer)
-        # Where time was up, or the link closed, it is not wanted any more.
+        # After a timeout or a close of the link the answer is no longer wanted.
         asked.then(lambda _: made.cancel())
         return asked
 
     def end(self) -> None:
-        """Ends all that the broker waits for."""
+        """Ends all requests of the broker."""
         self._asks.end("the client has closed its link")

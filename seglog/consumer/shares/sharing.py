@@ -258,7 +258,7 @@ class Sharing:
         return None
 
     async def _become(self, topic: str, share: frozenset[MessageQueue], members: Iterable[str]) -> str | None:
-        """Gives up queues outside of its share and takes the others; returns what it lacks, None if nothing."""
+        """Gives up queues outside of its share and takes those in it; returns what it lacks, or None."""
         mine = {queue: held for queue, held in self._queues.items() if queue.topic == topic}
         others = [queue for queue, held in mine.items() if queue not in share and not held.is_dropped]
         if others:
