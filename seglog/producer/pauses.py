@@ -23,7 +23,7 @@ class Pauses(Protocol):
 
 
 class ThreadPauses:
-    """Blocks the calling thread. On virtual time it does not wait: that thread may be the one that moves time.
+    """Blocks the calling thread. On virtual time it does not wait: the thread may be the one that moves it.
 
     Args:
         home: Of the client.

@@ -1,4 +1,4 @@
-"""Which queue of a topic a message goes to.
+"""Chooses the queue of a message.
 
 Source: ``SelectMessageQueueByHash.java``, ``TopicPublishInfo.java selectOneMessageQueue``.
 """
@@ -14,7 +14,7 @@ from seglog.storage.format.record import java_string_hash
 
 
 def by_key(queues: Sequence[MessageQueue], key: str) -> MessageQueue:
-    """Returns the queue of all messages with this key, the one that Java's producer would choose."""
+    """Returns the queue of all messages with this key, the same that Java's producer chooses."""
     return queues[abs(java_string_hash(key)) % len(queues)]
 
 
@@ -38,7 +38,7 @@ class RoundRobin:
     """One queue after another. Any thread may call it.
 
     Args:
-        start: Where to begin, so that not every producer begins with the first queue.
+        start: The first queue's index, so that not every producer begins with the first queue.
     """
 
     def __init__(self, start: int) -> None:

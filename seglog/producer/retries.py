@@ -1,7 +1,7 @@
-"""Which sends that have failed are sent again, how often and after which pause.
+"""Decides which failed sends are tried again, how often, and after which pause.
 
-A broker that is away or busy has stored nothing: a send waits for it as long as its time allows. Any other
-answer that may pass, and a lost answer, is tried again twice, as in Java.
+A broker that is down or busy has stored nothing: a send waits for it as long as its timeout allows. After any
+other refusal that may pass, and after a lost answer, it is tried twice more, as in Java.
 
 Source: ``DefaultMQProducerImpl.java sendDefaultImpl``, ``DefaultMQProducer.java retryResponseCodes``.
 """
@@ -42,11 +42,11 @@ RETRIED: Final = frozenset(
         ResponseCode.GO_AWAY,
     )
 )
-"""``retryResponseCodes``, and what a broker says that is about to stop."""
+"""``retryResponseCodes``, and the answer of a stopping broker."""
 AWAY: Final = frozenset((ResponseCode.SYSTEM_BUSY, ResponseCode.GO_AWAY))
-"""What a broker says that has not looked at the request, and may soon."""
+"""Answers of a broker that did not process the request, but may do so soon."""
 WAIT_MS: Final = 3_000
-"""How long a send waits that has no time of its own: ``sendMsgTimeout``."""
+"""Longest wait of a send without a timeout: ``sendMsgTimeout``."""
 FIRST_PAUSE_MS: Final = 20
 LONGEST_PAUSE_MS: Final = 200
 _LEAST_PAUSE_MS: Final = 5
@@ -56,7 +56,7 @@ _log = logger(__name__)
 
 
 class Tries:
-    """How far a send is that has failed.
+    """The state of a send after failures.
 
     Args:
         topic: Where the message is to go.
@@ -65,8 +65,8 @@ class Tries:
         began_ms: When the send began, before its first attempt.
         end_ms: Until when the call may take; None for a call without a time of its own, which waits for
             ``WAIT_MS`` from now on.
-        pauses: How it waits.
-        troubles: When the log says that it is sent again.
+        pauses: Waits between attempts.
+        troubles: Limits how often retries are logged.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Tries:
         self._attempts = 0
 
     def elsewhere(self, queues: Sequence[MessageQueue]) -> Sequence[MessageQueue]:
-        """Returns queues of brokers that have not just failed; all queues where there are none."""
+        """Returns the queues of brokers that have not just failed; all queues if there are none."""
         return tuple(queue for queue in queues if queue.broker_name not in self._tried) or queues
 
     async def wait_after(
@@ -104,13 +104,13 @@ class Tries:
         """Waits until the next attempt.
 
         Args:
-            error: What the last one failed with.
-            broker_name: Which broker was asked; None where a name server was, for the route.
-            queues: Where the message may go but to the queue that it has; none if that was chosen for it.
+            error: The error of the last attempt.
+            broker_name: The broker that was asked; None for a name server, which was asked for the route.
+            queues: Other queues that the message may be sent to; none if its queue was chosen.
 
         Raises:
-            SeglogError: There is none: this error, or one before it after which the message may be stored. It
-                says how often the message was sent and how long that took, where that was more than once.
+            SeglogError: There is no next attempt: this error, or an earlier one after which the message may
+                be stored. After several attempts it has their number and duration.
         """
         self._attempts += 1
         if broker_name is not None and isinstance(error, AskTimeoutError | ConnectionEndedError):
@@ -130,10 +130,10 @@ class Tries:
         raise self._of_all(self._unknown) from error
 
     def _of_all(self, error: SeglogError) -> SeglogError:
-        """Returns an error of one attempt with the number of them and the time of all."""
+        """Returns an error with the number of attempts and their total duration."""
         if self._attempts == 1:
             return error
-        found = copy(error)  # other sends over the same connection may have it too
+        found = copy(error)  # other sends over the same connection may share it
         took_s = (self._now_ms() - self._began_ms) / 1_000
         found.args = (f"{error}; the send gave up after {self._attempts} attempts in {took_s:.1f} s",)
         return found
@@ -141,7 +141,7 @@ class Tries:
     def _pause(
         self, error: SeglogError, broker_name: str | None, queues: Sequence[MessageQueue]
     ) -> float | None:
-        """Returns after how many milliseconds to try again, None if it is not to be tried again."""
+        """Returns the pause in ms before the next attempt, None if there is none."""
         if broker_name is not None:
             self._tried.add(broker_name)
         is_elsewhere = any(queue.broker_name not in self._tried for queue in queues)
@@ -165,7 +165,7 @@ class Tries:
         return pause_ms
 
     def _say(self, error: SeglogError) -> None:
-        """Says that the message is sent again; of many sends that fail alike, seldom."""
+        """Logs that the message is sent again; for many similar failures, only now and then."""
         if error is self._unknown:
             level = self._troubles.seldom(f"sends to {self._topic} without an answer")
             _log.log(
@@ -182,18 +182,18 @@ class Tries:
         if broker_name is None:
             return _is_away(error) or isinstance(error, ConnectionEndedError)
         if isinstance(error, RemoteProtocolError) and error.code == ResponseCode.NO_PERMISSION:
-            return is_elsewhere  # a broker does not change its mind, but another one may take writes
+            return is_elsewhere  # this broker will refuse again, but another one may take writes
         return may_pass(error, self._topic, self._raw)
 
 
 def may_pass(error: SeglogError, topic: str, raw: bytes) -> bool:
-    """Returns whether a send that failed so is tried again.
+    """Returns whether a send with this error is tried again.
 
-    Brokers refuse with codes that may pass also what they refuse each time, where Java's client tries again
-    in vain: what is sent to a topic of the system, and what asks in its properties for what is not there.
+    Brokers also use codes that may pass for permanent refusals, after which Java's client tries again in
+    vain: sends to a system topic, and messages whose properties ask for a missing feature.
 
     Args:
-        error: What it failed with.
+        error: The error.
         topic: Where it was to go.
         raw: Its properties.
     """
@@ -203,14 +203,14 @@ def may_pass(error: SeglogError, topic: str, raw: bytes) -> bool:
 
 
 def _is_away(error: SeglogError) -> bool:
-    """Returns whether nothing was carried out, and may be soon: trying again can store nothing twice."""
+    """Returns whether the request was not carried out, but may be soon: a retry cannot store it twice."""
     if isinstance(error, RemoteProtocolError):
         return error.code in AWAY
     return isinstance(error, CannotConnectError | AskLimitError)
 
 
 def _takes_time(error: SeglogError) -> bool:
-    """Returns whether a broker that fails so is better asked a moment later."""
+    """Returns whether a retry should wait for a moment after this error."""
     if isinstance(error, RemoteProtocolError):
         return error.code == ResponseCode.SERVICE_NOT_AVAILABLE
     return error.is_retryable and not isinstance(error, AskTimeoutError)

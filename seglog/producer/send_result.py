@@ -1,4 +1,4 @@
-"""What became of a sent message or batch."""
+"""The result of a sent message or batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seglog.storage.writes import Durability
 
 
 class SendStatus(enum.Enum):
-    """How far the broker got; in every case the message is stored and can be consumed.
+    """The durability that the broker reached; in every case the message is stored and can be consumed.
 
     Source: ``SendStatus.java``.
     """
@@ -24,7 +24,7 @@ class SendStatus(enum.Enum):
 
 
 STATUS_OF: Final = {
-    # Beside SUCCESS, the codes of messages that are stored.
+    # The codes besides SUCCESS with which a message is stored.
     ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
     ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
     ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
@@ -47,13 +47,13 @@ HELP_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SendResult:
-    """Where one message went.
+    """The place of a sent message.
 
     Attributes:
         message_id: The id that the producer gave (UNIQ_KEY); an index finds the message by it.
-        offset_message_id: The id that states its place (offsetMsgId).
+        offset_message_id: The id with its physical offset (offsetMsgId).
         queue_offset: Its index in the queue.
-        durability: What was reached before the answer; None if the broker does not say.
+        durability: The durability reached before the answer; None if the broker does not report it.
     """
 
     status: SendStatus
@@ -66,12 +66,12 @@ class SendResult:
 
 @dataclass(frozen=True, slots=True)
 class BatchSendResult:
-    """Where the messages of a batch went: one after another in one queue.
+    """The places of a batch's messages: one after another in one queue.
 
     Attributes:
         message_ids: The ids that the producer gave, in order.
-        offset_message_ids: The ids that state the place of each.
-        queue_offset: Of the first message.
+        offset_message_ids: The ids with the physical offset of each.
+        queue_offset: The queue offset of the first message.
         durability: As in :class:`SendResult`.
     """
 

@@ -1,4 +1,4 @@
-"""What a producer has traced of its sends: each that a broker has stored, as Java's producers say it.
+"""Traces the stored sends of a producer, in the form of Java's producers.
 
 Source: ``SendMessageTraceHookImpl.java``.
 """
@@ -45,15 +45,15 @@ class SendTraces:
         body_bytes: int,
         began_ms: float,
     ) -> None:
-        """Notes what was sent, unless its broker says that it wants no traces.
+        """Notes a send, unless its broker wants no traces.
 
         Args:
-            queue: Where it was sent to.
-            status: How far the broker got.
+            queue: The queue that it was sent to.
+            status: The durability that the broker reached.
             answer: Of the broker.
             properties: Of the message; none of a batch.
             message_id: That the producer gave; those of a batch with commas between them.
-            body_bytes: How long its body is.
+            body_bytes: The length of its body.
             began_ms: When the send began, on the monotonic clock.
         """
         said = answer.ext or {}

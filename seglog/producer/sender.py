@@ -1,7 +1,7 @@
-"""Sender: what the faces of a producer share. It checks, makes requests, and sends again what may pass.
+"""Sender: the common part of both faces of a producer. It checks messages, makes requests, and retries.
 
-Sending is a coroutine that is given how it asks. A ``Producer`` runs it in the calling thread, where it never
-waits for anything else; an ``AsyncProducer`` has it awaited.
+A send is a coroutine that is given its request function. A ``Producer`` runs it in the calling thread, which
+only its requests and pauses block; an ``AsyncProducer`` awaits it.
 
 Source: ``DefaultMQProducerImpl.java sendDefaultImpl, sendKernelImpl``, ``Message.java``.
 """
@@ -61,17 +61,17 @@ from seglog.storage.writes import Durability, NewMessage
 
 _log = logger(__name__)
 
-# To look a member up costs more than it seems, and is done for every message.
+# The look-up of an enum member is slow, and would be done for every message.
 _SUCCESS: Final = ResponseCode.SUCCESS
 _SEND_OK: Final = SendStatus.SEND_OK
 _SEND: Final = RequestCode.SEND_MESSAGE_V2
 _SEND_BATCH: Final = RequestCode.SEND_BATCH_MESSAGE
 
 _OPEN: Final = frozenset((props.UNIQ_KEY, "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"))
-"""RocketMQ's own properties that an application may give: no argument is for them."""
+"""RocketMQ's own properties that an application may set, since no argument exists for them."""
 _REFUSED: Final = SYSTEM_NAMES - _OPEN
 _REFUSED_TO_RETRY: Final = _REFUSED - {props.RETRY_TOPIC}
-"""In a retry topic, where that is the topic that the message came of."""
+"""Permitted in a retry topic, where it names the topic that the message came from."""
 _REFUSED_IN_BATCH: Final = _REFUSED - {props.DELAY, props.WAIT}
 """The rules of a batch are about those."""
 _INSTEAD: Final = {
@@ -84,19 +84,19 @@ _INSTEAD: Final = {
 
 
 class Sender:
-    """Sends messages of one group. Any thread or task may call it, as far as its ``ask`` may.
+    """Sends messages of one group. Any thread or task may call it that may call its ``ask``.
 
     Args:
         client: Whose routes, and whose clock without ``clock``.
         group: Which application sends.
-        ask: How it asks.
-        pauses: How it waits.
+        ask: Sends requests.
+        pauses: Waits between attempts.
         clock: As for a ``Producer``, as the others.
         ids: Makes the message ids.
         new_topic_queue_nums: Of a topic that the first send creates.
-        first_turn: Which queue has the first turn.
-        to_body: Makes a body of what is sent; ``as_body``, or what ``encode`` is called by.
-        traces: Hears of what was sent; None where it is not to be traced.
+        first_turn: The queue of the first turn.
+        to_body: Makes a body from a payload: ``as_body``, or a function that calls ``encode``.
+        traces: Traces sends; None if they are not traced.
 
     Attributes:
         is_closed: Whether it refuses to send.
@@ -130,7 +130,7 @@ class Sender:
         self.is_closed = False
 
     def close(self) -> bool:
-        """Refuses to send; returns whether it did not before."""
+        """Refuses further sends; returns whether it was open before."""
         was_closed, self.is_closed = self.is_closed, True
         self._pauses.end()
         return not was_closed
@@ -248,7 +248,7 @@ class Sender:
         body: Body,
         timeout_ms: float | None,
     ) -> tuple[MessageQueue, SendStatus, Response, SendMessageResponseHeader]:
-        """Sends until a broker has stored it, or it is not to be tried again; see ``Tries``."""
+        """Sends until a broker has stored it, or no further attempt is made; see ``Tries``."""
         routes = self._routes
         is_batch = isinstance(body, MessageBatch)
         is_free = queue_id is None and sharding_key is None
@@ -347,15 +347,15 @@ def _check_names(properties: Mapping[str, str], refused: frozenset[str]) -> None
 def _chosen(queues: tuple[MessageQueue, ...], queue_id: int | None, sharding_key: str | None) -> MessageQueue:
     if queue_id is not None:
         return by_id(queues, as_int("queue_id", queue_id))
-    assert sharding_key is not None  # it was looked at with the properties
+    assert sharding_key is not None  # it was checked with the properties
     return by_key(queues, sharding_key)
 
 
 def check_timeout(timeout_ms: float | None) -> None:
-    """Refuses what is no time that a send may take.
+    """Refuses an invalid timeout.
 
     Raises:
-        InvalidArgumentError: It is no number in 1..2147483647.
+        InvalidArgumentError: It is not a number in 1..2147483647.
     """
     if timeout_ms is not None and as_number("timeout_ms", timeout_ms, 1) > MAX_I32:
         raise refusal("timeout_ms", timeout_ms, f"a number in 1..{MAX_I32}")

@@ -1,8 +1,8 @@
-"""Bodies that take long to read: a thread reads them one after another, while the loop serves others.
+"""Long bodies: a thread parses them one after another, while the loop serves other clients.
 
-Other threads have their turns while it reads: what takes a value for itself is a function of Python, or one
-pass of C over a text that the limits of frames bound. Two bodies of a connection are never here at once, as
-nothing more is read from it meanwhile.
+Other threads run meanwhile: no step holds the GIL for long, since each is a Python function, or one pass of C
+over a text whose length the frame limits bound. A connection never has two bodies here, since nothing more is
+read from it meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seglog.server.processors import late, overload
 from seglog.storage.threads import OnDemand
 
 LONG_BYTES: Final = 1 << 16
-"""Of JSON that a thread reads: it takes some milliseconds, longer than it takes to ask the thread."""
+"""JSON from this size on is parsed by the thread: it takes some milliseconds, more than the hand-over."""
 _log = logger(__name__)
 
 
@@ -35,11 +35,11 @@ class _Waiting(NamedTuple):
 
 
 class LongBodies:
-    """A line of bodies, and the thread that reads them; there is none before the first.
+    """A queue of bodies, and the thread that parses them, which the first body starts.
 
     Args:
-        inbox: Of the loop, which takes what was read.
-        limits: How much may be in the line, and for how long.
+        inbox: The inbox of the loop, which takes the results.
+        limits: Bound the bytes in the queue, and the waits.
         time: Seconds that never go back; the thread calls it as well.
     """
 
@@ -54,16 +54,16 @@ class LongBodies:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a body is read, or waits for that."""
+        """Whether a body is being parsed, or waits."""
         return self._waiting_bytes > 0
 
     def put(self, codec: Codec, unread: Unread, then: Callable[[Read | Response], None]) -> None:
-        """Puts a body at the end of the line.
+        """Appends a body to the queue.
 
         Args:
-            codec: Of its connection.
+            codec: The codec of its connection.
             unread: The body.
-            then: Called by the loop with what was read, or with the answer where it was not.
+            then: Called by the loop with the parsed message, or with the answer after a refusal.
         """
         size_bytes = len(unread.frame.body)
         with self._lock:
@@ -77,13 +77,13 @@ class LongBodies:
             self._inbox.post(partial(then, overload()))
 
     def drop(self) -> None:
-        """Forgets what is in the line but the body that the thread is at: the server has stopped."""
+        """Drops the waiting bodies: the server has stopped."""
         with self._lock:
             self._waiting_bytes -= sum(len(each.unread.frame.body) for each in self._line)
             self._line.clear()
 
     def close(self) -> None:
-        """Ends the thread, after the body that it is at."""
+        """Ends the thread, after its current body."""
         self._worker.stop()
 
     def _work(self) -> None:
@@ -102,7 +102,7 @@ class LongBodies:
         else:
             try:
                 found = waiting.codec.read(waiting.unread)
-            except Exception as error:  # noqa: BLE001 - the end of the thread would be that of all long bodies
+            except Exception as error:  # noqa: BLE001 - if the thread ended, no long body would be parsed
                 _log.exception("a long body of code %s cannot be read", waiting.unread.code)
                 found = refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
         with self._lock:

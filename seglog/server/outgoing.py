@@ -1,7 +1,7 @@
-"""Bytes for one client: answers of a turn are one write, and records go out of the log's pages uncopied.
+"""Bytes for one client: the answers of a turn are one write, and records are sent from the log's pages.
 
-What the socket does not take at once waits here, as the views that it is. The transport gets one small
-piece of it, because it knows when the socket takes bytes again.
+Bytes that the socket does not take at once wait here, as views without a copy. The transport gets one small
+piece of them, because it notices when the socket takes bytes again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from itertools import islice
 from typing import Final
 
 MOST_PIECES: Final = 256
-"""Of one write; the system takes at most 1,024."""
+"""Most pieces of one write; the system takes at most 1,024."""
 NATIVE_INT: Final = struct.Struct("i")
 HANDED_BYTES: Final = 16 << 10
 
 
 class Outgoing:
-    """What waits to be written. The loop calls it.
+    """The bytes that wait to be written. The loop calls it.
 
     Args:
         end: The socket.
 
     Attributes:
-        waiting_bytes: How much is not written.
+        waiting_bytes: The number of unwritten bytes.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -40,8 +40,8 @@ class Outgoing:
         self.waiting_bytes = 0
 
     def open(self, transport: asyncio.Transport) -> None:
-        """Has bytes written from now on."""
-        transport.set_write_buffer_limits(high=0)  # it says so whenever it has written what it has
+        """Begins to write."""
+        transport.set_write_buffer_limits(high=0)  # it then reports each end of its writes
         self._transport = transport
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
@@ -52,7 +52,7 @@ class Outgoing:
                 self.waiting_bytes += len(piece)
 
     def flush(self) -> int:
-        """Writes what the socket takes, and returns how much that was.
+        """Writes as many bytes as the socket takes, and returns their number.
 
         Raises:
             OSError: The connection is broken.
@@ -70,7 +70,7 @@ class Outgoing:
         return before_bytes - self.waiting_bytes
 
     def written(self) -> int:
-        """Goes on once the transport has written what it had; returns how much was written, that included.
+        """Continues after the transport has written its piece; returns all bytes written, that piece too.
 
         Raises:
             OSError: The connection is broken.
@@ -80,16 +80,16 @@ class Outgoing:
         return handed_bytes + self.flush()
 
     def kernel_bytes(self) -> int:
-        """Returns how much the system has for the other end, which has not read it.
+        """Returns the bytes in the system's send buffer, which the other end has not read.
 
-        The socket takes bytes again only when much of that is gone: until then this alone says whether the
-        other end reads.
+        The socket takes bytes again only when much of that buffer is free: until then only this shows whether
+        the other end reads.
         """
         raw = fcntl.ioctl(self._end, termios.TIOCOUTQ, bytes(NATIVE_INT.size))
         return int(NATIVE_INT.unpack(raw)[0])
 
     def drop(self) -> None:
-        """Forgets what waits: the connection has ended."""
+        """Drops the waiting bytes: the connection has ended."""
         self._pieces.clear()
         self._transport = None
         self.waiting_bytes = 0
@@ -105,12 +105,12 @@ class Outgoing:
             self._pieces.popleft()
 
     def _hand(self, transport: asyncio.Transport) -> None:
-        """Gives the transport the beginning of what waits, and so has it tell when that is written."""
+        """Passes the first waiting bytes to the transport, which then reports when they are written."""
         first = memoryview(self._pieces[0])[:HANDED_BYTES]
         self._handed_bytes = len(first)
         self._drop(len(first))
         self.waiting_bytes += len(first)  # it is not written yet
         transport.write(first)
-        if not transport.get_write_buffer_size():  # the socket took it meanwhile, and nothing will be told
+        if not transport.get_write_buffer_size():  # the socket took it at once, and no report follows
             self._handed_bytes = 0
             self.waiting_bytes -= len(first)

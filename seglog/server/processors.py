@@ -1,12 +1,12 @@
-"""Requests that wait for their turn: a bounded queue for each kind, and in it a lane for each connection.
+"""Waiting requests: a bounded queue for each kind, with a lane for each connection.
 
-A broker of RocketMQ has a pool of threads and a queue for each kind of request. Here is one thread: it serves
-the kinds in turn, and in a kind the connections in turn, a few requests each, so that neither a flood of
-sends nor one greedy client makes the others wait. What keeps clients in their groups does not wait at all.
+RocketMQ's broker has a pool of threads and a queue for each kind of request. Here one thread serves the kinds
+in turn, and within a kind the connections in turn, a few requests each, so that neither many sends nor one
+busy client delay the others. Requests that keep clients in their groups never wait.
 
-A request that has waited for longer than its kind may is answered SYSTEM_BUSY, and is not carried out: its
-client is about to give up, and would do it again. So that it does not come to that while all goes well, a
-connection is not read from where what waits will take half of that time.
+A request that has waited longer than the limit of its kind is answered SYSTEM_BUSY, and is not carried out:
+its client is about to time out and to send it again. To avoid that under normal load, connections are not
+read from once the waiting requests will take half of that time.
 
 Source: ``BrokerController.java``, ``registerProcessor``; ``BrokerFastFailure.java``;
 ``NettyRemotingAbstract.java``, ``processRequestCommand``.
@@ -40,44 +40,44 @@ LIVENESS: Final = frozenset(
         RequestCode.GET_ROUTEINFO_BY_TOPIC,
     )
 )
-"""What is served as soon as it is read: without it a client loses its share, its locks or its progress."""
+"""Requests served as soon as they are read: a delay would cost a client its share, locks or offsets."""
 PULLS: Final = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
 _HEAD_BYTES: Final = 512
-"""What a request takes beside its body, roughly."""
+"""Approximate bytes of a request besides its body."""
 _AT_ONCE: Final = 16
-"""Requests of a connection that are served in one go: their answers share a write."""
+"""Requests of a connection served together: their answers share a write."""
 _USUAL_S: Final = 0.000_1
-"""What a request takes, until that is known."""
+"""The assumed duration of a request, before any was measured."""
 _WEIGHT: Final = 0.2
-"""Of the last turn, in what a request is known to take."""
+"""Weight of the last turn in the measured duration of a request."""
 
 
 class Loop(Protocol):
-    """What of an event loop is needed here."""
+    """The part of an event loop that is used here."""
 
     def time(self) -> float:
         """Returns the time in seconds; it never goes back."""
 
     def call_soon(self, callback: Callable[[], None]) -> object:
-        """Calls something in its next turn."""
+        """Calls a function in its next turn."""
 
 
 class Waits(Protocol):
-    """A connection whose requests wait."""
+    """A connection with waiting requests."""
 
     @property
     def takes_answers(self) -> bool:
-        """Whether its client reads what it gets; until then none of its requests has a turn."""
+        """Whether its client reads its answers; otherwise none of its requests has a turn."""
 
     def serve(self, asked: Asked) -> None:
-        """Has one carried out."""
+        """Carries a request out."""
 
     def turn_away(self, asked: Asked, answer: Response) -> None:
-        """Answers one that is not carried out."""
+        """Answers a request that is not carried out."""
 
 
 class _Kind:
-    """A kind of request, and the lanes of it that are not empty, in the order of their turns."""
+    """A kind of request, and its non-empty lanes in the order of their turns."""
 
     def __init__(self, most: int, wait_ms: int) -> None:
         self.most = most
@@ -86,17 +86,17 @@ class _Kind:
         self.lanes: deque[_Lane] = deque()
 
     def oldest_ms(self, now_s: float) -> int:
-        """Returns how long the request has waited that came first."""
+        """Returns the wait of the oldest request in ms."""
         since_s = [lane.requests[0][1] for lane in tuple(self.lanes) if lane.requests]
         return round((now_s - min(since_s, default=now_s)) * 1_000)
 
     def lent_wait(self) -> Lent:
-        """Returns how long its requests may wait, as a setting."""
+        """Returns the longest wait of its requests, as a setting."""
         return Lent(lambda: self.wait_ms, partial(setattr, self, "wait_ms"))
 
 
 class _Lane:
-    """What waits of one connection and one kind: requests, since when, and their sizes in bytes."""
+    """The waiting requests of one connection and one kind, with arrival times and sizes in bytes."""
 
     def __init__(self, queued: Queued, kind: _Kind) -> None:
         self.queued = queued
@@ -106,7 +106,7 @@ class _Lane:
 
 
 class Queued:
-    """What waits of one connection; :class:`Processors` fills and empties it.
+    """The waiting requests of one connection; :class:`Processors` fills and empties it.
 
     Attributes:
         count: How many requests wait.
@@ -123,9 +123,9 @@ class Processors:
     """The queues of one server. Its loop calls it.
 
     Args:
-        loop: The loop, which serves what waits for a turn at a time.
-        limits: How much may wait, and for how long.
-        complaints: What is logged of clients.
+        loop: The loop, which serves waiting requests for one turn at a time.
+        limits: Bound the waiting requests and their waits.
+        complaints: Logs errors of clients.
 
     Attributes:
         count: How many requests wait.
@@ -146,14 +146,14 @@ class Processors:
 
     @property
     def is_behind(self) -> bool:
-        """Whether what waits will take half of what a send may wait: no more of it is to be read."""
+        """Whether the waiting requests will take half of a send's longest wait; then reading stops."""
         return self.count * self._each_s * 2_000 >= self._sends.wait_ms
 
     def figures(self) -> dict[str, str]:
-        """Returns how many requests wait, may wait, and how many ms the oldest has, by RocketMQ's names.
+        """Returns the lengths and capacities of the queues and the oldest waits in ms, by RocketMQ's names.
 
-        Its pools have queues of their own; here pulls of all kinds share one, and so does what is neither a
-        send nor a pull.
+        RocketMQ's pools have queues of their own; here pulls of all kinds share one queue, and so do all
+        requests that are neither sends nor pulls.
         """
         kinds = {"send": self._sends, "pull": self._pulls, "litePull": self._pulls, "query": self._others}
         found: dict[str, str] = {}
@@ -164,15 +164,15 @@ class Processors:
         return found
 
     def waits(self) -> dict[str, Lent]:
-        """Returns how many milliseconds requests may wait for their turn, by RocketMQ's name of that."""
+        """Returns the longest waits of requests in ms, by RocketMQ's names."""
         kinds = {"Send": self._sends, "Pull": self._pulls, "AdminBroker": self._others}
         return {f"waitTimeMillsIn{name}Queue": kind.lent_wait() for name, kind in kinds.items()}
 
     def take(self, queued: Queued, asked: Asked) -> None:
-        """Has a request wait, or turns it away where too many do.
+        """Queues a request, or turns it away if too many wait.
 
         Args:
-            queued: What waits of its connection.
+            queued: The waiting requests of its connection.
             asked: The request.
         """
         kind = self._kind_of(asked.request.code)
@@ -191,20 +191,20 @@ class Processors:
             self._line_up(lane)
 
     def go_on(self, queued: Queued) -> None:
-        """Gives a connection its turns again: its client has read, or has gone."""
+        """Gives a connection its turns again: its client has read, or has disconnected."""
         for lane in queued.lanes.values():
             if lane.is_aside:
                 lane.is_aside = False
                 self._line_up(lane)
 
     def drop(self) -> None:
-        """Forgets what waits: the server has stopped."""
+        """Drops the waiting requests: the server has stopped."""
         for kind in self._turns:
             kind.lanes.clear()
         self.count = 0
 
     def _turn(self) -> None:
-        """Serves what waits: a few of each kind in turn, and again until the turn is over."""
+        """Serves waiting requests: a few of each kind in turn, and again until the turn is over."""
         self._is_called = False
         begin_s = now_s = self._loop.time()
         end_s, before = begin_s + self._limits.turn_ms / 1_000, self.count
@@ -268,16 +268,16 @@ class Processors:
 
 
 def overload() -> Response:
-    """Returns what a client gets where too much waits already."""
+    """Returns the answer if too many requests wait already."""
     return _busy("[OVERLOAD]system busy, start flow control for a while")
 
 
 def late(waited_ms: int, count: int) -> Response:
-    """Returns what a client gets whose request has waited for too long.
+    """Returns the answer to a request that has waited for too long.
 
     Args:
-        waited_ms: How long it has waited.
-        count: How many of its kind wait.
+        waited_ms: Its wait.
+        count: The number of waiting requests of its kind.
     """
     return _busy(
         "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "

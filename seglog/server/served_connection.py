@@ -1,12 +1,12 @@
-"""One client of a server, from its connection to the end of that; it has one life.
+"""One connection of a client to a server, from accept to close; it is not reused.
 
-Requests are answered as they are read while there is little to do; else they wait for their turn, but for
-those that keep a client in its groups. While a thread reads a body that is long, what comes behind it waits.
-Answers may come later, by what the broker returns. A client is not trusted: its frames have limits, nothing
-more is read where it has asked too much or reads too little, and one that is silent or sends half a frame is
-left in time.
+Under low load requests are answered as they are read; otherwise they wait for their turn, except those that
+keep a client in its groups. While a thread parses a long body, later requests of the connection wait. Answers
+may follow later, if the broker returns a deferred. A client is not trusted: its frames have limits, reading
+stops if it sends too many requests or reads too few answers, and a connection that is silent or sends half a
+frame is closed after a time.
 
-The broker notifies and asks it from any thread; what it says is written by the loop.
+The broker may send notices and requests from any thread; the loop writes them.
 
 Source: ``NettyRemotingAbstract.java``, ``NettyRemotingServer.java``.
 """
@@ -39,16 +39,16 @@ from seglog.server.strangers import HEAD_BYTES, stranger_of
 from seglog.storage.format.record import Host
 
 _STRANGER_S: Final = 1.0
-"""How long one that speaks another protocol may take to read what it is told, and to hang up."""
+"""How long a peer with another protocol may take to read its answer and to disconnect."""
 _log = logger(__name__)
 
 
 class Ending(NamedTuple):
-    """Why a connection is closed, where that is to be logged.
+    """The logged reason of a close.
 
     Attributes:
         kind: One of a few words.
-        why: What its client has done.
+        why: The error of its client.
     """
 
     kind: str
@@ -59,13 +59,13 @@ class ServedConnection(asyncio.Protocol, Asking):
     """The broker's end of a connection. The loop calls it; :meth:`notify` and :meth:`ask` any thread.
 
     Args:
-        shared: The server's.
+        shared: The shared parts of the server.
         end: The socket.
-        host: The client's end of it.
+        host: The client's address.
 
     Attributes:
         is_over: Whether it has ended.
-        gone: Done once its socket is closed.
+        gone: Resolved when its socket is closed.
     """
 
     def __init__(self, shared: Shared, end: socket.socket, host: Host) -> None:
@@ -88,7 +88,7 @@ class ServedConnection(asyncio.Protocol, Asking):
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has answers that its client does not have yet."""
+        """Whether it has answers that its client has not received yet."""
         return not self.is_over and bool(
             self._requests.is_busy or self._is_reading_body or self._out.waiting_bytes
         )
@@ -96,11 +96,11 @@ class ServedConnection(asyncio.Protocol, Asking):
     @property
     @override
     def takes_answers(self) -> bool:
-        """Whether its client reads what it gets; one that has gone holds nothing up."""
+        """Whether its client reads its answers; True after a disconnect, so that nothing waits for it."""
         return self.is_over or not self._is_stuffed()
 
     def notify(self, request: Request) -> None:
-        """Sends what is not answered; dropped where the client reads too little."""
+        """Sends a notice; it is dropped if the client reads too little."""
         if self.is_over or self._out.waiting_bytes >= self._limits.answer_bytes:
             return
         try:
@@ -111,7 +111,7 @@ class ServedConnection(asyncio.Protocol, Asking):
             self._shared.inbox.post(partial(self._send, pieces))
 
     def ask(self, request: Request, timeout_ms: int) -> Deferred[Response]:
-        """Sends a request, and returns what its answer comes by."""
+        """Sends a request, and returns the deferred answer."""
         one = self._asks.open(timeout_ms, f"request {int(request.code)} to {self._host}")
         if one.is_done:
             return one
@@ -136,7 +136,7 @@ class ServedConnection(asyncio.Protocol, Asking):
 
     @override
     def data_received(self, data: bytes) -> None:
-        """Serves what has come."""
+        """Serves received bytes."""
         if self.is_over or self._is_finished:
             return
         self._heard_s = self._shared.loop.time()
@@ -147,7 +147,7 @@ class ServedConnection(asyncio.Protocol, Asking):
 
     @override
     def resume_writing(self) -> None:
-        """Writes on: the client has read."""
+        """Continues to write: the client has read."""
         self._write(self._out.written)
 
     @override
@@ -159,23 +159,23 @@ class ServedConnection(asyncio.Protocol, Asking):
             self.gone.set_result(None)
 
     def end_held(self) -> None:
-        """Answers pulls that are held as things are."""
+        """Answers held pulls from the present state."""
         self._requests.end_held()
 
     @override
     def flush(self) -> None:
-        """Writes what there is, and reads on where that was in the way."""
+        """Writes waiting bytes, and resumes reading if they prevented it."""
         self._write(self._out.flush)
 
     def finish(self) -> None:
-        """Says that nothing more comes, and drops what the client sends until it hangs up.
+        """Shuts down the sending side, and drops received bytes until the client disconnects.
 
-        A socket that is closed while there is something to read takes answers along that are not there yet.
+        Closing a socket with unread bytes would discard answers that are still in flight.
         """
         self._is_finished = True
         self._events = None
         if self._transport is not None and not self.is_over:
-            with suppress(OSError):  # the client was first
+            with suppress(OSError):  # the client disconnected first
                 self._transport.write_eof()
             self._transport.resume_reading()
 
@@ -183,12 +183,12 @@ class ServedConnection(asyncio.Protocol, Asking):
     def put(self, pieces: Pieces) -> None:
         """Takes bytes for the client; :meth:`flush` writes them."""
         if not self._out.waiting_bytes:
-            self._written_s = self._shared.loop.time()  # from now on the client has something to read
+            self._written_s = self._shared.loop.time()  # the client has bytes to read from now on
         self._out.put(pieces)
         self._count_waiting()
 
     def overdue(self, now_s: float) -> Ending | None:
-        """Returns what has taken too long, if anything has.
+        """Returns the exceeded time limit, None if there is none.
 
         Args:
             now_s: The time of the loop.
@@ -210,10 +210,10 @@ class ServedConnection(asyncio.Protocol, Asking):
         return None
 
     def end(self, ending: Ending | None) -> None:
-        """Ends it: what was asked over it fails, and the broker does not wait for its client any more.
+        """Ends it: requests to the client fail, and the broker no longer waits for it.
 
         Args:
-            ending: What is logged; None for an end that is as it should be.
+            ending: The logged reason; None for a regular end.
         """
         if self.is_over:
             return
@@ -231,7 +231,7 @@ class ServedConnection(asyncio.Protocol, Asking):
         self._shared.broker.disconnect(self._requests.peer)
 
     def _end_stranger(self, error: FrameError) -> None:
-        """Ends it because of what is no frame; one that speaks another protocol is told so in that."""
+        """Ends it after bytes that are not a frame; a peer with another protocol gets an answer in it."""
         stranger = stranger_of(self._head)
         if stranger is None:
             self.end(Ending("frame", f"it has sent what is no frame: {error}"))
@@ -245,8 +245,8 @@ class ServedConnection(asyncio.Protocol, Asking):
             self._shared.loop.call_later(_STRANGER_S, self.end, None)
 
     def _note_read(self, now_s: float) -> None:
-        """Takes it for something written where the client reads, though the socket takes no more yet."""
-        with suppress(OSError):  # it is broken, which the loop finds out by itself
+        """Notes that the client reads, by the send buffer, even if the socket takes no more bytes yet."""
+        with suppress(OSError):  # the connection is broken, which the loop notices itself
             kernel_bytes = self._out.kernel_bytes()
             if kernel_bytes != self._kernel_bytes:
                 self._kernel_bytes, self._written_s = kernel_bytes, now_s
@@ -255,7 +255,7 @@ class ServedConnection(asyncio.Protocol, Asking):
         return self._transport is not None and self._transport.is_reading()
 
     def _go_on(self) -> None:
-        """Serves requests that have come, as far as the limits let it, and for a turn at most."""
+        """Serves received requests, within the limits and for one turn at most."""
         self._is_going_on = False
         events, time = self._events, self._shared.loop.time
         begin_s, turn_s = time(), self._limits.turn_ms / 1_000
@@ -265,7 +265,7 @@ class ServedConnection(asyncio.Protocol, Asking):
             if passed_s >= turn_s:
                 self._go_on_soon()
                 break
-            # Half of its time it has for requests that are served as they are read, then it only reads.
+            # For half of its turn it serves requests as they are read, then it only reads and queues them.
             is_inline = passed_s * 2 < turn_s and not self._shared.processors.count
             try:
                 event = next(events, None)
@@ -289,13 +289,13 @@ class ServedConnection(asyncio.Protocol, Asking):
             self._shared.loop.call_soon(self._go_on)
 
     def _read_or_not(self) -> None:
-        """Reads on only once all that has come is served, and the limits are not reached."""
+        """Resumes reading only when all received requests are served or queued, within the limits."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
         if self._events is None and not self._is_full():
             if not self._is_read():
-                self._begun_s = self._shared.loop.time()  # it was not the client that made the frame wait
+                self._begun_s = self._shared.loop.time()  # the client is not the cause of the pause
                 transport.resume_reading()
         elif self._is_read():
             transport.pause_reading()
@@ -310,7 +310,7 @@ class ServedConnection(asyncio.Protocol, Asking):
         )
 
     def _note_begun(self, *, is_read: bool) -> None:
-        """Counts what there is of a frame, and from when on it came."""
+        """Counts the bytes of an incomplete frame, and notes when it began."""
         begun_bytes = self._codec.begun_bytes
         if begun_bytes and (is_read or not self._begun_bytes):
             self._begun_s = self._shared.loop.time()
@@ -336,7 +336,7 @@ class ServedConnection(asyncio.Protocol, Asking):
             self._shared.bodies.put(self._codec, event, partial(self._has_read, event))
 
     def _has_read(self, unread: Unread, found: Read | Response) -> None:
-        """Serves what a body was part of, or refuses it, and serves what has come behind it."""
+        """Serves or refuses the request of a parsed body, and serves the requests behind it."""
         self._is_reading_body = False
         if self.is_over:
             return
@@ -355,13 +355,13 @@ class ServedConnection(asyncio.Protocol, Asking):
             self._shared.flush_soon(self)
 
     def _count_waiting(self) -> None:
-        """Counts what waits for its client into what waits for all."""
+        """Adds the bytes that wait for its client to the total of all clients."""
         waiting_bytes = self._out.waiting_bytes
         self._shared.answer_bytes += waiting_bytes - self._counted_bytes
         self._counted_bytes = waiting_bytes
 
     def _write(self, write: Callable[[], int]) -> None:
-        """Has something written, and notes how much was."""
+        """Writes, and notes the number of bytes."""
         if self.is_over:
             return
         try:

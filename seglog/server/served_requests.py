@@ -1,4 +1,4 @@
-"""What one client asks: carried out as it is read or in its turn, and answered at once or later.
+"""The requests of one client: carried out when read or in their turn, and answered at once or later.
 
 Source: ``NettyRemotingAbstract.java``, ``processRequestCommand``.
 """
@@ -34,7 +34,7 @@ class Asking(Protocol):
 
     @property
     def takes_answers(self) -> bool:
-        """Whether it reads what it gets."""
+        """Whether it reads its answers."""
 
     def put(self, pieces: Pieces) -> None:
         """Takes bytes for it; :meth:`flush` writes them."""
@@ -53,7 +53,7 @@ class ServedRequests(Waits):
         peer: The same, for the broker.
 
     Attributes:
-        peer: As its last request says who it is.
+        peer: The client as of its last request.
     """
 
     def __init__(self, shared: Shared, codec: Codec, client: Asking, peer: Peer) -> None:
@@ -68,12 +68,12 @@ class ServedRequests(Waits):
 
     @property
     def is_busy(self) -> bool:
-        """Whether one is not answered."""
+        """Whether a request is not answered yet."""
         return bool(self._queued.count or self._held or self._making)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more are to be read."""
+        """Whether the limits forbid to read more requests."""
         queued, limits = self._queued, self._limits
         return (
             len(self._making) + queued.count >= limits.requests
@@ -84,15 +84,15 @@ class ServedRequests(Waits):
     @property
     @override
     def takes_answers(self) -> bool:
-        """Whether the client reads what it gets; one that has gone holds nothing up."""
+        """Whether the client reads its answers; True after a disconnect, so that nothing waits for it."""
         return self._client.takes_answers
 
     def take(self, asked: Asked, *, is_inline: bool) -> None:
-        """Has a request carried out now, or has it wait for its turn.
+        """Carries a request out now, or queues it.
 
         Args:
             asked: The request.
-            is_inline: Whether there is time for it now.
+            is_inline: Whether it may be carried out now.
         """
         request = asked.request
         refused = self._sent_away(request) if self._shared.is_stopping else None
@@ -105,7 +105,7 @@ class ServedRequests(Waits):
 
     @override
     def serve(self, asked: Asked) -> None:
-        """Has a request carried out that has waited; of a client that has gone only what it has sent."""
+        """Carries a queued request out; after a disconnect only sends are carried out."""
         if not self._client.is_over:
             self._serve(asked)
             self._shared.flush_soon(self._client)
@@ -125,12 +125,12 @@ class ServedRequests(Waits):
             each.end()
 
     def go_on(self) -> None:
-        """Gives those that wait their turns again: the client has read."""
+        """Gives queued requests their turns again: the client has read."""
         if self._queued.count:
             self._shared.processors.go_on(self._queued)
 
     def end(self) -> None:
-        """Ends those that are not answered: the client has gone. What it has sent is still carried out."""
+        """Ends unanswered requests after a disconnect. Queued sends are still carried out."""
         for each in (*self._held, *self._making):
             each.cancel()
         self.go_on()
@@ -140,7 +140,7 @@ class ServedRequests(Waits):
         self._client.put(self._pieces(asked, response))
 
     def _serve(self, asked: Asked) -> None:
-        """Has a request answered, now or later."""
+        """Answers a request, now or later."""
         request = asked.request
         began_s = self._shared.loop.time()
         answer = self._answer_of(request)
@@ -164,7 +164,7 @@ class ServedRequests(Waits):
         began_s = shared.loop.time()
         try:
             return shared.broker.answer(request, self.peer, shared.soon)
-        except Exception as error:  # noqa: BLE001 - the loop is of the other connections too
+        except Exception as error:  # noqa: BLE001 - the loop serves the other connections too
             _log.error("a request of code %s failed: %r", request.code, error)
             _log.debug("the same", exc_info=error)
             return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
@@ -172,7 +172,7 @@ class ServedRequests(Waits):
             shared.slow_count += shared.loop.time() - began_s >= SLOW_S
 
     def _sent_away(self, request: Request) -> Response | None:
-        """Returns what a client gets of a server that stops; None where it is still served."""
+        """Returns the answer of a stopping server; None if the request is still served."""
         if (request.sender or OUR_SENDER).version > V5_3_1:
             return refuse(ResponseCode.GO_AWAY, "please go away")
         if request.code in SENDS:
@@ -180,17 +180,17 @@ class ServedRequests(Waits):
         return None
 
     def _note(self, request: Request, began_s: float) -> None:
-        """Notes how long a send or a pull took."""
+        """Notes the duration of a send or a pull."""
         if request.code in SENDS:
             self._shared.times.note_put(began_s, self._shared.loop.time())
         elif request.code in PULLS:
             self._shared.times.note_get(self._shared.loop.time() - began_s)
 
     def _came(self, asked: Asked, answer: Deferred[Response], began_s: float) -> None:
-        """Has the loop send an answer that has come later; called by the thread that brings it.
+        """Makes the loop send a deferred answer; called by the thread that resolves it.
 
-        That one makes the bytes of what tools ask for: what lists thousands of queues takes longer to write
-        than to find. Those of messages are made by the loop, for the one that brings them has put a message.
+        That thread encodes the answers to tools: a list of thousands of queues takes longer to encode than to
+        find. The loop encodes answers with messages, since that thread is in a put.
         """
         pieces: Pieces | None = None
         if asked.request.code not in _MADE_BY_LOOP and not self._client.is_over:
@@ -198,9 +198,9 @@ class ServedRequests(Waits):
         self._shared.inbox.post(partial(self._made, asked, answer, pieces, began_s))
 
     def _made(self, asked: Asked, answer: Deferred[Response], pieces: Pieces | None, began_s: float) -> None:
-        """Sends an answer that has come later."""
+        """Sends a deferred answer."""
         if isinstance(answer, HeldAnswer):
-            self._held.discard(answer)  # what a pull waited for is not what it took
+            self._held.discard(answer)  # the hold of a pull does not count as its duration
         else:
             self._making.discard(answer)
             self._note(asked.request, began_s)

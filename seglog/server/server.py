@@ -23,8 +23,8 @@ from seglog.server.listening import Listener
 class Server(Closing):
     """Serves a broker from now on; close it, or use it in a ``with`` statement. Any thread may call it.
 
-    A forked child has no part in it: the thread and the connections are the parent's. It may ask where it
-    listens; at the end of a ``with`` statement it does nothing.
+    In a forked child it does nothing: the thread and the connections belong to the parent. The child may read
+    its addresses; the end of a ``with`` statement has no effect there.
 
     Args:
         broker: As for :class:`~seglog.server.async_server.AsyncServer`.
@@ -42,7 +42,7 @@ class Server(Closing):
         self._server = AsyncServer(broker, listener, *more, limits=limits)
         self._loop = asyncio.new_event_loop()
         self._closing = threading.Lock()
-        self._ending = threading.Lock()  # not that of close(), which hang_up() is to shorten
+        self._ending = threading.Lock()  # not the lock of close(), which hang_up() must be able to shorten
         self._is_forked = False
         abandon_in_children(self, Server._abandon)
         self._thread = threading.Thread(target=self._run, name="seglog-server", daemon=True)
@@ -59,12 +59,12 @@ class Server(Closing):
 
     @property
     def address(self) -> str:
-        """Where it listens, "host:port"; the first of several."""
+        """The address at which it listens, "host:port"; the first of several."""
         return self._server.address
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where it listens, in the order of its listeners."""
+        """The addresses at which it listens, in the order of its listeners."""
         return self._server.addresses
 
     @property
@@ -82,12 +82,12 @@ class Server(Closing):
         """Closes the server as :meth:`AsyncServer.close` does, and ends its thread.
 
         Args:
-            linger_ms: How long clients are sent away at least.
+            linger_ms: The shortest time of answering GO_AWAY.
 
         Raises:
             ClosedError: This is a forked child.
-            InvalidArgumentError: The server's own thread calls, which would wait for itself: a function that
-                is called before each request, or when something is answered.
+            InvalidArgumentError: The server's own thread calls it and would wait for itself: from the hook
+                before each request, or from a callback of an answer.
         """
         self._check_process()
         if self._is_here():
@@ -106,7 +106,7 @@ class Server(Closing):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes it; in a forked child, which ends in its own way, it does nothing."""
+        """Closes it; in a forked child it does nothing."""
         if not self._is_forked:
             self.close()
 
@@ -135,7 +135,7 @@ class Server(Closing):
             self._loop.close()
 
     def _abandon(self) -> None:
-        """Does nothing any more, in a forked child; another thread of the parent may hold the locks."""
+        """Stops all work in a forked child; another thread of the parent may hold the locks."""
         self._is_forked = True
 
     def _check_process(self) -> None:
@@ -143,7 +143,7 @@ class Server(Closing):
             raise forked_error(f"the server at {self.address}")
 
     def _is_here(self) -> bool:
-        """Returns whether the calling thread is the one that serves."""
+        """Returns whether the calling thread is the serving one."""
         return threading.get_ident() == self._thread.ident
 
     def _do(self, work: Coroutine[Any, Any, None]) -> Future[None]:

@@ -1,4 +1,4 @@
-"""What the connections of one server have in common."""
+"""The parts that the connections of one server share."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _log = logger("seglog.server")
 
 
 class Flushed(Protocol):
-    """A connection that has something to write."""
+    """A connection with bytes to write."""
 
     def flush(self) -> None:
         """Writes it."""
 
 
 class Shared:
-    """The broker of a server, its loop, and what is done once for all connections. The loop calls it.
+    """The broker of a server, its loop, and the work done for all connections together. The loop calls it.
 
     Args:
         broker: Who answers.
         loop: The loop.
-        limits: What clients may take.
+        limits: The limits of clients.
 
     Attributes:
         broker: As given.
         loop: As given.
         limits: As given.
-        inbox: What other threads have for the loop: one wake-up for all that they resolve until it looks.
-        complaints: What is logged of clients.
-        processors: Where requests wait that are not served as they are read.
-        bodies: Where bodies wait that take long to read.
-        begun_bytes: How much there is of frames whose end has not come.
-        answer_bytes: How much waits to be read by all clients.
-        is_stopping: Whether clients are sent away.
-        times: What sends and pulls took.
-        slow_count: How many requests kept the loop from others for :data:`SLOW_S` or longer.
+        inbox: Results of other threads for the loop: one wake-up for all results until it looks.
+        complaints: Logs errors of clients.
+        processors: The queues of requests that are not served as they are read.
+        bodies: The queue of long bodies.
+        begun_bytes: The bytes of all incomplete frames.
+        answer_bytes: The bytes of answers that wait for all clients.
+        is_stopping: Whether requests are answered GO_AWAY.
+        times: The durations of sends and pulls.
+        slow_count: The number of requests that blocked the loop for :data:`SLOW_S` or longer.
     """
 
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop, limits: ServerLimits) -> None:
@@ -65,17 +65,17 @@ class Shared:
         self._flushed: dict[Flushed, None] = {}
 
     def figures(self) -> dict[str, str]:
-        """Returns what a tool is told of the server, by RocketMQ's names."""
+        """Returns the server's figures for tools, by RocketMQ's names."""
         return self.processors.figures() | self.times.figures()
 
     def soon(self, begin: Callable[[], None]) -> None:
-        """Begins a sync once all sends of this turn are made; one is for all of them."""
+        """Begins one sync for all sends of this turn, after them."""
         if not self._begins:
             self.loop.call_soon(self._begin)
         self._begins[begin] = None
 
     def flush_soon(self, connection: Flushed) -> None:
-        """Has a connection write once all answers of this turn are there."""
+        """Schedules a write of a connection after all answers of this turn."""
         if not self._flushed:
             self.loop.call_soon(self._flush)
         self._flushed[connection] = None

@@ -1,6 +1,6 @@
-"""Peers that speak another protocol to the port: which one, and what they are told.
+"""Peers that speak another protocol to the port: detects the protocol, and has an answer for each.
 
-Their first bytes say so, which as the length of a frame are more than any frame has. Source of TLS and of
+Their first bytes show it: read as the length of a frame they are larger than any frame. Source of TLS and of
 PROXY: ``NettyRemotingServer.java``, ``TlsModeHandler`` and ``HandshakeHandler``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 HEAD_BYTES: Final = 8
-"""How much of what comes first is looked at."""
+"""The number of first bytes that are examined."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 _PROXY: Final = (b"PROXY ", b"\r\n\r\n\x00\r\nQ")
 _HTTP: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
@@ -18,12 +18,12 @@ _TEXT: Final = b"This port speaks Apache RocketMQ's remoting protocol, not HTTP.
 
 
 class Stranger(NamedTuple):
-    """What a peer speaks.
+    """The protocol of a peer.
 
     Attributes:
         kind: One word.
-        why: What the log says of it, and what helps.
-        answer: What is sent before the connection is closed; may be empty.
+        why: The text for the log, with the remedy.
+        answer: The bytes sent before the connection is closed; may be empty.
     """
 
     kind: str
@@ -47,7 +47,7 @@ _WEB: Final = Stranger(
 
 
 def stranger_of(head: bytes) -> Stranger | None:
-    """Returns what a peer speaks whose first bytes are no frame; None where they do not say.
+    """Returns the protocol of a peer whose first bytes are not a frame; None if it is unknown.
 
     Args:
         head: At most :data:`HEAD_BYTES` of them.

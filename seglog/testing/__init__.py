@@ -5,13 +5,13 @@
         broker.advance("2h")
         assert [message.body for message in broker.messages("orders")] == [b"42 apples"]
 
-With pytest the fixture ``seglog_broker`` is one of these; ``seglog_server`` makes :class:`ServedBroker`.
-What a broker does by time it does in :meth:`~VirtualBroker.advance`, at its moment and in the thread of the
-test. Beside the test run the threads that every store has which is open for writing; no answer and no byte
-depends on when they have their turns, and they end with the broker.
+With pytest the fixture ``seglog_broker`` is such a broker; ``seglog_server`` makes a :class:`ServedBroker`.
+The broker's timed work is done in :meth:`~VirtualBroker.advance`, at its virtual time and in the thread of
+the test. The threads of a store that is open for writing run beside the test; no answer and no byte depends
+on their scheduling, and they end with the broker.
 
 Called by tests of applications, and by the pytest plugin.
-Truth: the store that a broker is opened at.
+Truth: the store of the broker.
 """
 
 from seglog.testing.for_tests import ForTests as ForTests

@@ -1,7 +1,7 @@
-"""ForTests: what both brokers for tests have: clients, and a look at what can be consumed.
+"""ForTests: the common part of both brokers for tests: clients, and the messages of a topic.
 
-Each call that makes a client has the parameters of its class, all of them, and returns it with the types that
-``encode`` and ``decode`` give it.
+Each call that makes a client has all parameters of its class, and returns it with the types given by
+``encode`` and ``decode``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BROADCASTING: Final = (MessageModel.BROADCASTING, MessageModel.BROADCASTING.val
 
 
 class ForTests(ABC):
-    """Makes clients of a broker for tests, which end with the broker at last; and says what that has."""
+    """Makes clients of a broker for tests, which are closed with the broker; and returns its messages."""
 
     @overload
     def producer(
@@ -178,7 +178,7 @@ class ForTests(ABC):
     ) -> Consumer[Any]:
         """Returns a new member of a group, which consumes from the first message on.
 
-        Once it is started it does so: on virtual time in ``advance``, over a connection on real time.
+        After ``start()`` it consumes: on virtual time in ``advance``, over a connection on real time.
         ``run_until_idle`` starts it too.
 
         Args:
@@ -240,7 +240,7 @@ class ForTests(ABC):
         return self._own(kind(target, group, subscription, decode=decode, **{**usual, **options}))
 
     def messages(self, topic: str) -> list[Message]:
-        """Returns what can be consumed of a topic now, queue after queue, consumed before or not."""
+        """Returns all messages of a topic that can be consumed now, by queue, consumed before or not."""
         store = self._served().store
         found: list[Message] = []
         for queue in store.queues():
@@ -252,12 +252,12 @@ class ForTests(ABC):
         return found
 
     def send_back(self, group: str, message: Message, delay_level: int = 0) -> None:
-        """Fails at a message as a consumer of a group does that has it tried again.
+        """Sends a message back as a consumer of a group that failed at it.
 
         Args:
             group: The group.
-            message: As it was consumed.
-            delay_level: When it comes again; by default later after every failure, and in the end never.
+            message: The consumed message.
+            delay_level: The delay of the retry; by default it grows with each failure, up to a dead letter.
 
         Raises:
             ProtocolError: The broker refuses.
@@ -269,7 +269,7 @@ class ForTests(ABC):
             wait_for(client.home, start(client.home, sending, "a message that is sent back"))
 
     def _usual_of_consumers(self) -> dict[str, Any]:
-        """Returns settings of consumers that are not told: those that broadcast leave nothing in the home."""
+        """Returns default settings of consumers: broadcasting ones leave no file in the home folder."""
         path = self._served().store.path
         folder = path.with_name(f"{path.name}.offsets")
         return {"consume_from": ConsumeFrom.FIRST, "offset_folder": folder}
@@ -280,20 +280,20 @@ class ForTests(ABC):
 
     @abstractmethod
     def _address(self) -> LocalLink | str:
-        """Returns at what the next client is made."""
+        """Returns the target of the next client."""
 
     def _target(self, *, is_broadcasting: bool) -> LocalLink | Client | str:
-        """Returns at what the next consumer is made.
+        """Returns the target of the next consumer.
 
         Args:
-            is_broadcasting: Whether it keeps its offsets itself, by its own name.
+            is_broadcasting: Whether it keeps its own offsets, under its own name.
         """
         return self._address()
 
     @abstractmethod
     def _usual_of_producers(self) -> tuple[UniqueIds | None, int | None]:
-        """Returns ``ids`` and ``first_turn`` of the next producer that is not told."""
+        """Returns the default ``ids`` and ``first_turn`` of the next producer."""
 
     @abstractmethod
     def _own(self, client: C) -> C:
-        """Has a client end with the broker."""
+        """Closes a client with the broker."""

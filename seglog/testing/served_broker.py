@@ -34,12 +34,13 @@ from seglog.testing.virtual_broker import (
 class ServedBroker(Closing, ForTests):
     """A broker behind a port of its own, for clients in other processes and languages, made by :meth:`at`.
 
-    On virtual time it stamps, delays, tries again and deletes by a clock that only :meth:`advance` moves.
-    Connections, held pulls, queue locks and how long clients live go by real time: so do their programs.
+    On virtual time its timestamps, delays, retries and retention follow a clock that only :meth:`advance`
+    moves. Connections, held pulls, queue locks and the expiry of clients stay on real time, as client
+    programs do.
 
     Attributes:
         broker: The broker; usable in process too.
-        address: Where clients find it, as broker and as name server.
+        address: Its address for clients, as broker and as name server.
     """
 
     def __init__(self, broker: Broker, port: Port) -> None:
@@ -58,15 +59,16 @@ class ServedBroker(Closing, ForTests):
         config: BrokerConfig | None = None,
         port: int = 0,
     ) -> Self:
-        """Opens the store at ``path``, which is created if it is not there, and serves it on loopback.
+        """Opens the store at ``path``, creating it if needed, and serves it on loopback.
 
-        How full the disk really is does not count.
+        The real usage of the disk is ignored.
 
         Args:
             path: The store directory.
-            clock: By which time the broker goes; virtual time begins now.
-            config: Names and settings; the address is that of the port. By default it filters by SQL92 too.
-            port: Where it listens; 0 for one that is free.
+            clock: The clock of the broker; virtual time begins now.
+            config: Names and settings; the address is replaced by that of the port. By default SQL92 filters
+                are on.
+            port: The port; 0 for a free one.
 
         Raises:
             CannotListenError: The port is in use.
@@ -133,7 +135,7 @@ class ServedBroker(Closing, ForTests):
 
     @override
     def close(self) -> None:
-        """Ends the clients that it has made, the connections, then the broker; a second call does nothing."""
+        """Closes the clients that it made, the connections, then the broker; a second call does nothing."""
         self._clients.close()
         self._server.close()
         self.broker.close()

@@ -26,21 +26,21 @@ from seglog.text import moment
 
 SEGMENT_SIZE_BYTES: Final = 64 << 20
 QUEUE_FILE_SIZE_BYTES: Final = 200_000
-"""Smaller files than a broker's: a test opens and drops many."""
+"""Smaller files than a broker's, since a test opens and deletes many stores."""
 USUAL_CONFIG: Final = BrokerConfig(enable_property_filter=True)
-"""A broker's, with subscriptions by SQL92, which a broker of RocketMQ has to be set to."""
+"""A broker's settings with SQL92 filters on, which are off by default in RocketMQ."""
 
 
 class RoomyFiles(StoreRoot):
     """The machine's files on a disk that is never full.
 
-    How full the real one is differs from machine to machine and from run to run; a broker deletes and refuses
-    by it.
+    The usage of the real disk differs between machines and runs, and a broker's retention and refusals depend
+    on it.
     """
 
     @override
     def usage(self, path: Path) -> DiskUsage:
-        """Says that nothing is in use."""
+        """Returns an empty disk."""
         return DiskUsage(0, 1 << 40)
 
 
@@ -64,9 +64,9 @@ class VirtualBroker(Broker, ForTests):
         before: Before | None = None,
         liveness_clock: Clock | None = None,
     ) -> Self:
-        """Opens the store at ``path``, which is created if it is not there, and a broker over it.
+        """Opens the store at ``path``, creating it if needed, and a broker over it.
 
-        How full the disk really is does not count.
+        The real usage of the disk is ignored.
 
         Args:
             path: The store directory.
@@ -91,7 +91,7 @@ class VirtualBroker(Broker, ForTests):
         return cls(store, clock=clock, liveness_clock=liveness_clock, config=config, before=before)
 
     def link(self) -> LocalLink:
-        """Returns a link for one more client."""
+        """Returns a link for a new client."""
         self._clients += 1
         return LocalLink(self, f"127.0.0.1@0#{self._clients}")
 
@@ -116,7 +116,7 @@ class VirtualBroker(Broker, ForTests):
 
     @override
     def close(self) -> None:
-        """Ends the clients that it has made, which commit what is done, then the broker.
+        """Closes the clients that it made, which commit finished messages, then the broker.
 
         A second call does nothing.
         """
@@ -129,5 +129,5 @@ class VirtualBroker(Broker, ForTests):
 
 
 def _end(client: Producer[Any] | Consumer[Any] | LitePullConsumer[Any]) -> None:
-    with suppress(TimeoutError):  # its listener waits for time that does not pass any more
+    with suppress(TimeoutError):  # its listener waits for virtual time, which no longer passes
         client.close()
