@@ -318,9 +318,8 @@ class Broker(Closing):
         """Answers a request; a held pull blocks the calling thread.
 
         A request that is passed on to clients blocks it too. On virtual time the thread that opened the
-        broker would wait for itself. So during its requests time passes as in :meth:`advance`, until the
-        message or the answer arrives or the wait ends; other threads wait until that thread sends or
-        advances.
+        broker would wait for itself: during its requests time passes as in :meth:`advance`, until the message
+        or answer arrives or the wait ends; other threads wait until that thread sends or advances.
         """
         if self._gate is not None and not self._is_closed:
             refused = self._gate.refusal(request, peer)
@@ -397,10 +396,9 @@ class Broker(Closing):
     def advance(self, by: int | str | timedelta) -> None:
         """Moves virtual time forward, and runs every duty at its time.
 
-        Idle consumers cost time as well: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests
-        and its locks are recorded 4,320 times; a ``PushConsumer`` makes 21,000 requests. So a day of an
-        ``OrderlyConsumer`` takes a CPU second or more, most of it for the record of its locks; start
-        consumers after long waits where you can.
+        Idle consumers cost time too: in a virtual day an ``OrderlyConsumer`` makes some 25,000 requests and
+        its locks are recorded 4,320 times, most of a CPU second or more; a ``PushConsumer`` makes 21,000
+        requests. Start consumers after long waits where you can.
 
         Args:
             by: Milliseconds, a ``timedelta``, or a text such as ``"2h"``, ``"90s"``, ``"1h 30m"``, ``"3d"``.

@@ -253,7 +253,7 @@ class Client(Closing):
             self._home.post(self.beat_soon)
 
     def _doubt(self, address: str, *, is_back: bool) -> None:
-        """Tells consumers that the broker behind a connection may have lost their offsets."""
+        """Notes in consumers that the broker of a connection may have lost their offsets."""
         names = {name for name, known in self.routes.brokers().items() if address in known.values()}
         for member in list(self._members.values()) if names else ():
             member.doubt(names, are_back=is_back)

@@ -1,4 +1,4 @@
-"""What a client needs of the consumers that are in it."""
+"""The interface between a client and its consumers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record import Message
 
 CANCELLED_S: Final = 1.0
-"""How long a listener that was cancelled may take to end."""
+"""Longest time of a cancelled listener to end."""
 FAREWELL_S: Final = 3.0
-"""How long brokers may take to hear that a client ends, beside the time of its listeners: as one request."""
+"""Longest time for requests to brokers at the end of a client, besides that of its listeners."""
 
 
 class Member(Protocol):
-    """A consumer as its client sees it; all calls come on the client's home and return at once."""
+    """A consumer, from the side of its client; all calls are made on the client's home and return at once."""
 
     @property
     def group(self) -> str:
@@ -27,59 +27,59 @@ class Member(Protocol):
 
     @property
     def topics(self) -> Iterable[str]:
-        """What it subscribes to, its retry topic included."""
+        """Its topics, including its retry topic."""
 
     def heartbeat(self) -> ConsumerData:
-        """Returns what it says of itself in heartbeats."""
+        """Returns its data for heartbeats."""
 
     def look_again(self) -> None:
-        """Has it share the queues anew: its group, or a route, has changed."""
+        """Requests a rebalance: its group, or a route, has changed."""
 
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
-        """Has it not rely on what brokers had of it: a connection to them was lost, or made once more."""
+        """Notes that brokers may have lost its offsets: a connection to them was lost, or made again."""
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
-        """Returns how far it is in the queues of a topic that it has."""
+        """Returns its offsets in its queues of a topic."""
 
     def running_info(self) -> RunningInfoBody:
-        """Returns how it runs."""
+        """Returns its running info."""
 
     def reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Has it go on elsewhere in queues of a topic; those that it does not have are passed."""
+        """Moves it to other offsets in queues of a topic; queues that it does not have are ignored."""
 
     async def consume_directly(self, message: Message, broker_name: str) -> ConsumedDirectlyBody:
-        """Gives a message to its listener, wherever its queue is; nothing is committed by it."""
+        """Gives a message to its listener, whichever queue it is of; commits nothing."""
 
     def at_work(self) -> Sequence[str]:
-        """Returns what listeners have now, for errors."""
+        """Returns the messages that listeners are processing, for errors."""
 
     def refuse_from_inside(self, call: str, *, is_bounded: bool) -> None:
         """Refuses a call of its own listener that would wait for that; any thread may call it.
 
         Args:
             call: What was called, for the error.
-            is_bounded: Whether the caller waits for a time only, and leaves the listener to itself then.
+            is_bounded: Whether the caller waits with a timeout, and then leaves the listener to itself.
 
         Raises:
-            ConsumerError: Its listener is what calls.
+            ConsumerError: The caller is its listener.
         """
 
     @property
     def late_ms(self) -> float:
-        """For how long what a listener brings after the end still counts; 0 where it does not."""
+        """How long, in ms, a listener's result after the end still counts; 0 if it does not."""
 
     def end_listeners(self) -> bool:
-        """Has no listener called any more, and its threads end; any thread may call it.
+        """Stops calls of listeners, and ends their threads; any thread may call it.
 
         Returns:
-            Whether what is at work was cancelled, so that it ends soon.
+            Whether running work was cancelled, so that it ends soon.
         """
 
     async def leave(self) -> None:
-        """Ends it: no new work, then commits and gives its queues back."""
+        """Ends it: starts no new work, then commits and releases its queues."""
 
     async def cut_short(self) -> None:
-        """Has it leave its group while listeners are at work still; what is done beside that is committed."""
+        """Leaves the group while listeners still run; other finished messages are committed."""
 
 
 async def wait_to_leave(
@@ -92,23 +92,23 @@ async def wait_to_leave(
     """Waits for consumers to end, and ends their pools in any case.
 
     Args:
-        wait: How.
-        home: Of their client.
-        leaving: Comes once they have ended.
+        wait: Waits.
+        home: The home of their client.
+        leaving: Resolved when they have ended.
         members: The consumers.
-        timeout_s: How long their listeners may take; what is left then is waited for, as long as a broker
-            may take to answer.
+        timeout_s: The longest wait for their listeners; after it the remaining work may take as long as a
+            broker's answer.
 
     Raises:
-        TimeoutError: It took longer; the error says what listeners are at. All that they were done with is
-            committed, they begin nothing more, and other members of their groups take over.
+        TimeoutError: It took longer; the error names the messages of listeners. All finished messages are
+            committed, no further ones begin, and other members of their groups take over.
     """
     try:
         await _wait_for_listeners(wait, home, leaving, members, timeout_s)
     finally:
         were_cancelled = [member.end_listeners() for member in members]
         if any(were_cancelled):
-            with suppress(TimeoutError):  # there is an error already
+            with suppress(TimeoutError):  # an error is being raised already
                 await wait(home, leaving, CANCELLED_S)
 
 
@@ -132,7 +132,7 @@ async def _wait_for_listeners(
     try:
         await wait(home, leaving, FAREWELL_S)
     except TimeoutError as error:
-        _raise_if_at_work(error, members)  # one has begun a moment before it was told to end
+        _raise_if_at_work(error, members)  # a listener may have begun just before the end
         raise TimeoutError(f"{error}; no listener is at work, brokers have not answered yet") from error
 
 

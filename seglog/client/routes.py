@@ -1,7 +1,7 @@
-"""Which queues a topic has and where its brokers are, asked from a name server and kept for a while.
+"""Routes: the queues of topics and the addresses of brokers, from a name server, cached for a while.
 
-A producer's route for a topic that does not exist is that of TBW102 with at most the queues that the
-producer would create: the broker makes the topic with the first send.
+For a topic that does not exist a producer uses the route of TBW102, with at most the number of queues that it
+would create: the first send creates the topic at the broker.
 
 Source: ``MQClientInstance.java updateTopicRouteInfoFromNameServer, topicRouteData2TopicPublishInfo,
 findBrokerAddressInSubscribe``.
@@ -32,7 +32,7 @@ REFRESH_MS: Final = 30_000
 NEW_TOPIC_QUEUE_NUMS: Final = 4
 """``defaultTopicQueueNums`` of a producer."""
 MASTER: Final = 0
-"""Broker id of the one that takes writes."""
+"""Id of the master, which takes writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Routes:
     """Routes of topics, for all producers and consumers of a client. Any thread may call it.
 
     Args:
-        link: Whom to ask.
-        clock: Its monotonic time ages what is known.
+        link: Sends the requests.
+        clock: Its monotonic time ages the cache.
     """
 
     def __init__(self, link: Link, clock: Clock) -> None:
@@ -70,47 +70,47 @@ class Routes:
             return dict(self._addresses)
 
     def address_of(self, broker_name: str, broker_id: int = MASTER) -> str | None:
-        """Returns where a broker is, None if no route says; of a slave that is gone, where its master is."""
+        """Returns the address of a broker, None if no route has it; its master's for a missing slave."""
         addresses = self._addresses.get(broker_name)
         if not addresses:
             return None
         return addresses.get(broker_id) or addresses.get(MASTER) or next(iter(addresses.values()))
 
     def fresh_to_publish(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the queues that can be written to; none where nothing fresh is known, without asking."""
-        known = self._known.get(topic)  # without a call more: it is asked for every send
+        """Returns the writable queues from the cache; none if nothing fresh is known."""
+        known = self._known.get(topic)  # inline: this runs for every send
         if known is None or self._clock.monotonic_ms() >= known.fresh_until_ms:
             return ()
         return known.to_publish
 
     def to_read(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the queues that can be read, in RocketMQ's order; none for an unknown topic.
+        """Returns the readable queues, in RocketMQ's order; none for an unknown topic.
 
-        Where nothing fresh is known the calling thread asks, and waits for the answer.
+        If nothing fresh is known the calling thread sends a request, and waits for the answer.
         """
         if self._fresh(topic) is None and not run_at_once(self.refresh(topic, self._link.invoke)):
             return ()
         return self.known_to_read(topic)
 
     def known_to_read(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the same by what is known, however old that is, without asking."""
+        """Returns the same from the cache, of any age."""
         known = self._known.get(topic)
         return () if known is None else known.to_read
 
     def known_to_publish(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Returns the queues that can be written to in the same way; none for a topic that does not exist."""
+        """Returns the writable queues from the cache, of any age; none for a topic that does not exist."""
         known = self._known.get(topic)
         return () if known is None else known.to_publish
 
     async def refresh(self, topic: str, ask: Ask | None = None) -> bool:
-        """Asks for a route; returns whether the topic has one.
+        """Requests a route; returns whether the topic has one.
 
         Args:
             topic: The topic.
-            ask: How; None for a flow, which waits on its home.
+            ask: Sends the request; None for a flow, which waits on its home.
 
         Raises:
-            SeglogError: There is no answer, or a refusal; what was known stays.
+            SeglogError: There is no answer, or a refusal; the cached route stays.
         """
         answer = await answer_of((ask or self._ask)(_request(topic), None, None))
         return self._learn(topic, answer) is not None
@@ -126,7 +126,8 @@ class Routes:
             ask: As for :meth:`refresh`.
 
         Raises:
-            RemoteProtocolError: There is none: no such topic and none can be made, or it is not writable.
+            RemoteProtocolError: There is none: the topic does not exist and cannot be created, or is not
+                writable.
             SeglogError: There is no answer.
         """
         if self._fresh(topic) is None and not await self.refresh(topic, ask):
@@ -136,7 +137,7 @@ class Routes:
         return self._checked(topic, self.known_to_publish(topic))
 
     def forget(self, topic: str) -> None:
-        """Makes the next call ask again: the broker has answered that the route is wrong."""
+        """Drops a route, so that the next call requests it: the broker has answered that it is wrong."""
         with self._lock:
             self._known.pop(topic, None)
 
@@ -145,7 +146,7 @@ class Routes:
         return known if known is not None and self._clock.monotonic_ms() < known.fresh_until_ms else None
 
     def _learn(self, topic: str, answer: Response) -> _Known | None:
-        """Keeps a route; of a topic that does not exist nothing is kept: it may with the next send."""
+        """Caches a route; none for a topic that does not exist, since the next send may create it."""
         route = _route_of(answer)
         if route is None:
             self.forget(topic)

@@ -1,8 +1,8 @@
 """Traces of messages, as clients of RocketMQ write them into RMQ_SYS_TRACE_TOPIC: text with 0x01 and 0x02.
 
-A trace says of one message that it was sent (``Pub``), that a listener is about to get it (``SubBefore``), or
-that the listener came back (``SubAfter``). A message of the trace topic holds many of them, one behind the
-other, and has the ids and keys of what they are about as its own keys, by which people find it.
+A trace records that a message was sent (``Pub``), that a listener is about to get it (``SubBefore``), or that
+the listener returned (``SubAfter``). A message of the trace topic holds many traces, one behind the other;
+its keys are the ids and keys of the traced messages, by which the traces are found.
 
 Source: ``TraceDataEncoder.java encoderFromContextBean, decoderFromTraceDataString``, 5.4.0.
 """
@@ -17,11 +17,11 @@ from typing import Final, NamedTuple, TypeAlias
 FIELD_END: Final = "\x01"
 TRACE_END: Final = "\x02"
 _NONE: Final = "null"
-"""What Java's StringBuilder makes of a text that is not there."""
+"""The text of null in Java's StringBuilder."""
 
 
 class MessageKind(enum.IntEnum):
-    """What kind of message was sent, ``MessageType.java`` by its place."""
+    """The kind of a sent message, ``MessageType.java`` by ordinal."""
 
     NORMAL = 0
     TRANSACTION_HALF = 1
@@ -30,7 +30,7 @@ class MessageKind(enum.IntEnum):
 
 
 class ConsumeEnd(enum.IntEnum):
-    """How a listener came back, ``ConsumeReturnType.java`` by its place."""
+    """How a listener returned, ``ConsumeReturnType.java`` by ordinal."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -101,7 +101,7 @@ class ConsumeTrace:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeEndTrace:
-    """A listener came back.
+    """A listener returned.
 
     Attributes:
         before: What was said before.

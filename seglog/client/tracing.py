@@ -1,10 +1,10 @@
-"""Sends traces of messages to the brokers, in the background: many at a time, and never in anyone's way.
+"""Sends traces of messages to the brokers, in the background and many at a time.
 
-What is traced is put here by any thread, at once. From here it goes to RMQ_SYS_TRACE_TOPIC every 5 s, or
-once there are 20. Where brokers are too slow for that, or away, traces are dropped, and the log says so; no
-send and no listener waits for them, or fails by them.
+Any thread adds traces here, without waiting. They are sent to RMQ_SYS_TRACE_TOPIC every 5 s, or once there
+are 20. If brokers are too slow or unreachable, traces are dropped, and that is logged; no send and no
+listener waits for traces, or fails because of them.
 
-Truth: memory only; what is not sent when the client ends within the time of a request is lost.
+Truth: memory only; traces that cannot be sent within one request's timeout at the client's end are lost.
 
 Source: ``AsyncTraceDispatcher.java``, 5.4.0.
 """
@@ -30,14 +30,14 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.format.system_names import AUTO_CREATE_TOPIC, TRACE_TOPIC
 
 MOST_WAITING: Final = 2_048
-"""Traces that wait to be sent; others are dropped meanwhile."""
+"""Most waiting traces; further ones are dropped."""
 BATCH: Final = 20
-"""So many are sent at once, before their time."""
+"""This many waiting traces are sent at once, before the interval has passed."""
 FLUSH_MS: Final = 5_000
 MOST_BYTES: Final = 128_000
-"""Of a message of traces."""
+"""Longest body of a trace message."""
 MOST_KEY_BYTES: Final = 16_000
-"""Of its keys: properties have 32,767 bytes at most."""
+"""Longest keys of a trace message: all properties have 32,767 bytes at most."""
 _QUEUES: Final = 4
 _STORED: Final = (
     ResponseCode.SUCCESS,
@@ -53,7 +53,7 @@ class Tracer:
     """The traces of one producer or consumer.
 
     Args:
-        client: Whose home, link and routes.
+        client: Its home, link and routes are used.
         group: Of the producer or consumer.
         kind: ``PRODUCE`` or ``CONSUME``, for the name of the group that sends traces.
 
@@ -77,7 +77,7 @@ class Tracer:
         abandon_in_children(self, Tracer._abandon)
 
     def add(self, traces: Iterable[Trace]) -> None:
-        """Has traces sent later; any thread may call it, and none waits. A forked child sends none."""
+        """Queues traces; any thread may call it, without waiting. A forked child sends none."""
         if self._is_forked:
             return
         with self._lock:
@@ -97,12 +97,12 @@ class Tracer:
 
     def _abandon(self) -> None:
         self._is_forked = True
-        self._lock = threading.Lock()  # another thread of the parent may have had it
+        self._lock = threading.Lock()  # another thread of the parent may have held it
 
     def close(self) -> Flow[None]:
-        """Sends what waits, and takes nothing after it; returns what says that this is done.
+        """Sends the waiting traces, and takes no more; returns the flow that does this.
 
-        Its client alone waits for that, when it ends.
+        Only its client waits for that flow, when it ends.
         """
         with self._lock:
             if self._closing is None:
@@ -126,7 +126,7 @@ class Tracer:
             await self._send_all()
 
     async def _send_all(self) -> None:
-        """Sends all that waits, a message for each topic, or more where it would be too long."""
+        """Sends all waiting traces, in one message for each topic, or in more if it would be too long."""
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
         by_topic: defaultdict[str, list[TraceText]] = defaultdict(list)

@@ -1,9 +1,9 @@
-"""Where the addresses of name servers are asked for by HTTP, in place of being given.
+"""Requests the addresses of name servers by HTTP, if they are not given.
 
-Operators that move their name servers keep the list behind one address, in RocketMQ's words ``wsAddr``, such
-as ``http://jmenv.tbsite.net:8080/rocketmq/nsaddr``. A client asks for it at its start and every two minutes.
+Operators that move their name servers publish the list at one address, RocketMQ's ``wsAddr``, such as
+``http://jmenv.tbsite.net:8080/rocketmq/nsaddr``. A client requests it at its start and every two minutes.
 
-Truth: the answer of that address. What it said last stays where it does not answer.
+Truth: the answer of that address. If it does not answer, the last list stays.
 
 Source: ``DefaultTopAddressing.java fetchNSAddr``, ``MQClientAPIImpl.java fetchNameServerAddr``.
 """
@@ -21,14 +21,14 @@ from seglog.remoting.later import Deferred
 
 FIRST_LOOKUP_MS: Final = 10_000
 LOOKUP_MS: Final = 120_000
-"""How often it is asked, after the time of the first."""
+"""The time between two requests, and before it that until the second one."""
 FETCH_MS: Final = 3_000
 _MOST_BYTES: Final = 1 << 16
 _OK: Final = 200
 _SCHEMES: Final = ("http://", "https://")
 
 Fetch: TypeAlias = Callable[[str], Deferred[str]]
-"""Asks an address for its text; it returns at once, and fails with a ``CannotConnectError``."""
+"""Requests the text at an address; returns at once; the result may fail with ``CannotConnectError``."""
 
 _log = logger(__name__)
 
@@ -49,19 +49,19 @@ def is_lookup(target: str) -> bool:
 
 
 class Lookup:
-    """The name servers of one client, as an address says. Any thread may call it.
+    """The name servers of one client, from an HTTP address. Any thread may call it.
 
     Args:
         url: The address, ``http://host:port/path``.
         unit_name: Of the client; such a unit has a list of its own, ``path-unit?nofix=1``.
-        fetch: How it is asked; by HTTP, in a thread of its own.
+        fetch: Makes the request; by default by HTTP, in a thread of its own.
 
     Attributes:
-        url: What is asked, whole.
-        addresses: Those that were said last, each once; none before the first answer.
+        url: The whole URL of the request.
+        addresses: The addresses of the last answer, each once; none before the first answer.
 
     Raises:
-        InvalidArgumentError: ``url`` is no such address.
+        InvalidArgumentError: ``url`` is not such an address.
     """
 
     def __init__(self, url: str, unit_name: str | None = None, fetch: Fetch | None = None) -> None:
@@ -78,10 +78,10 @@ class Lookup:
         self._asking: Deferred[None] | None = None
 
     def look(self) -> Deferred[None]:
-        """Asks again, unless it is asked just now; returns what says that there is an answer.
+        """Sends a request, unless one is in flight; returns a deferred that is resolved with the answer.
 
-        That fails with a ``CannotConnectError`` where there is none, or none that names a name server; what
-        was said before stays.
+        It fails with a ``CannotConnectError`` if there is no answer, or none with a name server; the last
+        list stays then.
         """
         with self._lock:
             if self._asking is not None:
@@ -112,12 +112,12 @@ class Lookup:
 
 
 def _first_line(text: str) -> str:
-    """Returns what Java's client takes of an answer."""
+    """Returns the part of an answer that Java's client uses."""
     return text.strip().partition("\r")[0].partition("\n")[0]
 
 
 def fetch_by_http(url: str) -> Deferred[str]:
-    """Asks by HTTP, as a thread of its own does; the answer has 3 s, and 64 KiB.
+    """Requests a URL by HTTP, in a thread of its own; the answer may take 3 s and have 64 KiB.
 
     Args:
         url: With a scheme, a host and a path.

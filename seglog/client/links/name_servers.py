@@ -1,4 +1,4 @@
-"""Which name server is asked: always the same as long as it answers, then the next one of the list.
+"""Chooses the name server to ask: the same one as long as it answers, then the next one of the list.
 
 Source: ``NettyRemotingClient.java getAndCreateNameserverChannel``; it begins with one at random.
 """
@@ -21,9 +21,9 @@ class NameServers:
     """The name servers of a client. Any thread may call it.
 
     Args:
-        addresses: Their addresses, or who is asked for these.
-        line: Returns the way to an address.
-        clock: What the time of an ask goes by.
+        addresses: Their addresses, or the look-up of these.
+        line: Returns the line to an address.
+        clock: The clock of timeouts.
     """
 
     def __init__(self, addresses: Sequence[str] | Lookup, line: Callable[[str], Line], clock: Clock) -> None:
@@ -34,24 +34,24 @@ class NameServers:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Those that are known now: none before who is asked for them has answered."""
+        """The present addresses: none before the first answer of the look-up."""
         given = self._given
         return given.addresses if isinstance(given, Lookup) else tuple(given)
 
     @property
     def chosen(self) -> Line | None:
-        """The way to the one that is asked; None where none is known yet."""
+        """The line to the chosen name server; None if none is known yet."""
         addresses = self.addresses
         return self.line(addresses[self.index_in(addresses)]) if addresses else None
 
     def index_in(self, addresses: tuple[str, ...]) -> int:
-        """Returns which of some addresses is asked first."""
+        """Returns the index of the address to ask first."""
         return addresses.index(self._chosen) if self._chosen in addresses else 0
 
     def ask(self, request: Request, timeout_ms: float) -> Deferred[Response]:
-        """Returns what the answer comes by; those that cannot be connected to are passed over.
+        """Returns the deferred answer; name servers that cannot be connected to are skipped.
 
-        One that is silent, or hangs up, is not asked the next time.
+        A name server that does not answer, or disconnects, is not asked the next time.
         """
         addresses = self.addresses
         if not addresses and isinstance(self._given, Lookup):
@@ -61,14 +61,14 @@ class NameServers:
         return _Tried(self, addresses, request, timeout_ms)
 
     def leave(self, address: str, addresses: tuple[str, ...]) -> None:
-        """Does not choose one any more, but the next; another thread may have left it before."""
+        """Chooses the next name server; another thread may have done so before."""
         index = self.index_in(addresses)
         if addresses[index] == address:
             self._chosen = addresses[(index + 1) % len(addresses)]
 
 
 class _Looked(Deferred[Response]):
-    """An answer of a name server whose address is asked for first."""
+    """An answer of a name server whose address is looked up first."""
 
     __slots__ = ("_asked", "_end_ms", "_request", "_servers")
 

@@ -1,6 +1,6 @@
-"""Bytes that any thread has for one connection, written by its home: a burst is one wake-up and one write.
+"""Outgoing bytes of all threads for one connection, written by its home: a burst is one wake-up, one write.
 
-A thread that is alone writes itself: to wake the home, which would do nothing else, costs more than that.
+A thread without concurrent senders writes itself: waking the home for a single write costs more.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 MOST_BYTES: Final = 32 << 20
-"""So much may wait to be written; beyond it nothing more is taken. That is two frames of the largest size."""
+"""Most waiting bytes, beyond which nothing more is accepted: two frames of the largest size."""
 
 
 def _nothing() -> int:
@@ -18,10 +18,10 @@ def _nothing() -> int:
 
 
 class Outbox:
-    """What waits to be written. Any thread may put.
+    """The waiting bytes. Any thread may call :meth:`put`.
 
     Args:
-        post: Has a function run by the home.
+        post: Runs a function on the home.
     """
 
     def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
@@ -36,16 +36,16 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits that nothing more is taken."""
+        """Whether nothing more is accepted."""
         return self._waiting_bytes >= MOST_BYTES
 
     def put(self, pieces: Iterable[bytes | memoryview], *, is_alone: bool = False) -> None:
-        """Has bytes written, behind those of earlier calls.
+        """Queues bytes, behind those of earlier calls.
 
         Args:
             pieces: The bytes.
-            is_alone: Whether the calling thread, which is not the home, may write them if nothing is before
-                them: no others are to come soon that could go along.
+            is_alone: Whether the calling thread, which must not be the home, may write them itself if nothing
+                waits before them: no other bytes are expected soon that could share the write.
         """
         with self._lock:
             is_posted = bool(self._pieces)
@@ -68,12 +68,12 @@ class Outbox:
         write_now: Callable[[bytes], int] | None = None,
         left_bytes: Callable[[], int] = _nothing,
     ) -> None:
-        """Has what waits written, and all that comes, until it is paused; called by the home.
+        """Begins to write waiting and later bytes, until it is paused; called by the home.
 
         Args:
-            write: Writes, or keeps what cannot be written yet; called by the home.
-            write_now: Writes as much as can be, by any thread, and returns how much that was.
-            left_bytes: Returns how much of what was written is kept; called by the home.
+            write: Writes, and keeps bytes that cannot be written yet; called by the home.
+            write_now: Writes as many bytes as possible, in any thread, and returns their number.
+            left_bytes: Returns the number of bytes that ``write`` keeps; called by the home.
         """
         with self._lock:
             self._write, self._write_now, self._left_bytes = write, write_now, left_bytes
@@ -81,25 +81,25 @@ class Outbox:
         self.flush()
 
     def pause(self) -> None:
-        """Keeps what comes."""
+        """Keeps later bytes."""
         with self._lock:
             self._write = self._write_now = None
 
     def flush(self) -> None:
-        """Writes what waits, unless it is paused; called by the home."""
+        """Writes the waiting bytes, unless it is paused; called by the home."""
         with self._lock:
             write = self._write
             if write is None or not self._pieces:
                 return
             pieces, self._pieces = self._pieces, []
             self._waiting_bytes = 0
-            self._is_clear = False  # until these are written none may go past them
+            self._is_clear = False  # no later bytes may overtake these
         write(b"".join(pieces))
         with self._lock:
             self._is_clear = not self._left_bytes()
 
     def drop(self) -> None:
-        """Forgets what waits: the connection has ended."""
+        """Drops the waiting bytes: the connection has ended."""
         with self._lock:
             self._write = self._write_now = None
             self._pieces = []

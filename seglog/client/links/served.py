@@ -1,4 +1,4 @@
-"""How a client answers what a broker asks it, over any link."""
+"""Answers of a client to requests of a broker, over any link."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from seglog.text import text_of
 
 T = TypeVar("T")
 OnNotice: TypeAlias = Callable[[Request], None]
-"""Called with what a broker sends unasked, such as NOTIFY_CONSUMER_IDS_CHANGED; it returns at once."""
+"""Called with notices of a broker, such as NOTIFY_CONSUMER_IDS_CHANGED; it must return at once."""
 OnRequest: TypeAlias = Callable[[Request], Response | Deferred[Response]]
-"""Called with what a broker asks a client; it returns the answer, or what that will come by."""
+"""Called with a request of a broker; it returns the answer or a deferred one."""
 _log = logger(__name__)
 
 
 def unsupported(request: Request) -> Response:
-    """Answers as a client of RocketMQ does that is asked for what it does not know."""
+    """Returns the answer of a RocketMQ client to an unknown request."""
     code = int(request.code)
     return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")
 
 
 def answer_of(request: Request, make: Callable[[], T]) -> T | Response:
-    """Returns what a client answers; what it raises is logged, unless it says a code, and is a refusal.
+    """Returns a client's answer; an exception becomes a refusal, and is logged unless it has a response code.
 
-    So is what is no answer, nor what one comes by.
+    A value that is neither an answer nor a deferred one is refused too.
     """
     try:
         return _checked(make())
@@ -37,13 +37,13 @@ def answer_of(request: Request, make: Callable[[], T]) -> T | Response:
         return refuse(ResponseCode(error.response_code), str(error))
     except CancelledError:
         return refuse(ResponseCode.SYSTEM_ERROR, "the client has given up answering")
-    except Exception as error:  # noqa: BLE001 - the broker is answered, and its thread goes on
+    except Exception as error:  # noqa: BLE001 - the broker gets an answer, and its thread continues
         _log.exception("a client failed at a request of code %s", request.code)
         return refuse(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {text_of(error)}")
 
 
 def _checked(made: T) -> T:
-    """Returns what is an answer, or what one comes by; else it would be found only where it is written."""
+    """Checks that a value is an answer or a deferred one: later only its encoding would fail."""
     if isinstance(made, Response):
         ResponseCode(made.code)
         if made.remark is not None and not isinstance(made.remark, str):

@@ -16,23 +16,23 @@ from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
 
 MOST_SERVED: Final = 1_024
-"""So many requests of one broker may wait for their answers; it decides how many it asks."""
+"""Most unanswered requests of one broker, which could send any number."""
 _NOTICES: Final = frozenset(
     (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
 )
-"""A client of RocketMQ never answers these, whether they are oneway or not."""
+"""RocketMQ clients never answer these requests, whether they are oneway or not."""
 _log = logger(__name__)
 
 
 class Serving:
-    """The answering side of one connection; its home calls it, answers may come from any thread.
+    """The answering side of one connection; its home calls it; any thread may resolve answers.
 
     Args:
         clock: The time.
-        codec: Writes answers.
-        send: Takes their bytes; any thread may call it.
-        on_notice: Told what is not answered; None drops it.
-        on_request: Asked for the answers; None refuses all.
+        codec: Encodes answers.
+        send: Sends their bytes; any thread may call it.
+        on_notice: Called with notices; None drops them.
+        on_request: Returns the answers; None refuses all requests.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Serving:
         self._complaints = Complaints(_log, lambda: clock.monotonic_ms() / 1000)
 
     def serve(self, asked: Asked | WronglyAsked) -> None:
-        """Has a request answered, now or later; what is oneway is a notice."""
+        """Answers a request, now or later; a oneway request is a notice."""
         request = asked.request
         if isinstance(asked, WronglyAsked):
             self._complaints.tell(
@@ -74,7 +74,7 @@ class Serving:
                 made.then(lambda of: self._made(asked, of))
 
     def end(self) -> None:
-        """Gives up all that is being answered: the connection has ended."""
+        """Cancels all pending answers: the connection has ended."""
         self._is_over = True
         for made in tuple(self._making):
             made.cancel()
@@ -89,7 +89,7 @@ class Serving:
             return
         try:
             self._on_notice(request)
-        except Exception:  # noqa: BLE001 - the connection is of others too
+        except Exception:  # noqa: BLE001 - others use the connection too
             _log.exception("a client failed at a notice of code %s", request.code)
 
     def _respond(self, asked: Asked | WronglyAsked, response: Response) -> None:

@@ -1,7 +1,7 @@
-"""How the log says what fails again and again: at once, then after ever longer times, so that no disk fills.
+"""Limits the logging of repeated failures: at once, then after ever longer times, so that no disk fills.
 
-An address that is away is said by the way to it, once for all that asks there: what fails for that reason
-alone is DEBUG elsewhere. What brokers refuse, or do not answer, is said by who asked, seldom for each kind.
+The line to an unreachable address logs that, once for all requests: failures for this reason alone are DEBUG
+elsewhere. Refusals of brokers and missing answers are logged by the caller, now and then for each kind.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from seglog.errors import CannotConnectError, ClientClosedError, ConnectionEnded
 from seglog.logs import logger
 
 FIRST_MS: Final = 30_000
-"""How long something is not said again; each time after that twice as long."""
+"""The pause before a failure is logged again; each further pause is twice as long."""
 LONGEST_MS: Final = 32 * FIRST_MS
 CALM_MS: Final = 120_000
-"""What did not happen for so long is new: more than what is done by time takes to be done again, 30 s."""
+"""After this long without a failure the next one is new: longer than the interval of timed work, 30 s."""
 MOST_KINDS: Final = 4_096
 _SAID_ELSEWHERE: Final = (ClientClosedError, CannotConnectError, ConnectionEndedError)
 _log = logger(__name__)
@@ -28,8 +28,8 @@ _log = logger(__name__)
 def level_of(error: SeglogError) -> int:
     """Returns the level at which the log says that what was asked has failed.
 
-    That an address is away is said where it is connected to. What fails only because the client was closed is
-    the consequence of a close that came to an end before its listeners: its error has said so to the caller.
+    The line logs that an address is unreachable. A failure only because the client was closed follows from a
+    close that timed out before its listeners ended: its error was raised to the caller.
 
     Args:
         error: What it failed with.
@@ -38,7 +38,7 @@ def level_of(error: SeglogError) -> int:
 
 
 class Seldom:
-    """When one trouble is said. One thread at a time."""
+    """Decides when one trouble is logged. One thread at a time."""
 
     __slots__ = ("_due_ms", "_gap_ms", "_last_ms", "_said_ms")
 
@@ -47,7 +47,7 @@ class Seldom:
         self._gap_ms = FIRST_MS
 
     def is_due(self, now_ms: float) -> bool:
-        """Returns whether the trouble, which there is now, is to be said; that counts as done then."""
+        """Returns whether the present trouble must be logged; the caller then logs it."""
         if now_ms - self._last_ms >= CALM_MS:
             self.over()
         self._last_ms = now_ms
@@ -58,16 +58,16 @@ class Seldom:
         return True
 
     def over(self) -> None:
-        """Has the next one said as a first one is, but not twice in ``FIRST_MS``."""
+        """Makes the next trouble count as a first one, but not twice in ``FIRST_MS``."""
         self._gap_ms = FIRST_MS
         self._due_ms = min(self._due_ms, self._said_ms + FIRST_MS)
 
 
 class Troubles:
-    """Troubles of one client, each kind of which is said seldom. Any thread may call it.
+    """The troubles of one client, whose kinds are each logged only now and then. Any thread may call it.
 
     Args:
-        clock: What the times go by.
+        clock: The clock of the pauses.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -79,14 +79,14 @@ class Troubles:
         """Returns the level at which the log says that what was asked has failed.
 
         Args:
-            kind: What was asked; each has its own times.
+            kind: The kind of request; each has its own pauses.
             error: What it failed with.
         """
         level = level_of(error)
         return level if level == logging.DEBUG else self.seldom(kind)
 
     def seldom(self, kind: str) -> int:
-        """Returns WARNING if a kind is to be said again, else DEBUG."""
+        """Returns WARNING if a kind must be logged again, else DEBUG."""
         with self._lock:
             if len(self._kinds) >= MOST_KINDS:
                 self._kinds.clear()
@@ -95,7 +95,7 @@ class Troubles:
 
 
 class Absence:
-    """Says when an address goes away, now and then that it still is, and when it is back. For one thread.
+    """Logs that an address is unreachable, first, now and then, and when it is back. For one thread.
 
     Args:
         address: "host:port".
@@ -109,7 +109,7 @@ class Absence:
         self._is_said = False
 
     def failed(self, now_ms: float, why: str) -> None:
-        """Notes that a connection has ended that was needed, or could not be made.
+        """Notes that a needed connection has ended or could not be made.
 
         Args:
             now_ms: Monotonic time.
