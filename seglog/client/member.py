@@ -36,7 +36,7 @@ class Member(Protocol):
         """Requests a rebalance: its group, or a route, has changed."""
 
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
-        """Notes that brokers may have lost its offsets: a connection to them was lost, or made again."""
+        """Notes that brokers may have lost its offsets: a connection to them was lost or restored."""
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         """Returns its offsets in its queues of a topic."""
