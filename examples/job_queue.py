@@ -1,4 +1,4 @@
-"""A durable job queue: what was added is done at least once, also if a worker is killed.
+"""A durable job queue: each added job is done at least once, even if a worker is killed.
 
 A job is done when the worker commits it. Kill the program at any moment and run it again: it continues with
 the jobs that were not committed.

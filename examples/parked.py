@@ -1,4 +1,4 @@
-"""A poisoned message: the orderly consumer stands before it, it is parked, and the group goes on.
+"""A poisoned message: an orderly consumer is stuck at it; the message is parked, and the group continues.
 
 `seglog park` copies the message to %PARK%billing, where it waits for a person. No broker may have the store
 open then.

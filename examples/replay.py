@@ -1,4 +1,4 @@
-"""A replay: what was stored since a moment is read again, and the group's own offsets stay as they are."""
+"""A replay: messages stored since a moment are read again, and the group's own offsets stay unchanged."""
 
 from datetime import UTC, datetime
 from time import sleep

@@ -1,4 +1,4 @@
-"""A service in an event loop: it bills orders as they come, many at a time, without threads of its own."""
+"""A service in an event loop: it bills orders as they arrive, many at a time, without own threads."""
 
 import asyncio
 

@@ -27,7 +27,7 @@ _ROUNDS_SHOWN = 7
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs what the command line asks for."""
+    """Runs the cases of the command line."""
     options = _parse(arguments)
     # What is stopped half-way takes its stores and its peers along.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))

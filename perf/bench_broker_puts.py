@@ -43,7 +43,7 @@ Way = Callable[[Path, bytes], AbstractContextManager[Put]]
 
 @contextmanager
 def bare(root: Path, body: bytes) -> Iterator[Put]:
-    """Puts into a store what the broker would."""
+    """Puts the broker's records into a store directly."""
     with MessageStore.open(root) as store:
         append, code = store.append, tags_code("TagA")
 

@@ -52,7 +52,7 @@ _CHECK: Final = "from seglog.cli.main import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one process took.
+    """The costs of one process.
 
     Attributes:
         records: How many records it saw.

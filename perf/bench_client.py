@@ -40,12 +40,12 @@ _TITLES: Final = {
 _FULL: Final = "Full"
 _KINDS: Final = (Kind.SEND, Kind.TOGETHER, Kind.FLIGHT, Kind.CONSUME, Kind.ORDERLY)
 Round = Mapping[tuple[Kind, str], Sample]
-"""Samples of a round, by what was done and by whom."""
+"""Samples of a round, by work and contestant."""
 
 
 @dataclass(slots=True)
 class Bench:
-    """Who takes part, and what was found.
+    """The contestants and the results.
 
     Attributes:
         messages: Of each sample.
@@ -92,7 +92,7 @@ class Bench:
             return None
 
     def prepare(self) -> None:
-        """Makes the topics, fills the one that is consumed, and warms up Java's compilers."""
+        """Creates the topics, fills the consumed one, and warms up Java's compilers."""
         if self.broker is None:
             return
         fill(self.broker.name_server, _FULL, self.messages)

@@ -41,7 +41,7 @@ _IN_PROCESS: Final = "in process"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row: who consumes, where and how.
+    """A row: the consumer, its broker, and its settings.
 
     Attributes:
         kind: Side by side, or in order.
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def work(self) -> str:
-        """What the table calls it."""
+        """Its name in the table."""
         how = "side by side" if self.kind is Kind.CONSUME else "in order"
         return f"{how}, {self.batch} at a time"
 
@@ -79,7 +79,7 @@ Round = Mapping[Case, Sample]
 
 
 def reference(case: Case) -> Case:
-    """Returns what a row is compared with: Java's client at its own broker, at the same work."""
+    """Returns the reference of a row: Java's client at its own broker, with the same work."""
     return Case(case.kind, case.batch, _JAVA, _THEIRS)
 
 
@@ -102,7 +102,7 @@ class Bench:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """What can be measured with those who take part."""
+        """The rows that can be measured with these contestants."""
         return tuple(case for case in CASES if (case.client, case.broker) in self.peers)
 
     def prepare(self) -> None:

@@ -52,7 +52,7 @@ class Log:
 
 
 def title_of(body_bytes: int, *, usual: bool, size_bytes: int) -> str:
-    """Returns what a row is about."""
+    """Returns the subject of a row."""
     return f"{body_bytes} B, {'usual' if usual else 'bare'}, {size_bytes} B a record"
 
 

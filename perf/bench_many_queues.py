@@ -69,7 +69,7 @@ def make(root: Path, queues: int, groups: int) -> None:
 
 
 def measure(root: Path) -> Figures:
-    """Measures the store once, and leaves every offset at 0 or 1, what it was not before."""
+    """Measures the store once, and switches every offset between 0 and 1."""
     gc.collect()
     before_bytes, begun_cpu, begun = _anonymous_bytes(), time.process_time(), time.perf_counter()
     broker = Broker.open(root, background=False)
@@ -118,7 +118,7 @@ def _child(what: str, root: Path, queues: int, groups: int) -> None:
 
 
 def _anonymous_bytes() -> int:
-    """Returns what this process holds; what glibc keeps of freed memory is given back first."""
+    """Returns the memory of this process, after glibc has returned freed memory to the system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(ctypes.c_size_t(0))

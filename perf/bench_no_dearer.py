@@ -34,7 +34,7 @@ _WORK: Final = HERE / "perf" / "stores" / "no_dearer_work.py"
 ALLOWED: Final = 0.03
 MOST_SPREAD: Final = 0.05
 _FILLED: Final = {"fill": 300_000, "fill small": 100, "fill queues": 3_000}
-"""How many messages the stores hold that are read."""
+"""Messages in each store that is read."""
 _FEW: Final = {"fill": 10_000, "fill small": 100, "fill queues": 300}
 _OF_OTHER_STORES: Final = {"reopen small": "fill small", "open queues": "fill queues"}
 _COUNTS: Final = {
@@ -66,12 +66,12 @@ _COUNTED: Final = {
     "check": 1,
 }
 _FRESH: Final = ("put", "batch", "sync", "sync batch")
-"""Rows of a new store; the others read one that was filled."""
+"""Rows with a new store; the others read a filled one."""
 
 
 @dataclass
 class Row:
-    """What was measured of a row, by contestant: ``a``, ``a again``, ``b``.
+    """The measurements of a row, by contestant: ``a``, ``a again``, ``b``.
 
     Attributes:
         cpu_s: CPU time of each round.
@@ -85,18 +85,18 @@ class Row:
 
     @property
     def spread(self) -> float:
-        """How far A and A lie from each other, in the middle of the rounds."""
+        """The median distance between the two runs of A."""
         pairs = zip(self.cpu_s["a"], self.cpu_s["a again"], strict=True)
         return median([abs(again / first - 1) for first, again in pairs])
 
     @property
     def dearer(self) -> float:
-        """By what share of it the median of B is above that of A, all of A's samples taken together."""
+        """The excess of B's median over the median of all samples of A, as a share of the latter."""
         return median(self.cpu_s["b"]) / median(self.cpu_s["a"] + self.cpu_s["a again"]) - 1
 
     @property
     def more_instructions(self) -> float | None:
-        """By what share B runs more instructions; None if they were not counted."""
+        """The share of further instructions that B runs; None if they were not counted."""
         return self.instructions["b"] / self.instructions["a"] - 1 if self.instructions else None
 
     @property
@@ -110,7 +110,7 @@ class Row:
 
 
 def run(tree: Path, row: str, folder: Path, count: int, command: Sequence[str] = ()) -> str:
-    """Runs a cell over the ``seglog`` of a tree; returns what it printed."""
+    """Runs a cell over the ``seglog`` of a tree; returns its output."""
     words = [*command, sys.executable, str(_WORK), row, str(folder), str(count)]
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     if command:

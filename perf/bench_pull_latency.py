@@ -40,7 +40,7 @@ _BODY: Final = bytes(128)
 _PROPERTIES: Final = encode_properties({"TAGS": "wanted", "size": "7"})
 _HOLD_MS: Final = 600_000
 _ASLEEP_S: Final = 0.000_5
-"""How long a thread is given to fall asleep after it has said that it waits."""
+"""Time for a thread to fall asleep after it has reported that it waits."""
 _OTHERS: Final = 5_000
 _HOLD: Final = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
 
@@ -68,7 +68,7 @@ class Latency:
 
 
 def measure(broker: Broker, title: str, wait: Wait, rounds: int) -> Latency:
-    """Returns what some rounds took.
+    """Returns the times of some rounds.
 
     Args:
         broker: Messages are put into its store.
@@ -149,7 +149,7 @@ def bare(broker: Broker) -> Wait:
 
 @contextmanager
 def others(broker: Broker, topic: str, subscription: str) -> Iterator[None]:
-    """Has many other pulls wait meanwhile, all with one filter, for what does not come."""
+    """Holds many other pulls meanwhile, all with one filter that no message matches."""
     offset = broker.store.max_offset(topic, 0)
     parked = []
     for _ in range(_OTHERS):

@@ -61,7 +61,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        """What the table calls it."""
+        """Its name in the table."""
         return f"send, {self.senders} threads" if self.kind is Kind.TOGETHER else TITLES[self.kind]
 
     def messages(self, of_each: int) -> int:
@@ -80,7 +80,7 @@ CASES: Final = (
     Case(Kind.PACED),
 )
 Samples = dict[tuple[Case, str], Sample]
-"""Samples of a round, by what was done and where."""
+"""Samples of a round, by work and broker."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Bench:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def prepare(self) -> None:
-        """Makes the topics, fills the one that is consumed, and warms up the client and both brokers."""
+        """Creates the topics, fills the consumed one, and warms up the client and both brokers."""
         for broker in self.brokers.values():
             fill(broker.name_server, _FULL, self.messages)
             fill(broker.name_server, "Sent", 1)
@@ -134,7 +134,7 @@ class Bench:
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
-    """Returns what a process holds in memory, with pages of its files and without, in MiB."""
+    """Returns the memory of a process, with and without pages of its files, in MiB."""
     found = dict(_MEMORY.findall(Path(f"/proc/{pid}/status").read_text()))
     return int(found["VmRSS"]) / 1024, int(found["RssAnon"]) / 1024
 

@@ -80,7 +80,7 @@ def walk_all(made: Made, _session: SparkSession) -> int:
 
 @cache
 def _kernel_pool() -> ProcessPoolExecutor:
-    """Returns the process: what the kernel takes of memory is not the driver's."""
+    """Returns the process: the kernel's memory must not count as the driver's."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 
@@ -232,7 +232,7 @@ def cpu_s() -> float:
 
 
 def _stores(folder: Path, size_bytes: int, body_bytes: int) -> list[Made]:
-    """Makes the stores in a process of its own: what that takes is no memory of the driver."""
+    """Makes the stores in a separate process, so that its memory does not count as the driver's."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_make_stores, folder, size_bytes, body_bytes).result()
 

@@ -42,7 +42,7 @@ as the units lie in several files, 300,000 in each."""
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured, in so many rounds, and how much of what it did."""
+    """The measured work, the number of rounds, and the amount done."""
 
     title: str
     wall_s: tuple[float, ...]

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a bench was called with, made by :meth:`of`.
+    """The arguments of a bench, made by :meth:`of`.
 
     Attributes:
         messages: Of each sample.
@@ -75,7 +75,7 @@ class Call:
         return take_rounds(self.rounds, lambda _number: take_round())
 
     def say(self, title: str, lines: Sequence[str]) -> None:
-        """Prints what was found, below how it was measured; and writes it to a page if one was asked for.
+        """Prints the method and the results; and writes them to a page if one was requested.
 
         Args:
             title: Of the page.

@@ -1,4 +1,4 @@
-"""``python -m perf.clients.child CLIENT``: a client of Python that does what its parent asks.
+"""``python -m perf.clients.child CLIENT``: a Python client that carries out its parent's requests.
 
 A line of standard input is a piece of work. It does that once to warm up, says ``ready``, and does it again
 on the next line; then it says ``over``, and after one more line what it found. So its parent reads the clocks
@@ -16,7 +16,7 @@ from perf.clients.work import Kind, Work
 
 
 def session_maker(client: str) -> Callable[[Work], Session]:
-    """Returns what makes the sessions of a client; only that one is imported."""
+    """Returns the session factory of a client; only that client is imported."""
     if client == "pypi":
         from perf.clients import pypi_client
 
@@ -27,7 +27,7 @@ def session_maker(client: str) -> Callable[[Work], Session]:
 
 
 def serve(client: str) -> None:
-    """Does what comes, until standard input ends."""
+    """Carries out requests until standard input ends."""
     make = session_maker(client)
     for line in sys.stdin:
         asked = dict(pair.split("=", 1) for pair in line.split())

@@ -36,7 +36,7 @@ def seglog_sends(folder: Path) -> Iterator[tuple[Send, int]]:
 
 @contextmanager
 def redis_sends(folder: Path) -> Iterator[tuple[Send, int]]:
-    """Gives XADD of redis-py at a Redis whose append-only file is written to the disk every second."""
+    """Yields XADD of redis-py at a Redis whose append-only file is synced every second."""
     import redis
 
     port = free_port()
@@ -78,7 +78,7 @@ def nats_sends(folder: Path) -> Iterator[tuple[Send, int]]:
 
 
 def void(_answer: object) -> None:
-    """Drops what a call returned: it raises where it was not acknowledged."""
+    """Drops the result of a call, which raises if it was not acknowledged."""
 
 
 def _script(name: str) -> str:
@@ -95,7 +95,7 @@ def _answers(call: Callable[[], object]) -> bool:
 
 @contextmanager
 def _running(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a server until the block ends; its store goes with the folder."""
+    """Runs a server until the block ends; its store is deleted with the folder."""
     with ExitStack() as stack:
         out = stack.enter_context((folder / "out").open("wb"))
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=folder)

@@ -20,7 +20,7 @@ from perf.figures.sample import Sample, SanityError, check
 from tests.interop.judging import toolchain
 
 LATENCIES: Final = ("p50_us", "p99_us")
-"""What a client may say of single calls besides: what half of them and 99 % took at most."""
+"""Optional figures of single calls: the median and the 99th percentile."""
 ROOT: Final = Path(__file__).resolve().parents[2]
 _JAVA_MEMORY: Final = ("-XX:+UseG1GC", "-Xms512m", "-Xmx1g")
 
@@ -79,7 +79,7 @@ class Peer:
         return Sample(work.messages, found["wall_s"], taken[0], figures)
 
     def close(self) -> None:
-        """Ends its process and removes what it left."""
+        """Ends its process and removes its files."""
         self._end()
         self._scratch.cleanup()
 
@@ -106,7 +106,7 @@ class Peer:
         return self._process
 
     def _say(self, process: subprocess.Popen[str], line: str, answer: str | None) -> str:
-        """Says a line, and returns the one that follows it: ``answer``, or one of JSON."""
+        """Sends a line, and returns the answer: ``answer``, or a line of JSON."""
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended, and what it said is reported below

@@ -60,7 +60,7 @@ class _Sends:
                     raise
 
     def check(self) -> None:
-        """Each send was answered; what is stored is counted at the broker."""
+        """Does nothing: each send was answered; the stored messages are counted at the broker."""
 
     def close(self) -> None:
         self._producer.shutdown()
@@ -69,7 +69,7 @@ class _Sends:
 class _SendsInFlight(_Sends):
     @override
     def do(self) -> float:
-        """Sends by calls that do not wait; what comes back is counted."""
+        """Sends by calls that do not wait; the answers are counted."""
         free = threading.BoundedSemaphore(IN_FLIGHT)
         failed: list[Exception] = []
 

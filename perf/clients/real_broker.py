@@ -22,7 +22,7 @@ BROKER_OPTIONS: Final = f"{_GC} -Xms{_HEAP} -Xmx{_HEAP}"
 _ADDRESS: Final = "127.0.0.1"
 _NEW_TOPICS: Final = "TBW102"
 _PORTS: Final = (20_000, 32_000)
-"""Below those that the kernel gives to connections, which come and go."""
+"""Below the ports that the kernel gives to outgoing connections."""
 
 
 @contextmanager

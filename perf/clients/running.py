@@ -36,7 +36,7 @@ class RunningBroker:
     pid: int
 
     def stored(self, topic: str) -> int:
-        """Returns how many messages a topic has, once the number stays what it is.
+        """Returns the number of messages of a topic, once it no longer changes.
 
         RocketMQ acknowledges a message before it is in its queue.
         """
@@ -67,7 +67,7 @@ class RunningBroker:
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    """Waits for what a process that was started has yet to do.
+    """Waits for the start of a process.
 
     Raises:
         SanityError: It does not.

@@ -1,4 +1,4 @@
-"""What a listener was given, and when."""
+"""The messages that a listener was given, with times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Seen:
         """Waits for all, and returns the seconds from the first to the last.
 
         Raises:
-            SanityError: They do not come.
+            SanityError: They do not arrive.
         """
         if not self._is_whole.wait(LIMIT_S):
             raise SanityError(f"{len(self.bodies)} of {self._wanted} messages came in {LIMIT_S} s")

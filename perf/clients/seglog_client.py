@@ -79,7 +79,7 @@ class Sends:
 
 
 class SendsInTasks:
-    """A producer of an event loop, whose tasks send a message at a time each.
+    """A producer in an event loop, each of whose tasks sends one message at a time.
 
     Args:
         work: What it does.
@@ -160,7 +160,7 @@ class Consumes:
         return seen.wait()
 
     def check(self) -> None:
-        """Ends the consumer, and checks what it has got."""
+        """Ends the consumer, and checks its messages."""
         self.close()
         check_seen(self._seen.bodies, self._work.messages, self._work.body_bytes)
 
@@ -198,7 +198,7 @@ class InProcess:
         return self._session.do()
 
     def check(self) -> None:
-        """Checks it, and counts what is stored."""
+        """Checks it, and counts the stored messages."""
         self._session.check()
         if self._work.kind.is_send:
             queues = [queue for queue in self._broker.store.queues() if queue.topic == self._work.topic]

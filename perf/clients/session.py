@@ -18,7 +18,7 @@ class Session(Protocol):
         """Does it, and returns the seconds from the first message to the last."""
 
     def check(self) -> None:
-        """Ends what that began, and checks it.
+        """Ends the begun work, and checks it.
 
         Raises:
             SanityError: It did not do what was asked.

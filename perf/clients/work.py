@@ -1,4 +1,4 @@
-"""What a client is asked to do, and what its messages are: the same for all of them."""
+"""The work of a client and its messages, the same for all clients."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BATCH: Final = 128
 PACE_PER_S: Final = 500
 """Messages a second, where the time from a send to the listener is measured."""
 LIMIT_S: Final = 120
-"""How long a piece of work may take."""
+"""Longest duration of a piece of work."""
 _NUMBER_BYTES: Final = 8
 
 
 class Kind(enum.StrEnum):
-    """What is measured."""
+    """The kinds of measured work."""
 
     SEND = "send"
     TOGETHER = "together"
@@ -36,7 +36,7 @@ class Kind(enum.StrEnum):
 
     @property
     def is_send(self) -> bool:
-        """Whether messages are sent, else consumed."""
+        """Whether messages are sent; otherwise they are consumed."""
         return self not in (Kind.CONSUME, Kind.ORDERLY)
 
 
@@ -82,10 +82,10 @@ def body_of(number: int, body_bytes: int = BODY_BYTES) -> bytes:
 
 
 def check_seen(bodies: Iterable[bytes], messages: int, body_bytes: int = BODY_BYTES) -> None:
-    """Checks what a consumer was given: each message once, and as it was sent.
+    """Checks the messages of a consumer: each was given once, and as it was sent.
 
     Raises:
-        SanityError: One is missing, comes twice, or has another body.
+        SanityError: A message is missing, was given twice, or has another body.
     """
     seen = list(bodies)
     check(messages, len(seen), "messages that a consumer was given")

@@ -1,4 +1,4 @@
-"""What a contestant can do."""
+"""The interface of a contestant."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Contestant(Protocol):
 
     @property
     def key(self) -> str:
-        """What results and aims call it."""
+        """Its key in results and aims."""
         ...
 
     @property
     def title(self) -> str:
-        """What the report calls it."""
+        """Its name in the report."""
         ...
 
     @property
     def flushes_itself(self) -> bool:
-        """Whether what it wrote goes to the disk every half second without help."""
+        """Whether it syncs its writes every half second by itself."""
         ...
 
     def knows(self, case: Case) -> bool:
@@ -33,7 +33,7 @@ class Contestant(Protocol):
         ...
 
     def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:
-        """Does what comes before the first sample of a case, in directories beside the given one.
+        """Prepares the first sample of a case, in directories beside the given one.
 
         Raises:
             SanityError: It did not do what is to be measured.
@@ -49,5 +49,5 @@ class Contestant(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends what it keeps from sample to sample."""
+        """Ends processes that it keeps between samples."""
         ...

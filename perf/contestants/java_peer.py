@@ -168,7 +168,7 @@ class JavaPeer:
             self._process = None
 
     def close(self) -> None:
-        """Ends its JVM and removes what it left."""
+        """Ends its JVM and removes its files."""
         self._end()
         self._scratch.cleanup()
 

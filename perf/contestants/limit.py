@@ -1,4 +1,4 @@
-"""No log: what the machine's ``pwrite`` gives, in the same round as the batches."""
+"""Not a log: the rate of the machine's ``pwrite``, in the same round as the batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Limit:
     flushes_itself: Final = False
 
     def knows(self, case: Case) -> bool:
-        """Batches are what comes near it."""
+        """Batches come closest to it."""
         return case.workload is Workload.BATCH
 
     def get_ready(self, case: Case, budget: Budget, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds out who can take part."""
+"""Finds the contestants that can take part."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LineUp:
     java: str = ""
 
     def close(self) -> None:
-        """Ends what contestants keep."""
+        """Ends processes that contestants keep."""
         for contestant in self.contestants:
             contestant.close()
 
@@ -49,7 +49,7 @@ def _add(found: LineUp, name: str, why_missing: str | None, make: Callable[[], C
 
 
 def keys_of(wanted: Sequence[str], *, is_smoke: bool) -> frozenset[str]:
-    """Returns the keys of those who take part if they can.
+    """Returns the keys of the contestants that take part if they can.
 
     Args:
         wanted: Keys of those who shall, none for all.
@@ -59,7 +59,7 @@ def keys_of(wanted: Sequence[str], *, is_smoke: bool) -> frozenset[str]:
 
 
 def line_up(wanted: Sequence[str], against: Path | None, *, is_smoke: bool = False) -> LineUp:
-    """Returns who can take part.
+    """Returns the contestants that can take part.
 
     Args:
         wanted: Keys of those who shall, none for all.

@@ -1,4 +1,4 @@
-"""Runs :mod:`perf.sampling.child`, and watches its memory where that is what is measured."""
+"""Runs :mod:`perf.sampling.child`, and watches its memory if memory is measured."""
 
 from __future__ import annotations
 

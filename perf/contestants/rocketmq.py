@@ -150,7 +150,7 @@ class RocketMq:
         return Sample(result["n"], result["seconds"], result["cpu_seconds"], opened)
 
     def close(self) -> None:
-        """Ends its JVM and removes what it left."""
+        """Ends its JVM and removes its files."""
         if self._judge is not None:
             self._judge.close()
             self._judge = None

@@ -1,4 +1,4 @@
-"""What a JVM does before its first sample of a case."""
+"""The warm-up of a JVM before its first sample of a case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wanted of us, case by case, and whether it was reached."""
+"""The aims of each case, and whether they were reached."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from perf.plan.columns import COLUMNS
 
 
 class Measure(enum.Enum):
-    """What is compared with the aim."""
+    """The figure that is compared with the aim."""
 
     TIMES = "×"
-    """How many times as good as another contestant: at least."""
+    """At least this many times as good as another contestant."""
     SAME = "equal"
     """The figure of another contestant."""
     AT_LEAST = "≥"
@@ -46,11 +46,11 @@ class Aim:
 
     @property
     def contestants(self) -> tuple[str, ...]:
-        """Keys of those whose figures decide it."""
+        """Keys of the contestants whose figures decide it."""
         return (self.who,) if self.measure in _ALONE else (self.who, self.other)
 
     def found(self, rounds: Sequence[Samples]) -> Spread | None:
-        """Returns what is compared with the aim; None if a contestant took no part."""
+        """Returns the figure that is compared with the aim; None if a contestant took no part."""
         if self.measure in _ALONE:
             return figures(rounds, self.who, self.column, COLUMNS[self.column].scale)
         return ratios(rounds, self.who, self.other, self.column)
@@ -66,7 +66,7 @@ class Aim:
                 return found.middle >= self.value
 
     def text(self, titles: dict[str, str]) -> str:
-        """Returns what is wanted, in words."""
+        """Returns the aim in words."""
         column, other = COLUMNS[self.column], titles.get(self.other, self.other)
         match self.measure:
             case Measure.SAME:
@@ -117,7 +117,7 @@ SHOWN: Final = (
     _at_least("random-loop", 1.2),
     *_times("reopen", 3, column="open_s"),
 )
-"""What must be shown: the rows of ``--shown``, with those whom they name."""
+"""The cases that must be shown: the rows of ``--shown``, with the contestants that they name."""
 
 AIMS: Final = (
     *SHOWN,
@@ -131,7 +131,7 @@ AIMS: Final = (
     Aim("start", "import_ms", "native", Measure.AT_MOST, 60),
     Aim("start", "help_ms", "native", Measure.AT_MOST, 200),
 )
-"""What has no aim is shown beside the others."""
+"""Cases without an aim are shown beside the others."""
 
 
 def cast(aims: Sequence[Aim]) -> dict[str, frozenset[str]]:

@@ -1,4 +1,4 @@
-"""What the figures were taken on; no names of hosts."""
+"""The machine of the figures, without host names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing_extensions import override
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine and what ran on it.
+    """The machine and its software.
 
     Attributes:
         java: Version of the Java that took part, empty if none did.

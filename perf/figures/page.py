@@ -1,4 +1,4 @@
-"""The page of a bench: how it was called, on what, and what was found."""
+"""The page of a bench: its command, the machine, and the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Page:
         self._load = os.getloadavg()[0]
 
     def say(self, title: str, lines: Sequence[str], *, java: str = "", more: str = "") -> None:
-        """Prints what was found, below how it was measured; and writes it to the page if one was asked for.
+        """Prints the method and the results; and writes them to the page if one was requested.
 
         Args:
             title: Of the page.

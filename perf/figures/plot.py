@@ -72,6 +72,6 @@ def draw(results: Results, path: Path) -> None:
 
 
 def _keys(run: Run) -> Sequence[str]:
-    """Returns who took part in a case, but for the machine's limit."""
+    """Returns the contestants of a case, without the machine's limit."""
     seen = {key for each in run.samples for key in each}
     return [key for key in KEYS if key in seen and key in _LOOKS]

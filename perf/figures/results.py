@@ -37,7 +37,7 @@ class Round:
 
 @dataclass(slots=True)
 class Run:
-    """What one command found of a case.
+    """The results of one command for a case.
 
     Attributes:
         size: Work a sample.
@@ -81,7 +81,7 @@ class Results:
     runs: dict[str, Run] = field(default_factory=dict)
 
     def name(self, titles: dict[str, str]) -> None:
-        """Takes the names of those who take part, besides those who did before."""
+        """Adds the names of contestants."""
         known = self.titles | titles
         self.titles = {key: known[key] for key in KEYS if key in known}
 
@@ -100,7 +100,7 @@ def save(results: Results, path: Path) -> None:
 
 
 def load(path: Path) -> Results:
-    """Returns what the file holds, nothing if there is none."""
+    """Returns the content of the file, empty if it does not exist."""
     if not path.exists():
         return Results()
     found = json.loads(path.read_text(encoding="utf-8"))

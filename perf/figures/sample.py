@@ -1,4 +1,4 @@
-"""What one contestant did in one case and round."""
+"""The result of one contestant in one case and round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run did.
+    """The result of one run.
 
     Attributes:
         operations: Messages, or bytes where the case counts those.

@@ -19,7 +19,7 @@ from seglog.storage.format.config import ConfigValue
 
 @dataclass(frozen=True, slots=True)
 class ConfigBody(TypedBody):
-    """A table, or one entry of it, as its file under ``config/`` has it: JSON on the wire."""
+    """A table, or one entry of it, in the form of its file under ``config/``: JSON on the wire."""
 
     value: ConfigValue
 
@@ -86,12 +86,12 @@ class TopicStatsBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class GroupOffsets:
-    """Where a group is in one queue.
+    """The offsets of a group in one queue.
 
     Attributes:
         broker_offset: Of the message that is put next.
         consumer_offset: Committed; 0 if it never was.
-        pull_offset: Of the message that it pulls next; what is between is on its way (``Inflight``).
+        pull_offset: Of the message that it pulls next; messages between the two are in flight (``Inflight``).
         last_timestamp_ms: When the last message that it has consumed was stored; 0 if that is not known.
     """
 
@@ -103,7 +103,7 @@ class GroupOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeStatsBody(TypedBody):
-    """Where a group is in the queues of its topics, and how many messages it pulled a second, of late."""
+    """The offsets of a group in the queues of its topics, and its recent pull rate per second."""
 
     offsets: Mapping[MessageQueue, GroupOffsets]
     consume_tps: float = 0.0
@@ -111,12 +111,12 @@ class ConsumeStatsBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class BrokerConsumeStatsBody(TypedBody):
-    """Where all groups of a broker are, topic by topic.
+    """The offsets of all groups of a broker, by topic.
 
     Attributes:
         groups: An entry for each group, by its name.
         total_lag: Messages that groups have still to consume.
-        total_inflight: Of these, what they have pulled.
+        total_inflight: Of these, the messages that they have pulled.
     """
 
     broker_address: str
@@ -151,14 +151,14 @@ class TimeSpansBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class CorrectionOffsetsBody(TypedBody):
-    """The least offset of any group by queue; the greatest number where the compared group is no further."""
+    """The least offset of any group by queue; the greatest number if the compared group is not ahead."""
 
     offsets: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was counted in a span.
+    """A count over a span.
 
     Attributes:
         total: How much.
@@ -173,7 +173,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class FiguresBody(TypedBody):
-    """What was counted in the last minute, hour and day."""
+    """Counts over the last minute, hour and day."""
 
     minute: Figure
     hour: Figure
@@ -186,7 +186,7 @@ class QueueUnit:
 
     Attributes:
         tags_code: Hash of the tag; in the delay topic when the message is due, as milliseconds.
-        is_match: Whether a bit map says that the group wants it; this broker has none.
+        is_match: Whether the unit's bit map matches the group's filter; this broker has no bit maps.
     """
 
     phy_offset: int
@@ -200,10 +200,10 @@ class QueueUnitsBody(TypedBody):
     """Units of a queue.
 
     Attributes:
-        units: In order; none where the first one that was asked for is not there.
+        units: In order; none if the first requested unit does not exist.
         max_offset: Of the message that is put next.
         subscription: Of the group that was named, if it is online.
-        filter_text: What filter the group has, as JSON, or why none is known.
+        filter_text: The filter of the group as JSON, or the reason why none is known.
     """
 
     max_offset: int
@@ -215,10 +215,10 @@ class QueueUnitsBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class GroupSubscriptionBody(TypedBody):
-    """What a group subscribes to of a topic.
+    """The subscription of a group to a topic.
 
     Attributes:
-        subscription: None where it does not, or is offline.
+        subscription: None if it has none, or is offline.
     """
 
     group: str

@@ -1,8 +1,9 @@
-"""Requests and answers of one connection: bytes in, events out, and the bytes to send for each.
+"""The codec of one connection: decodes bytes into events, and encodes requests and answers.
 
-Both ends use it, and both may ask: a broker asks its clients over the connections that they have opened. It
-has no socket, clock or thread. A frame that is none ends the connection (``FrameError``); a request whose
-fields are wrong is an event of its own, which is answered like any other.
+Both ends use it, and both may send requests: a broker also sends requests to its clients, over the
+connections that they have opened. The codec has no socket, clock or thread. Bytes that are not a frame end
+the connection (``FrameError``); a request with wrong fields is an event of its own, and is answered like any
+other.
 
 Source: ``NettyRemotingAbstract.java``.
 """
@@ -33,7 +34,7 @@ _END_OPAQUE: Final = 1 << 31
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The other side asks; :meth:`Codec.answer` makes what it gets.
+    """A request of the other side; :meth:`Codec.answer` encodes its answer.
 
     Attributes:
         opaque: Number of the request.
@@ -46,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class WronglyAsked:
-    """The other side asks for something with fields or a body that its code does not allow.
+    """A request of the other side with fields or a body that its code does not allow.
 
     Attributes:
         opaque: Number of the request.
@@ -61,7 +62,7 @@ class WronglyAsked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer to what this side has asked.
+    """The answer to a request of this side.
 
     Attributes:
         opaque: Number of the request.
@@ -74,14 +75,14 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """An answer to nothing that this side waits for: it has come too late, most often."""
+    """An answer to no waiting request: usually it has arrived after a timeout."""
 
     opaque: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Something whose body is long JSON, which :meth:`Codec.read` reads in any thread.
+    """A message whose body is long JSON, which :meth:`Codec.read` parses in any thread.
 
     Attributes:
         frame: As it came.
@@ -138,14 +139,14 @@ class Codec:
 
     @property
     def begun_bytes(self) -> int:
-        """How much there is of a frame whose end has not come."""
+        """The number of bytes of an incomplete frame."""
         return self._reader.begun_bytes
 
     def receive(self, data: bytes) -> Iterator[Event]:
-        """Yields what the other side says with these bytes; bodies may be views of them.
+        """Yields the events that these bytes complete; bodies may be views of them.
 
         Raises:
-            FrameError: They are no frames; the connection has to end, and nothing more is received.
+            FrameError: They are not frames; the connection must be closed, and nothing more is received.
         """
         if self._is_over:
             raise FrameError("bytes came behind some that were no frame")
@@ -180,7 +181,7 @@ class Codec:
         return number, pieces
 
     def forget(self, opaque: int) -> None:
-        """Does not wait for an answer any more; if it comes, it is unasked."""
+        """Stops waiting for an answer; if it still arrives, it is :class:`Unasked`."""
         self._waiting.pop(opaque, None)
 
     def answer(self, asked: Asked | WronglyAsked, response: Response) -> Pieces:
@@ -196,7 +197,7 @@ class Codec:
         )
 
     def read(self, unread: Unread) -> Read:
-        """Returns what something says whose body was left unread; any thread may call it."""
+        """Returns the event of a message whose body was left unread; any thread may call it."""
         return self._read(unread.frame, unread.code)
 
     def _event(self, frame: Frame) -> Event:

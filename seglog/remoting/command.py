@@ -22,7 +22,7 @@ WireNames = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the typed headers of requests and responses are; itself the header of those without fields.
+    """The base of typed headers; itself the header of requests and responses without fields.
 
     Attributes:
         WIRE: The names of its fields as ext fields.
@@ -45,7 +45,7 @@ NO_HEADER: Final = Header()
 
 
 class Sender(NamedTuple):
-    """What sent a request over a connection.
+    """The software that sent a request over a connection.
 
     Attributes:
         language: Name of RocketMQ's ``LanguageCode``.
@@ -63,10 +63,10 @@ OUR_SENDER: Final = Sender(OUR_LANGUAGE, 493)
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks.
+    """A request.
 
     Attributes:
-        code: What is asked; a ``RequestCode``, or any number that a client made up.
+        code: A ``RequestCode``, or any other number that a client sent.
         header: Typed; its class belongs to the code.
         body: Message, batch or typed body, as the code says.
         ext: Fields beyond the header's own; all of them in a request that came over a connection.
@@ -85,10 +85,10 @@ class Request:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the broker answers.
+    """An answer.
 
     Attributes:
-        code: How it went; only some codes besides ``SUCCESS`` carry a header.
+        code: The result; only some codes besides ``SUCCESS`` have a header.
         header: Typed; its class belongs to the request's code.
         body: Records or typed body, as the request's code says.
         remark: Explanation of a refusal, or the store's status of a pull.

@@ -1,4 +1,4 @@
-"""What answers requests in this process, as a client sees it: it need not know any broker."""
+"""The interface of a broker in this process for clients, which need not import the broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Dispatcher(Protocol):
 
     @property
     def liveness_clock(self) -> Clock:
-        """The time that its clients go by."""
+        """The clock of its clients."""
 
     @property
     def is_closed(self) -> bool:
@@ -24,13 +24,13 @@ class Dispatcher(Protocol):
 
     @property
     def timers(self) -> Timers:
-        """What ends the waits of its connections, on that time."""
+        """The timers of its connections, on that clock."""
 
     def dispatch(self, request: Request, peer: Peer) -> Response:
-        """Returns the answer, refusals included; the calling thread waits as long as it is held."""
+        """Returns the answer, which may be a refusal; a held pull blocks the calling thread."""
 
     def answer(self, request: Request, peer: Peer) -> Response | Deferred[Response]:
-        """Returns the answer, or what it will come by; it never waits, and keeps the order of sends."""
+        """Returns the answer or a deferred one; it never waits, and keeps the order of sends."""
 
     def disconnect(self, peer: Peer) -> None:
-        """Takes a client out of its groups: its connection has ended."""
+        """Removes a client from its groups: its connection has ended."""

@@ -1,6 +1,6 @@
-"""What goes with each request code: headers and bodies, asked and answered, and who is asked.
+"""The table of exchanges: for each request code its headers and bodies, and the party that answers.
 
-Codes that are not here travel as well: their fields and bodies stay as they came.
+Other codes are transported too: their fields and bodies are left unchanged.
 
 Source: ``RequestCode.java`` and the header and body classes that the processors of broker, name server and
 client decode.

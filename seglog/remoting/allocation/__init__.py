@@ -1,8 +1,8 @@
-"""Which queues of a topic are a member's, computed by every member for itself, or by the broker for all.
+"""Computes the share of a member in the queues of a topic, in every member or in the broker for all.
 
 Six strategies, equal to RocketMQ's own: a group may be shared with Java clients, and two members that
-compute different shares consume a queue twice or not at all. Pure: lists in, a share out. Besides what
-clients ask a broker that allocates for them.
+compute different shares consume a queue twice or not at all. Pure: lists in, a share out. Also holds the
+bodies of requests to a broker that allocates for its clients.
 
 Called by consumers at each rebalance and by the broker, over :func:`share_of`.
 Truth: RocketMQ's classes ``AllocateMessageQueue*.java``, whose answers are in ``tests/golden``.

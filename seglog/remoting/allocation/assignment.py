@@ -1,7 +1,7 @@
-"""What clients ask a broker that allocates for them, and how it answers.
+"""Requests of clients to a broker that allocates for them, and the answers.
 
 A consumer may leave the allocation to its broker (``setClientRebalance(false)`` in Java), which knows the
-members of the group as well. With each queue the broker says how messages are to be got from it.
+members of the group too. With each queue the broker returns the mode in which to get its messages.
 
 Source: ``QueryAssignmentRequestBody.java``, ``QueryAssignmentResponseBody.java``,
 ``MessageQueueAssignment.java``, ``MessageRequestMode.java``, ``SetMessageRequestModeRequestBody.java``.
@@ -18,7 +18,7 @@ from seglog.remoting.message_queue import MessageQueue
 
 
 class RequestMode(enum.Enum):
-    """How a consumer gets the messages of a queue."""
+    """The mode in which a consumer gets the messages of a queue."""
 
     PULL = "PULL"
     POP = "POP"
@@ -26,7 +26,7 @@ class RequestMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueryAssignmentBody(TypedBody):
-    """Body of QUERY_ASSIGNMENT: which queues of a topic are a client's.
+    """Body of QUERY_ASSIGNMENT: requests a client's queues of a topic.
 
     Attributes:
         strategy_name: By which the queues are shared, as its strategy's ``name``.
@@ -42,7 +42,7 @@ class QueryAssignmentBody(TypedBody):
 
 @dataclass(frozen=True, slots=True)
 class QueueAssignment:
-    """A queue that is a client's, and how it gets messages of it."""
+    """A queue of a client, and the mode in which it gets its messages."""
 
     queue: MessageQueue
     mode: RequestMode = RequestMode.PULL
@@ -53,8 +53,8 @@ class AssignmentsBody(TypedBody):
     """Body of the answer.
 
     Attributes:
-        assignments: In the order of their queues; none where the client is to have no queue. None where the
-            broker cannot say: the client keeps what it has.
+        assignments: In the order of their queues; empty if the client gets no queue. None if the broker
+            cannot decide: the client keeps its queues.
     """
 
     assignments: tuple[QueueAssignment, ...] | None = None
@@ -65,7 +65,7 @@ class RequestModeBody(TypedBody):
     """Body of SET_MESSAGE_REQUEST_MODE: how a group gets the messages of a topic.
 
     Attributes:
-        pop_share_queue_num: With how many further members a member shares its queues, in mode POP.
+        pop_share_queue_num: The number of further members that share a member's queues, in mode POP.
     """
 
     topic: str

@@ -1,7 +1,7 @@
-"""Shares by consistent hashing: when a member comes or goes, few queues move.
+"""Shares by consistent hashing: when a member joins or leaves, few queues move.
 
-Each member stands at several places of a ring; a queue is that member's who stands at or behind its own
-place, and behind the last place comes the first.
+Each member has several places on a ring; a queue belongs to the member at the next place from its own hash
+on, and after the last place the ring continues with the first.
 
 Source: ``AllocateMessageQueueConsistentHash.java``, ``ConsistentHashRouter.java``, ``VirtualNode.java``.
 """
@@ -64,11 +64,11 @@ class AllocateConsistentHash:
         return tuple(share)
 
     def _ring(self, members: Sequence[str]) -> dict[int, str]:
-        """Returns the member at each place; of two at one place the later has it."""
+        """Returns the member at each place; of two members at one place the later one has it."""
         ring: dict[int, str] = {}
         seen: set[str] = set()
         for member in members:
-            # A member that comes again gets further places, numbered behind those that it has.
+            # A member that is listed again gets further places, numbered behind its first ones.
             first = sum(1 for other in ring.values() if other == member) if member in seen else 0
             seen.add(member)
             for number in range(first, first + self._virtual_nodes):
