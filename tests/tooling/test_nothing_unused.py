@@ -62,6 +62,7 @@ ALLOWED = {
     "seglog_broker": "a fixture of the pytest plugin",
     "seglog_server": "a fixture of the pytest plugin",
     "convert": "click calls it",
+    "make_context": "click calls it",
     "list_commands": "click calls it",
     "get_command": "click calls it",
     "resolve_command": "click calls it",

@@ -45,10 +45,10 @@ def _time_from(
 ) -> tuple[int, int | None]:
     """Returns the first readable message in a range and its store time; None if there is none."""
     for at in offsets:
-        reads.touch(queue.file_of(at))
+        reads.take_in(queue.file_of(at))
         phy_offset, size_bytes, _tags_code = queue.units(at, 1)[0].item()
         if size_bytes > 0:
-            reads.touch(log.file_of(phy_offset))
+            reads.take_in(log.file_of(phy_offset))
             record = log.read(phy_offset, size_bytes)
             if record is not None:
                 return at, store_time_of(record)

@@ -35,7 +35,7 @@ class ScatteredReads:
         while self._files:
             self._files.popitem()[0].gather()
 
-    def touch(self, file: Scatterable | None) -> None:
+    def take_in(self, file: Scatterable | None) -> None:
         """Takes in the file that is read next, None for what is in memory."""
         if file is not None and file not in self._files:
             file.scatter()

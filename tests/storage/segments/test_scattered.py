@@ -25,11 +25,11 @@ def test_a_file_is_read_ahead_again_when_the_last_search_in_it_has_ended(tmp_pat
     assert bytes(file.view[:1]) == b"\0"
     assert is_read_ahead(path)
     with ScatteredReads() as first:
-        first.touch(file)
-        first.touch(file)
-        first.touch(None)
+        first.take_in(file)
+        first.take_in(file)
+        first.take_in(None)
         with ScatteredReads() as second:
-            second.touch(file)
+            second.take_in(file)
             assert not is_read_ahead(path)
         assert not is_read_ahead(path)
     assert is_read_ahead(path)
