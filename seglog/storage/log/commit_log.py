@@ -1,12 +1,13 @@
 """The CommitLog: every message of every queue, one record behind the other, in mapped files.
 
-Truth: this is it. A record's physical offset never changes. Writers fill files in order; a record that
-does not fit with 8 bytes to spare goes to the next file, and a filler takes the rest of this one.
+Truth: the log is the truth of a store. A record's physical offset never changes. Writers fill files in order;
+a record that does not fit with 8 bytes to spare is written to the next file, and a filler record takes the
+rest of the current one.
 
-Appending touches memory only: :meth:`CommitLog.room` answers None where a file or space is missing, and
-:meth:`CommitLog.grow` makes it while no append waits behind a lock. In files that are long enough,
-:meth:`CommitLog.grow_ahead` does so before it is needed; the next file may therefore exist and be
-empty, as RocketMQ's does, and a crash leaves it.
+An append writes to memory only: :meth:`CommitLog.room` returns None if a file or space is missing, and
+:meth:`CommitLog.grow` creates it while no append waits for a lock. If files are at least
+:data:`AHEAD_MIN_BYTES` long, :meth:`CommitLog.grow_ahead` does so before an append needs it. The next file
+may therefore exist and be empty, as RocketMQ's does, and a crash leaves it.
 
 Source: ``store/.../CommitLog.java asyncPutMessage``, ``DefaultAppendMessageCallback doAppend``,
 ``AllocateMappedFileService.java``.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from seglog.storage.kernels import _native
 
 AHEAD_MIN_BYTES: Final = 1 << 20
-"""Shorter files are made when they are needed: making them ahead all the time would cost more."""
+"""Shorter files are created when an append needs them: creating them ahead all the time would cost more."""
 _MOST_AHEAD_BYTES: Final = 256 << 20
 
 
@@ -70,11 +71,11 @@ class CommitLog:
     """The log, open for writing.
 
     Attributes:
-        min_phy_offset: Where it starts.
-        tail: Where it ends.
+        min_phy_offset: Physical offset of its first byte.
+        tail: Its end.
         holes: Its unreadable stretches.
-        guard: Checks records that opening did not walk, None if it walked all.
-        withheld: Where records are that are not served although they are whole: none, as opening mended them.
+        guard: Checks records that the opening did not walk; None if it walked all.
+        withheld: Places of whole records that are not served: none, as the opening mended such records.
 
     Thread rule: any thread may read; one at a time may append, and one grow.
     """
@@ -106,26 +107,26 @@ class CommitLog:
             self.maps.guarded_end = guard.end_phy_offset
         last = segments.find(tail.end_phy_offset)
         if last is not None:
-            last.hold()
+            last.hold()  # appends write to it: its map must not be given to another file
 
     @property
     def end_phy_offset(self) -> int:
-        """Where the next record goes."""
+        """Physical offset of the next record."""
         return self.tail.end_phy_offset
 
     @property
     def last_phy_offset(self) -> int:
-        """Where the last record starts, -1 before the first."""
+        """Physical offset of the last record, -1 before the first."""
         return self.tail.last_phy_offset
 
     @property
     def maps(self) -> _native.Maps | None:
-        """Where native kernels find its files, None without them."""
+        """The maps of its files for native kernels, None without native kernels."""
         return self._segments.maps
 
     @property
     def mended(self) -> Mapping[int, int]:
-        """Queue offset by physical offset of records that say another one of themselves."""
+        """The right queue offset by physical offset, for records whose own field has a wrong one."""
         return self._mended
 
     @mended.setter
@@ -139,13 +140,13 @@ class CommitLog:
         return self._segments.file_size_bytes
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns the bytes of a record without copying; None if they are not there to be served."""
+        """Returns the bytes of a record without copying; None if the log cannot serve them."""
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
         record = self._sound(phy_offset, end)
         if record is None:
-            # In a file, only a guard can have said so.
+            # The file exists, so the guard has refused the stretch: it may still serve this one record.
             guard = self.guard if self._segments.holds(phy_offset, end) else None
             return None if guard is None else guard.read(phy_offset, size_bytes)
         if phy_offset in self.mended and size_bytes >= MIN_RECORD_BYTES:
@@ -157,9 +158,9 @@ class CommitLog:
         return self._segments.find(phy_offset)
 
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns the bytes of neighbouring records without copying; None to have each asked for by itself.
+        """Returns the bytes of neighbouring records without copying; None if the caller must read one by one.
 
-        That is so where some of them may be gone or not as they were written, or are in several files.
+        That is the case if some of them may be missing or damaged, or if they are in several files.
         """
         end = phy_offset + size_bytes
         if end > self.end_phy_offset or self.holes or self.mended:
@@ -167,7 +168,7 @@ class CommitLog:
         return self._sound(phy_offset, end)
 
     def _sound(self, phy_offset: int, end: int) -> memoryview | None:
-        """Returns bytes that are known to be as they were written and are in one file."""
+        """Returns bytes of one file that are known to be undamaged."""
         first, file_end, view = self._last_read
         if not (first <= phy_offset and end <= file_end):
             segment = self._segments.find(phy_offset)
@@ -180,6 +181,7 @@ class CommitLog:
             if guard is not None and first not in guard.sound_segments:
                 if not guard.is_sound(phy_offset, end):
                     return None
+                # Only the checked stretch is remembered for later reads, not the whole file.
                 first, file_end = guard.sound_stretch(phy_offset)
             try:
                 view = segment.view.toreadonly()[
@@ -188,7 +190,7 @@ class CommitLog:
                 segment.check_whole()
             except FileNotFoundError:
                 if end <= self.min_phy_offset:
-                    return None  # retention took it while we looked
+                    return None  # retention removed the file during this read
                 raise
             self._last_read = first, file_end, view
         return view[phy_offset - first : end - first]
@@ -196,14 +198,14 @@ class CommitLog:
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Returns which of many records, each within a file, are as they were written; ``(n,)``."""
+        """Returns which of many records, each within a file, are undamaged; ``(n,)``."""
         there = phy_offsets >= self.min_phy_offset
         if self.guard is not None and there.any():
             there[there] = self.guard.can_serve(phy_offsets[there], sizes[there])
         return there
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns any bytes of one file without copying; None if it is not there."""
+        """Returns any bytes of one file without copying; None if the file does not exist."""
         segment = self._segments.find(phy_offset)
         if segment is None:
             return None
@@ -213,7 +215,7 @@ class CommitLog:
         return view[position : position + size_bytes]
 
     def wake_allocator_with(self, wake_allocator: Callable[[], None]) -> None:
-        """Has ``wake_allocator`` called, by an append, when :meth:`grow_ahead` has something to do."""
+        """Lets an append call ``wake_allocator`` when :meth:`grow_ahead` has work."""
         if self.segment_size_bytes >= AHEAD_MIN_BYTES:
             self._wake_allocator = wake_allocator
             self.tail.wake_allocator_at = 0
@@ -225,12 +227,12 @@ class CommitLog:
             self._wake_allocator()
 
     def room(self, size_bytes: int) -> MappedFile | None:
-        """Returns the file where ``size_bytes`` will go, None until :meth:`grow` has made room for them.
+        """Returns the file with room for ``size_bytes``, None until :meth:`grow` has made room.
 
-        Fills up the current file and continues in the next one where they do not fit.
+        If the bytes do not fit into the current file, fills it up and continues in the next one.
 
         Raises:
-            MessageIllegalError: No file is long enough for them.
+            MessageIllegalError: No file is long enough for the bytes.
             TruncatedError: Another process cut the file.
         """
         self.ask_for_more()
@@ -251,7 +253,8 @@ class CommitLog:
             return None
         if not segment.has_reserved(position, position + FILLER_BYTES):
             return None
-        view, _mapped = segment.view, following.view  # nothing can fail any more once one is written to
+        # Both files are mapped and checked before the first write: after it nothing can fail.
+        view, _mapped = segment.view, following.view
         segment.check_held()
         following.check_held()
         view[position : position + FILLER_BYTES] = filler(segment.size_bytes - position)
@@ -259,7 +262,7 @@ class CommitLog:
         return following
 
     def has_room(self, size_bytes: int) -> bool:
-        """Returns whether :meth:`room` would find space, as things are now: others may take it."""
+        """Returns whether :meth:`room` would find space now; another append may use it first."""
         at = self.end_phy_offset
         segment = self._segments.find(at)
         if segment is None:
@@ -275,11 +278,11 @@ class CommitLog:
         )
 
     def grow(self, size_bytes: int) -> None:
-        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+        """Makes the room that :meth:`room` lacks now; another append may use it first.
 
         Raises:
-            MessageIllegalError: No file is long enough for them.
-            FullError: The file system is full; the log is as it was.
+            MessageIllegalError: No file is long enough for the bytes.
+            FullError: The file system is full; the log is unchanged.
         """
         self._check_size(size_bytes)
         at = self.end_phy_offset
@@ -292,7 +295,7 @@ class CommitLog:
         segment.reserve(position, position + size_bytes)
 
     def grow_ahead(self) -> None:
-        """Makes what appends are going to need: space, and near the end of a file the next one."""
+        """Reserves space ahead of the end of the log, and near the end of a file creates the next file."""
         at = self.end_phy_offset
         segment = self._segments.find(at)
         if segment is None:
@@ -307,20 +310,20 @@ class CommitLog:
             if at >= due:
                 segment = self._segment_to_grow(following)
                 self._reserve_until(segment, 0, goal - following)
-                _mapped = segment.view
+                _mapped = segment.view  # mapped here, by this thread, so that the append does not have to
         except FullError:
-            self.tail.wake_allocator_at = at + self._step_bytes  # an append that finds no room says so
+            self.tail.wake_allocator_at = at + self._step_bytes  # the append that finds no room raises it
             return
-        later = due if at < due else following  # another file is wanted
+        later = due if at < due else following  # the place where the log needs another file
         more = segment.first_offset + segment.reserved_end - lead + 1
         is_full = segment.reserved_end == segment.size_bytes
         self.tail.wake_allocator_at = later if is_full else min(later, more)
 
     def _lead_bytes(self, at: int) -> int:
-        """Returns how far ahead space is wanted: as much as this opening wrote, within bounds.
+        """Returns the bytes of space to reserve ahead: as many as were written since the open, within bounds.
 
-        A busy disk answers late: reserving, too, reads block bitmaps. A gigabyte a second
-        needs a quarter of one to write to meanwhile; a store that writes little takes little.
+        A busy disk answers late, and reserving reads block bitmaps from it. At 1 GB a second a quarter of a
+        gigabyte is written meanwhile; a store that writes little reserves little.
         """
         return max(self._step_bytes // 2, min(at - self._opened_at, _MOST_AHEAD_BYTES))
 
@@ -331,10 +334,10 @@ class CommitLog:
             segment.reserve_more(goal)
 
     def warm_ahead(self, flushed: int) -> None:
-        """Makes the pages ready that appends are going to fill.
+        """Prepares the pages that the next appends will fill.
 
         Args:
-            flushed: How far the log is on the disk.
+            flushed: The log is on the disk below this offset.
         """
         look_at = self._warm.follow(self.end_phy_offset, flushed)
         self.tail.wake_allocator_at = min(self.tail.wake_allocator_at, look_at)
@@ -347,7 +350,7 @@ class CommitLog:
             )
 
     def grant(self) -> None:
-        """Grants the file of the end to the tail, for appends that need no other."""
+        """Grants the last file to the tail as a write window, for appends that fit into it."""
         at = self.tail.end_phy_offset
         segment = self._segments.find(at)
         if segment is not None:
@@ -359,13 +362,13 @@ class CommitLog:
         """Appends records.
 
         Args:
-            segment: What :meth:`room` returned for the size of all of them.
+            segment: The file that :meth:`room` returned for the size of all records.
             drafts: The records.
-            queue_offset: Of the first of them that takes one.
-            store_timestamp_ms: The same for all.
+            queue_offset: Queue offset of the first record that takes one.
+            store_timestamp_ms: The store time of all records.
 
         Returns:
-            Where each of them is, and the queue units of those that take a queue offset.
+            The physical offset of each record, and the queue units of those that take a queue offset.
         """
         view, first = segment.view, segment.first_offset
         at = self.end_phy_offset
@@ -382,6 +385,7 @@ class CommitLog:
             at += draft.size_bytes
             if draft.properties:
                 self.tail.keyed_end = at
+        # Published last: readers without a lock see only whole records.
         self.tail.end_phy_offset = at
         self.tail.last_phy_offset = starts[-1]
         return starts, units
@@ -390,7 +394,7 @@ class CommitLog:
         """Returns once ``[start, end)`` is on the disk.
 
         Raises:
-            OSError: The disk failed; what it holds is unknown.
+            OSError: The disk failed; it is unknown which bytes are on the disk.
         """
         for segment in self._segments.between(start, end):
             segment.sync()
@@ -398,18 +402,18 @@ class CommitLog:
                 segment.release()
 
     def recheck(self) -> None:
-        """Lets the next read make sure that the file was not cut."""
+        """Lets the next read check again that its file was not cut."""
         self._last_read = (0, 0, memoryview(b""))
 
     def expire(self, phy_offset: int) -> None:
-        """Lets the log begin at a file, before those below it go."""
+        """Raises the beginning of the log to a file, before the files below it are removed."""
         self.min_phy_offset = phy_offset
         if self.guard is not None:
             self.guard.expire(phy_offset)
         self.recheck()
 
     def remove_first(self, end: int) -> MappedFile | None:
-        """Takes away the first file if it ends at or below a place; returns it, None if it stays."""
+        """Removes the first file if it ends at or below ``end``; returns it, None if it stays."""
         return self._segments.remove_first(end)
 
     def sync_names(self) -> None:
@@ -417,26 +421,26 @@ class CommitLog:
         self._segments.sync_names()
 
     def remove_unused(self) -> None:
-        """Removes the file that :meth:`grow_ahead` made and no record came to; nothing may grow any more."""
+        """Removes the file that :meth:`grow_ahead` created and no record uses; nothing may grow any more."""
         unused = [file for file in self._segments if file.first_offset > self.end_phy_offset]
         for file in unused:
             self._segments.remove(file)
         self._segments.sync_names()
 
     def close(self) -> None:
-        """Gives up maps and descriptors."""
+        """Closes maps and descriptors."""
         self._last_read = (0, 0, memoryview(b""))
         self._segments.close()
         if self.guard is not None:
             self.guard.close()
 
     def _files_of(self, start: int, end: int) -> range:
-        """Returns where the files begin that hold some of a stretch."""
+        """Returns the first offsets of the files that hold parts of a stretch."""
         size = self.segment_size_bytes
         return range(start - start % size, end, size)
 
     def _keep_from_native(self, first_offsets: Iterable[int]) -> None:
-        """Leaves files to Python that do not hold what they should everywhere."""
+        """Excludes files with holes or mended records from the native kernels; Python code reads them."""
         if self.maps is not None:
             for first in sorted(set(first_offsets)):
                 self.maps.refuse(first)

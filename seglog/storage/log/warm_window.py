@@ -1,9 +1,9 @@
-"""The stretch of the log ahead of its end whose pages are ready before a record comes.
+"""The warm window: the stretch of the log ahead of its end whose pages are in memory before a record comes.
 
-It is as long as what was written since the last sync, up to :data:`WINDOW_BYTES`. A sync writes every page
-that is ready, empty ones too, so that it writes at most twice what it must; a store that syncs each put, or
-gets few, has no window. A store that puts much has the whole window all the time: it is ready when a
-sync ends, and is as long again before half of it is used up.
+The window is as long as the bytes written since the last sync, up to :data:`WINDOW_BYTES`. A sync writes
+every page of the window, empty pages too: at most twice the bytes that it must write. A store that
+syncs each put, or gets few puts, has no window. A store with many puts has the whole window all the time: it
+is ready when a sync ends, and has its full length again before half of it is used up.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from seglog.storage.segments.segments import Segments
 
 WINDOW_BYTES: Final = 16 << 20
 STRIDE_BYTES: Final = 4 << 20
-"""How far the log grows before the window follows: 4 ms at 1 GB a second, about as long as a busy
-interpreter takes to let another thread run."""
+"""The window is moved each time the log has grown by this much: every 4 ms at 1 GB a second, about the time
+that a busy interpreter takes to let another thread run."""
 NEVER: Final = (1 << 63) - 1
 
 
@@ -25,7 +25,7 @@ class WarmWindow:
     Args:
         segments: Its files.
 
-    Thread rule: one thread at a time, any number that append meanwhile.
+    Thread rule: one thread at a time; any number of other threads may append meanwhile.
     """
 
     def __init__(self, segments: Segments) -> None:
@@ -34,14 +34,14 @@ class WarmWindow:
         self._is_possible = True
 
     def follow(self, end_phy_offset: int, flushed: int) -> int:
-        """Makes pages ready where the log is going to be.
+        """Prepares the pages behind the end of the log.
 
         Args:
-            end_phy_offset: Where it ends now.
-            flushed: How far it is on the disk.
+            end_phy_offset: The end of the log now.
+            flushed: The log is on the disk below this offset.
 
         Returns:
-            Where its end will be when there is something to do again.
+            The end of the log at which this must be called again.
         """
         if not self._is_possible:
             return NEVER
@@ -52,7 +52,7 @@ class WarmWindow:
         return end_phy_offset + STRIDE_BYTES if self._is_possible else NEVER
 
     def _reach(self, goal: int) -> bool:
-        """Makes pages ready up to ``goal``, as far as there is space; returns whether it could."""
+        """Prepares pages up to ``goal`` within reserved space; returns False if the system cannot do it."""
         while self._ready < goal:
             segment = self._segments.find(self._ready)
             if segment is None:

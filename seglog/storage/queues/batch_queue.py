@@ -1,8 +1,8 @@
 """A batch queue: 46-byte units in mapped files, each for one record of one or many messages.
 
-Truth: none; derived from the commit log. Units stand in the order of the log and are found by binary
-search for their base offset. ``end_index`` and ``max_offset`` are published last, so readers without a
-lock see only finished units.
+Truth: none; derived from the commit log. Units are in the order of the log; a binary search for the base
+offset finds one. ``end_index`` and ``max_offset`` are published last, so readers without a lock see only
+finished units.
 
 Source: ``store/.../BatchConsumeQueue.java putBatchMessagePositionInfo``.
 """
@@ -33,7 +33,7 @@ class BatchQueue:
     Attributes:
         min_offset: Queue offset of the first message that the log holds.
         max_offset: Queue offset that the next message gets.
-        max_phy_offset: Where the last record starts, -1 before the first.
+        max_phy_offset: Physical offset of the last record, -1 before the first.
         first_index: Number of the first unit that the files hold.
         end_index: Number of the next unit.
 
@@ -60,7 +60,7 @@ class BatchQueue:
         return index - index % per_file + per_file
 
     def units(self, index: int, count: int) -> BatchUnits:
-        """Returns up to ``count`` units from number ``index`` on, copied; where a file is missing, zeros."""
+        """Returns copies of up to ``count`` units from number ``index`` on; zeros for a missing file."""
         count = max(0, min(count, self.end_index - index))
         found = np.zeros(count, BATCH_UNIT.dtype)
         done = 0
@@ -76,7 +76,7 @@ class BatchQueue:
         return found
 
     def room(self, count: int) -> list[memoryview] | None:
-        """Returns memory for the next ``count`` units, one piece for each; None until :meth:`grow`.
+        """Returns memory for the next ``count`` units, one piece for each unit; None until :meth:`grow`.
 
         Raises:
             TruncatedError: Another process cut a file.
@@ -96,10 +96,10 @@ class BatchQueue:
         return pieces
 
     def grow(self, count: int) -> None:
-        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+        """Makes the room that :meth:`room` lacks now; another append may use it first.
 
         Raises:
-            FullError: The file system is full; the queue is as it was.
+            FullError: The file system is full; the queue is unchanged.
             OSError: A file cannot be opened.
         """
         for index in range(self.end_index, self.end_index + count):
@@ -117,9 +117,9 @@ class BatchQueue:
         """Appends units.
 
         Args:
-            pieces: What :meth:`room` returned for as many.
-            units: Physical offset, size and tags code of each, one or more.
-            store_timestamp_ms: Of all of them.
+            pieces: The memory that :meth:`room` returned for this number of units.
+            units: Physical offset, size and tags code of each; one or more.
+            store_timestamp_ms: The store time of all of them.
             batch_size: Messages in each.
         """
         base = self.max_offset
@@ -132,11 +132,11 @@ class BatchQueue:
 
     @property
     def is_staging(self) -> bool:
-        """Whether a file that got a unit has no name yet."""
+        """Whether a file that holds a unit is still staged, without its final name."""
         return self._segments.is_staging(self.end_index * BATCH_UNIT_BYTES)
 
     def publish(self) -> None:
-        """Gives files that got a unit their names."""
+        """Gives staged files that hold a unit their final names."""
         self._segments.publish(self.end_index * BATCH_UNIT_BYTES)
 
     def sync(self) -> None:
@@ -150,13 +150,13 @@ class BatchQueue:
             self._synced_index = end
 
     def expire(self, min_offset: int) -> None:
-        """Lets the queue begin at an offset, before the messages below it go."""
+        """Raises the queue's minimum to an offset, before the messages below it are removed."""
         self.min_offset = max(self.min_offset, min_offset)
 
     def remove_expired(self) -> MappedFile | None:
-        """Takes away the first file if all its messages are gone; returns it, None if it stays.
+        """Removes the first file if none of its messages exist any more; returns it, None if it stays.
 
-        The file of the last unit stays.
+        The file of the last unit always stays.
         """
         units = self.units(self.first_index, self.file_end(self.first_index) - self.first_index)
         stays = self.first_index + len(units) >= self.end_index
@@ -168,7 +168,7 @@ class BatchQueue:
         return removed
 
     def remove_files(self) -> int:
-        """Takes away all files of a queue that gets no more units; returns how many."""
+        """Removes all files of a queue that gets no more units; returns their number."""
         return self._segments.remove_all()
 
     def sync_names(self) -> None:
@@ -176,5 +176,5 @@ class BatchQueue:
         self._segments.sync_names()
 
     def close(self) -> None:
-        """Gives up maps and descriptors."""
+        """Closes maps and descriptors."""
         self._segments.close()

@@ -1,7 +1,7 @@
 """A ConsumeQueue: the units of one queue in mapped files, one behind the other.
 
-Truth: none; derived from the commit log. ``max_offset`` is where the next message goes and is published
-last, so readers without a lock see only finished units. Opening works it out anew from the log.
+Truth: none; derived from the commit log. ``max_offset`` is the queue offset of the next message and is
+published last, so readers without a lock see only finished units. The opening derives it from the log again.
 
 Source: ``store/.../ConsumeQueue.java putMessagePositionInfo``.
 """
@@ -26,16 +26,16 @@ _PACK_UNIT: Final = CQ_UNIT.struct.pack_into
 _UNPACK_UNIT: Final = CQ_UNIT.struct.unpack_from
 _FAST_UNITS: Final = 1 << 14
 _AHEAD_BYTES: Final = 1 << 16
-"""Room in a file that is made ahead, so that its queue need not ask for more at once."""
+"""Room reserved in a file that is created ahead, so that its queue does not need more at once."""
 _NOTHING_READ: Final = (0, 0, memoryview(b""))
 
 
 class SegmentsOpening(NamedTuple):
-    """How the queues of a store get their files.
+    """Gives the queues of a store their files.
 
     Attributes:
-        lock: Held by who gives a queue its files, which takes a few steps without the disk.
-        segments: Returns the files of topic and queue that hold the units from one queue offset to another.
+        lock: Held by a thread that gives a queue its files: a few steps, without waiting for the disk.
+        segments: Returns the files of a topic and queue that hold the units between two queue offsets.
     """
 
     lock: threading.Lock
@@ -45,10 +45,10 @@ class SegmentsOpening(NamedTuple):
 class ConsumeQueue:
     """One queue, open for writing.
 
-    It has objects for its files from their first use on: most of many queues are not used.
+    The objects for its files are created on first use: of many queues, most are never used.
 
     Attributes:
-        tail: Where it ends.
+        tail: Its end.
 
     Args:
         opening: Gives it its files.
@@ -109,7 +109,7 @@ class ConsumeQueue:
 
     @property
     def maps(self) -> _native.Maps | None:
-        """Where native kernels find its files, None without them."""
+        """The maps of its files for native kernels, None without native kernels."""
         return self._segments.maps
 
     @property
@@ -124,7 +124,7 @@ class ConsumeQueue:
 
     @property
     def max_phy_offset(self) -> int:
-        """Where the record of the last unit ends, -1 before the first."""
+        """End of the record of the last unit, as a physical offset; -1 before the first."""
         return self.tail.max_phy_offset
 
     @property
@@ -133,7 +133,7 @@ class ConsumeQueue:
         return self._segments.file_size_bytes // CQ_UNIT_BYTES
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
-        """Returns place, size and tags code of one unit below the maximum; zeros without its file."""
+        """Returns physical offset, size and tags code of a unit below the maximum; zeros without its file."""
         at = queue_offset * CQ_UNIT_BYTES
         first, end, view = self._last_read
         if not first <= at < end:
@@ -146,11 +146,11 @@ class ConsumeQueue:
         return _UNPACK_UNIT(view, at - first)
 
     def recheck(self) -> None:
-        """Lets the next look at a unit make sure that the file was not cut."""
+        """Lets the next read of a unit check again that its file was not cut."""
         self._last_read = _NOTHING_READ
 
     def units(self, queue_offset: int, count: int) -> Units:
-        """Returns up to ``count`` units from ``queue_offset`` on; where a file is missing, zeros."""
+        """Returns up to ``count`` units from ``queue_offset`` on; zeros for a missing file."""
         count = max(0, min(count, self.max_offset - queue_offset))
         start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
         file = self._segments.find(start)
@@ -171,10 +171,10 @@ class ConsumeQueue:
         return self._segments.find(queue_offset * CQ_UNIT_BYTES)
 
     def copied_units(self, queue_offset: int, count: int) -> Units:
-        """Returns units as :meth:`units` does, but those of one file, read without the GIL.
+        """Returns units as :meth:`units` does, but of one file only, and reads them without holding the GIL.
 
-        A page of a map that the disk is at work on blocks the thread that reads it, and with it every thread
-        that waits for the GIL.
+        A page of a map that is being read from the disk blocks the thread that reads it, and with it every
+        thread that waits for the GIL.
         """
         count = max(0, min(count, self.max_offset - queue_offset))
         file = self._segments.find(queue_offset * CQ_UNIT_BYTES)
@@ -185,7 +185,7 @@ class ConsumeQueue:
         return np.frombuffer(file.read(start, size), CQ_UNIT.dtype)
 
     def memory(self, queue_offset: int, count: int) -> memoryview | None:
-        """Returns the bytes of units without copying; None where more than one file, or none, holds them."""
+        """Returns the bytes of units without copying; None if they are in several files or in no file."""
         start, size = queue_offset * CQ_UNIT_BYTES, count * CQ_UNIT_BYTES
         file = self._segments.find(start)
         position = start % self._segments.file_size_bytes
@@ -201,6 +201,7 @@ class ConsumeQueue:
             OSError: A file cannot be opened or mapped.
         """
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
+        # The usual case: the room is in the file of the last append, whose reserved end is remembered.
         last = self._prepared
         if last is not None and last.first_offset <= start and end <= self._prepared_end:
             last.check_whole()
@@ -221,10 +222,10 @@ class ConsumeQueue:
         return pieces
 
     def grow(self, count: int) -> None:
-        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+        """Makes the room that :meth:`room` lacks now; another append may use it first.
 
         Raises:
-            FullError: The file system is full; the queue is as it was.
+            FullError: The file system is full; the queue is unchanged.
             OSError: A file cannot be opened or mapped.
         """
         start, end = self.max_offset * CQ_UNIT_BYTES, (self.max_offset + count) * CQ_UNIT_BYTES
@@ -237,20 +238,20 @@ class ConsumeQueue:
 
     @property
     def grows_fast(self) -> bool:
-        """Whether it grew so much since it was opened that its files should be made ahead."""
+        """Whether it grew so much since the open that its files should be created ahead."""
         return self.max_offset - self._opened_offset >= _FAST_UNITS
 
     def grow_ahead(self) -> None:
-        """Makes the room that a fast queue needs next: its file, and past the middle of that the next one.
+        """Reserves the file of a fast queue to its end, and past the middle of the file creates the next one.
 
         Raises:
-            FullError: The file system is full; the queue is as it was.
+            FullError: The file system is full; the queue is unchanged.
             OSError: A file cannot be opened or mapped.
         """
         at = self.max_offset * CQ_UNIT_BYTES
         file = self._segments.find(at)
         if file is None or not file.has_reserved(at - file.first_offset, at - file.first_offset):
-            return  # the next append makes it
+            return  # the next append creates it
         if file.reserved_end < file.size_bytes:
             file.reserve_more(file.size_bytes)
         following = file.first_offset + file.size_bytes
@@ -263,8 +264,8 @@ class ConsumeQueue:
         """Appends units.
 
         Args:
-            pieces: What :meth:`room` returned for as many.
-            units: Physical offset, size and tags code of each, one or more.
+            pieces: The memory that :meth:`room` returned for this number of units.
+            units: Physical offset, size and tags code of each; one or more.
         """
         done = 0
         for piece in pieces:
@@ -275,10 +276,10 @@ class ConsumeQueue:
             done += position // CQ_UNIT_BYTES
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.tail.max_phy_offset = last_phy_offset + last_size_bytes
-        self.tail.max_offset += len(units)
+        self.tail.max_offset += len(units)  # last: it makes the units visible to readers without a lock
 
     def grant(self) -> None:
-        """Grants the file of the next unit to the tail."""
+        """Grants the file of the next unit to the tail as a write window."""
         start = self.max_offset * CQ_UNIT_BYTES
         file = self._segments.find(start)
         if file is not None:
@@ -286,7 +287,7 @@ class ConsumeQueue:
 
     @property
     def is_staging(self) -> bool:
-        """Whether a file that got a unit has no name yet."""
+        """Whether a file that holds a unit is still staged, without its final name."""
         return self._segments.is_staging(self.max_offset * CQ_UNIT_BYTES)
 
     @property
@@ -295,13 +296,14 @@ class ConsumeQueue:
         return self._segments.is_staging(self.max_offset * CQ_UNIT_BYTES + 1)
 
     def publish(self) -> None:
-        """Gives files that got a unit their names."""
+        """Gives staged files that hold a unit their final names."""
         self._segments.publish(self.max_offset * CQ_UNIT_BYTES)
 
     def sync(self) -> None:
         """Returns once every unit appended before the call is on the disk."""
         start, end = self._synced_offset, self.max_offset
         if start < end:
+            # Contents before names: after a crash a file with a name holds its units.
             for file in self._segments.between(start * CQ_UNIT_BYTES, end * CQ_UNIT_BYTES):
                 file.sync()
             self._segments.publish(end * CQ_UNIT_BYTES)
@@ -309,20 +311,20 @@ class ConsumeQueue:
             self._synced_offset = end
 
     def expire(self, min_offset: int) -> None:
-        """Lets the queue begin at an offset, before the messages below it go."""
+        """Raises the queue's minimum to an offset, before the messages below it are removed."""
         self.tail.min_offset = max(self.tail.min_offset, min_offset)
 
     @property
     def file_offset(self) -> int:
-        """Queue offset at which the first file begins that stays: never behind that of the last message."""
+        """Queue offset at which the first file to keep begins; the file of the last message always stays."""
         return max(0, min(self.min_offset, self.max_offset - 1)) // self.units_per_file * self.units_per_file
 
     def remove_expired(self) -> MappedFile | None:
-        """Takes away the first file if all its messages are gone; returns it, None if it stays."""
+        """Removes the first file if none of its messages exist any more; returns it, None if it stays."""
         return self._segments.remove_first(self.file_offset * CQ_UNIT_BYTES)
 
     def remove_files(self) -> int:
-        """Takes away all files of a queue that gets no more units; returns how many."""
+        """Removes all files of a queue that gets no more units; returns their number."""
         return self._segments.remove_all()
 
     def sync_names(self) -> None:
@@ -330,13 +332,13 @@ class ConsumeQueue:
         self._segments.sync_names()
 
     def close(self) -> None:
-        """Gives up maps and descriptors."""
+        """Closes maps and descriptors."""
         self._last_read = _NOTHING_READ
         if self._files is not None:
             self._files.close()
 
     def _begin(self, start: int) -> MappedFile:
-        """Creates the file for byte ``start``; slots below the queue's first one are marked as empty."""
+        """Creates the file for byte ``start``; marks the slots below the queue's first unit as empty."""
         file = self._segments.stage(start)
         below = (start - file.first_offset) // CQ_UNIT_BYTES
         if below:

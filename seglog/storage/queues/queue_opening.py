@@ -1,4 +1,4 @@
-"""Opens the queues of a store for writing, each as recovery found it or as a new one begins."""
+"""Opens the queues of a store for writing: the queues that recovery found, and new ones."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.segments.segments import Segments
 
 QUEUE_STEP_BYTES = 4 << 10
-"""Most of many queues are short: 10,000 of them take a page each, not 640 MB."""
+"""Space is reserved in these steps. Of many queues most are short: 10,000 take a page each, not 640 MB."""
 
 
 class QueueOpening:
     """Opens queues.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: Its directory.
         geometry: Lengths of its files.
         pool: Counts their maps.
-        are_units_synced: Whether the units that were found are known to be on the disk.
-        topics: Whose queues were found.
+        are_units_synced: Whether the units that recovery found are known to be on the disk.
+        topics: The topics whose queues recovery found.
 
     Attributes:
-        folders: Makes the folders of queues.
+        folders: Creates the folders of queues, and syncs their names.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class QueueOpening:
         self._opening = SegmentsOpening(threading.Lock(), self._segments)
 
     def queue(self, state: QueueState) -> ConsumeQueue:
-        """Returns a plain queue as it was found; no file is opened yet."""
+        """Returns a plain queue in the state that recovery found; opens no file yet."""
         return ConsumeQueue(
             state.topic,
             state.queue_id,
@@ -68,7 +68,7 @@ class QueueOpening:
         )
 
     def _segments(self, topic: str, queue_id: int, file_offset: int, end_offset: int) -> Segments:
-        """Returns the files of a plain queue that hold the units from one queue offset to another."""
+        """Returns the files of a plain queue that hold the units between two queue offsets."""
         size = self._geometry.queue_file_size_bytes
         start, end = file_offset * CQ_UNIT_BYTES, end_offset * CQ_UNIT_BYTES
         return Segments(
@@ -83,7 +83,7 @@ class QueueOpening:
         )
 
     def batch_queue(self, state: BatchQueueState) -> BatchQueue:
-        """Returns a batch queue as it was found; no file is opened yet."""
+        """Returns a batch queue in the state that recovery found; opens no file yet."""
         size = self._geometry.batch_file_size_bytes
         start = state.first_index * BATCH_UNIT_BYTES
         segments = Segments(
@@ -101,7 +101,7 @@ class QueueOpening:
 
 
 def _folders_of_queues(root: Path, topics: Iterable[str]) -> Iterator[Path]:
-    """Yields every folder that the folders of queues of some topics have their names in."""
+    """Yields every folder that holds names of the queue folders of some topics."""
     yield root
     for kind in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE):
         yield root / kind

@@ -1,8 +1,8 @@
 """The queues of an open store, by kind.
 
-Truth: none; queues are derived from the commit log. A table belongs to one side of an open store, a writer
-or a reader, which changes it under a lock of its own. Any thread may look a queue up without a lock: a queue
-is entered when its messages can be served, and a lookup is one step of a dict.
+Truth: none; queues are derived from the commit log. A table belongs to one writer or reader, which changes it
+under a lock of its own. Any thread may look up a queue without a lock: a queue is entered when its messages
+can be served, and a lookup is one operation of a dict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class QueueTable(Generic[P, B, C]):
         plain: Queues of 20-byte units.
         batch: Queues of 46-byte units.
         compaction: Logs of compaction topics, beside their plain queues.
-        kinds: Which topics are not plain, or not only.
+        kinds: The topics that have batch queues or compaction logs.
     """
 
     __slots__ = ("batch", "compaction", "kinds", "plain")

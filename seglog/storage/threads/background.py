@@ -13,9 +13,9 @@ class Background:
     """One recurring task.
 
     Args:
-        clock: Decides when it is time.
-        name: Of the thread.
-        task: Called each time; the thread ends when it returns False.
+        clock: Measures the interval.
+        name: Name of the thread.
+        task: Called once per interval; the thread ends when it returns False.
 
     Thread rule: :meth:`start` and :meth:`stop` belong to one owner.
     """
@@ -39,7 +39,7 @@ class Background:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns once the thread has ended, at the latest after the turn it is in."""
+        """Returns once the thread has ended; waits for the current turn of the task."""
         with self._turn:
             self._stopping = True
             self._turn.notify_all()
@@ -47,7 +47,7 @@ class Background:
             join(self._thread)
 
     def pause(self, duration_ms: float) -> bool:
-        """Lets the task rest within its turn; returns whether to go on."""
+        """Pauses the task within its turn; returns False once the thread must stop."""
         deadline_ms = self._clock.monotonic_ms() + duration_ms
         with self._turn:
             while not self._stopping and self._clock.wait(

@@ -1,4 +1,4 @@
-"""A thread that does one thing when it is asked to."""
+"""A thread that runs one task on request."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from seglog.joining import join
 
 
 class OnDemand:
-    """A task for a thread of its own, which begins with the first wish.
+    """A task with a thread of its own, which starts with the first request.
 
-    Asked while it works, it does its task once more afterwards, however often it was asked.
+    Requests that come while the task runs lead to one more run afterwards, however many they are.
 
     Args:
-        name: Of the thread.
+        name: Name of the thread.
         task: Called without any lock held.
     """
 
@@ -27,7 +27,7 @@ class OnDemand:
         self._thread: threading.Thread | None = None
 
     def ask(self) -> None:
-        """Has the task done soon; does nothing after :meth:`stop`."""
+        """Requests a run of the task; does nothing after :meth:`stop`."""
         with self._turn:
             if self._stopping:
                 return
@@ -38,7 +38,7 @@ class OnDemand:
             self._turn.notify()
 
     def stop(self) -> None:
-        """Returns once the thread has ended, after the task if it is at it."""
+        """Returns once the thread has ended; waits for the task if it runs."""
         with self._turn:
             self._stopping = True
             thread = self._thread
@@ -53,5 +53,5 @@ class OnDemand:
                     self._turn.wait()
                 if self._stopping:
                     return
-                self._asked = False
+                self._asked = False  # before the task: a request during it leads to another run
             self._task()

@@ -1,6 +1,6 @@
-"""Who waits for queues to grow, threads and tasks, each for one queue or for any of many.
+"""The threads and tasks that wait for queues to grow, each for one queue or for any of several.
 
-A put wakes only those that wait for the queue that it wrote to, and costs nothing where none wait.
+A put wakes only the waiters of the queue that it wrote to, and costs nothing if there are none.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ _Key = tuple[str, int]
 
 
 class Waiters:
-    """Who waits for which queue.
+    """The waiters of all queues.
 
     Attributes:
-        waiting: Whom to wake, by queue; empty while no call waits.
+        waiting: The functions that wake the waiters, by queue; empty while no call waits.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self.waiting: dict[_Key, tuple[Callable[[], None], ...]] = {}  # never changed in place
+        # The tuples are replaced, never changed: notify reads them without the lock.
+        self.waiting: dict[_Key, tuple[Callable[[], None], ...]] = {}
         self._held_by: int | None = None
         self._held: list[_Key] = []
 
     def notify(self, topic: str, queue_id: int) -> None:
-        """Wakes those who wait for this queue."""
+        """Wakes the waiters of a queue."""
         if not self.waiting:
             return
         if self._held_by == threading.get_ident():
@@ -40,31 +41,31 @@ class Waiters:
             wake()
 
     def hold_back(self) -> None:
-        """Has what the calling thread notifies wait for :meth:`release`: it holds a lock.
+        """Delays the notifications of the calling thread until :meth:`release`, because it holds a lock.
 
-        One thread at a time may hold back.
+        Only one thread at a time may hold back.
         """
         self._held_by = threading.get_ident()
 
     def release(self) -> list[_Key]:
-        """Ends what :meth:`hold_back` began; returns what is to be notified without that lock."""
+        """Ends the delay of :meth:`hold_back`; returns the queues to notify once that lock is released."""
         held, self._held, self._held_by = self._held, [], None
         return held
 
     def notify_all(self) -> None:
-        """Wakes everyone: the store closes."""
+        """Wakes all waiters, because the store closes."""
         with self._lock:
             waiting = [wake for each in self.waiting.values() for wake in each]
         for wake in waiting:
             wake()
 
     def wait(self, queues: Collection[_Key], ready: Callable[[], bool], timeout_ms: float) -> bool:
-        """Waits until ``ready`` or until ``timeout_ms`` have passed; returns what ``ready`` says then.
+        """Waits until ``ready()`` is true or ``timeout_ms`` have passed; returns what ``ready()`` returns then.
 
         Args:
-            queues: Those whose growth ``ready`` looks at.
-            ready: Looks at them; called without a lock of the store.
-            timeout_ms: How long to wait.
+            queues: The queues whose growth can make ``ready`` true.
+            ready: The condition; called without a lock of the store.
+            timeout_ms: The longest wait.
         """
         if ready():
             return True
@@ -75,6 +76,7 @@ class Waiters:
                 condition.notify_all()
 
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        # ready() is called again after the registration: a put between the first call and it woke no one.
         with self._listening(queues, wake), condition:
             while not ready():
                 left_ms = deadline_ms - self._clock.monotonic_ms()
@@ -85,7 +87,7 @@ class Waiters:
     async def wait_async(
         self, queues: Collection[_Key], ready: Callable[[], bool], timeout_ms: float
     ) -> bool:
-        """Waits as :meth:`wait` does, for a task; a clock that is moved by hand is looked at now and then."""
+        """Waits as :meth:`wait` does, for a task; sees steps of a virtual clock only when it wakes."""
         if ready():
             return True
         loop = asyncio.get_running_loop()
@@ -108,17 +110,17 @@ class Waiters:
         return True
 
     def listen(self, queue: _Key, wake: Callable[[], None]) -> None:
-        """Has ``wake`` called for every append to a queue, until :meth:`unlisten`.
+        """Calls ``wake`` for every append to a queue, until :meth:`unlisten`.
 
         Args:
             queue: Topic and queue.
-            wake: Called by the appending thread, without a lock of the store: quick, and never raising.
+            wake: Called by the appending thread without a lock of the store; must be quick and not raise.
         """
         with self._lock:
             self.waiting[queue] = (*self.waiting.get(queue, ()), wake)
 
     def unlisten(self, queue: _Key, wake: Callable[[], None]) -> None:
-        """Ends what :meth:`listen` began; a call of ``wake`` may still be under way."""
+        """Ends the calls that :meth:`listen` began; one call of ``wake`` may still be under way."""
         with self._lock:
             left = tuple(each for each in self.waiting.get(queue, ()) if each is not wake)
             if left:
@@ -128,7 +130,7 @@ class Waiters:
 
     @contextmanager
     def _listening(self, queues: Collection[_Key], wake: Callable[[], None]) -> Iterator[None]:
-        """Has ``wake`` called for every append to the queues during the block."""
+        """Calls ``wake`` for every append to the queues during the block."""
         for key in queues:
             self.listen(key, wake)
         try:

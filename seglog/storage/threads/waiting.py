@@ -1,7 +1,7 @@
-"""Whether the calling thread may wait for the disk: an event loop's may not while it answers a request.
+"""Whether the calling thread may wait for the disk: the thread of an event loop may not.
 
-What would have to wait then raises :class:`WouldWaitError` before it has changed anything, and is done again
-by a thread that may.
+An operation that would have to wait raises :class:`WouldWaitError` before it has changed anything; the caller
+repeats it in a thread that may wait.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 class WouldWaitError(Exception):
-    """Something needs a file, space or a sync first, and may not wait for the disk; nothing has changed."""
+    """The operation needs a file, space or a sync first, and may not wait for it; nothing was changed."""
 
 
 class _Here(threading.local):
@@ -31,7 +31,7 @@ def check_may_wait() -> None:
     """Passes where the calling thread may wait.
 
     Raises:
-        WouldWaitError: It may not.
+        WouldWaitError: The thread may not wait.
     """
     if not _here.may_wait:
         raise WouldWaitError
@@ -39,7 +39,7 @@ def check_may_wait() -> None:
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Within it, the calling thread may not wait."""
+    """Forbids the calling thread to wait, within the block."""
     before, _here.may_wait = _here.may_wait, False
     try:
         yield

@@ -1,12 +1,12 @@
 """Appends: from the arguments of a put to bytes in the log, units in queues and an acknowledgement.
 
-``calls`` states the calls that append, once; ``fast_path`` is tried first, ``appender`` is the ordinary way.
-The writer of an open store is three: ``append_core`` (the one critical section), ``growth`` (files and space,
-made ahead) and ``writer`` (durability, background, close). ``lock_order`` ranks their locks; ``flush`` brings
-the log to the disk for many puts at once.
+``calls`` declares the calls that append. A call tries the ``fast_path`` first, then ``appender``, the usual
+way. The writer of an open store has three parts: ``append_core`` (the one critical section), ``growth``
+(creates files and space ahead of the appends) and ``writer`` (durability, background threads, close).
+``lock_order`` ranks their locks; ``flush`` syncs the log for many puts at once.
 
-Called by ``store`` and ``opening``; other top rooms take the plain values of a put from here.
-Truth: the tail of the log in memory, under the append lock. A record is consumable when its put returns.
+Called by ``store`` and ``opening``; other top rooms import the plain values of a put from here.
+Truth: the tail of the log in memory, under the append lock. Consumers can read a record when its put returns.
 """
 
 from seglog.storage.writes.compaction_writer import CompactionWriter as CompactionWriter

@@ -1,9 +1,9 @@
-"""The core of a writer: one critical section in which records and their queue units get their places.
+"""The core of a writer: one critical section that gives records and their queue units their places.
 
-Record and units are written into memory in the same section, so a message is consumable when it is
-acknowledged. No file is made and nothing waits for a disk here: where a file or space is missing, an append
-leaves the section, has :class:`~seglog.storage.writes.growth.Growth` make it, and tries again. Durability is
-awaited by the caller, outside of all locks.
+The section writes the record and its units into memory, so consumers can read a message when its put is
+acknowledged. The section creates no file and never waits for a disk: if a file or space is missing, the
+append leaves the section, lets :class:`~seglog.storage.writes.growth.Growth` create it, and tries again. The
+caller waits for durability outside of all locks.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from seglog.storage.writes.values import BatchResult, NewMessage
 from seglog.storage.writes.writer_queues import WriterQueue, WriterQueues
 
 _ROOM = "making room for a message"
-"""What failed when the latch closes."""
+"""The action that the error names when the latch closes."""
 
 
 class Written(NamedTuple):
-    """Where records went.
+    """The places of records that were appended.
 
     Attributes:
-        queue_offset: Of the first record.
-        phy_offsets: Of each.
+        queue_offset: Queue offset of the first record.
+        phy_offsets: Physical offset of each record.
         store_timestamp_ms: Their store time.
-        end_phy_offset: Where the log ended then; they are durable once it is up to there.
+        end_phy_offset: The end of the log after them; they are durable once the log is on the disk up to it.
     """
 
     queue_offset: int
@@ -57,10 +57,10 @@ class AppendCore:
     """Appends records.
 
     Attributes:
-        append_lock: Orders all appends; its holder shuts the log's tail as well, for the fast paths
-            that take no lock. Guarded by it are the tail and the tails of queues, which grow only, the queue
-            before the log; the tables of ``queues``; and which queues the fast path serves.
-        waiters: Who waits for queues.
+        append_lock: Orders all appends. Its holder also shuts the log's tail, because the native fast path
+            takes no lock. The lock guards the tail of the log and the tails of queues, which only grow, the
+            tables of ``queues``, and the set of queues that the fast path serves.
+        waiters: Threads and tasks that wait for queues to grow.
 
     Thread rule: any thread.
     """
@@ -116,13 +116,13 @@ class AppendCore:
         return self._append((key,), lambda: self._try_append(key, records), may_wait)
 
     def append_order(self, topic: str, queue_id: int, order: Order, may_wait: bool = True) -> Written:
-        """Appends records that are finished here because they name queue offsets, or to batch queues.
+        """Appends records that can be encoded only once their queue offsets are known, or to batch queues.
 
         Args:
             topic: Their topic.
             queue_id: Their queue.
-            order: What to append.
-            may_wait: As in :meth:`append`; an order is made by a thread that may wait.
+            order: Encodes the records.
+            may_wait: As in :meth:`append`; only a thread that may wait can append an order.
 
         Raises:
             As :meth:`append`, and what making the records raises.
@@ -135,12 +135,13 @@ class AppendCore:
     def _append(
         self, keys: Sequence[QueueKey], attempt: Callable[[], Written | Need], may_wait: bool
     ) -> Written:
-        """Appends, making room until no other append takes it first."""
+        """Appends; makes room and tries again while other appends use up the room first."""
         if self._gathered:
-            self._drain()
+            self._drain()  # the gathered puts were called before this append, so they are stored before it
         has_grown = False
         while True:
             with self.append_lock, self._tail:
+                # Checked within the lock: close() sets the flag under it, so no append is written afterwards.
                 self._open_flag.check()
                 self._latch.check()
                 written = attempt()
@@ -152,6 +153,7 @@ class AppendCore:
                 raise WouldWaitError
             has_grown = True
             self._make(written)
+        # A new queue file gets its name only now, with a unit in it: a crash before leaves no empty queue.
         if has_grown:
             self._growth.publish(keys)
         self._growth.publish_soon(keys)
@@ -163,7 +165,7 @@ class AppendCore:
         try:
             self._growth.make(need)
         except StoreError:
-            # What was made for queues that cannot have their first message now.
+            # Removes the queues that were created for this append: they cannot get their first message now.
             with self.append_lock, self._tail:
                 dropped = [self._queues.new.pop(key) for key in need.queues if key in self._queues.new]
             for queue in dropped:
@@ -171,7 +173,7 @@ class AppendCore:
             raise
 
     def _try_append(self, key: QueueKey, records: Sequence[PendingRecord]) -> Written | Need:
-        """Appends within the section, or returns what it needs to."""
+        """Appends within the section, or returns the room that is missing."""
         queues = self._queues
         queue = queues.plain.get(key) or queues.new.get(key)
         size_bytes = placed = 0
@@ -179,7 +181,7 @@ class AppendCore:
             size_bytes += record.size_bytes
             placed += record.takes_queue_offset
         try:
-            # Everything that can fail comes before anything is written.
+            # All steps that can fail come before the first write: an error leaves neither record nor unit.
             pieces = None if queue is None else queue.room(placed)
             if pieces is None and placed:
                 return Need((key,), size_bytes, placed)
@@ -188,8 +190,10 @@ class AppendCore:
                 return Need((key,), size_bytes, placed)
         except (OSError, TruncatedError) as error:
             raise self._latch.explained(error, _ROOM) from error
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.now_ms()  # read within the section: store times follow the order of the records
         first = 0 if queue is None else queue.max_offset
+        # The record before the unit: a kill between the two leaves a record that recovery can dispatch, while
+        # a unit without its record would lead readers to bytes that are no message.
         starts, units = self._log.write(segment, records, first, now_ms)
         if units and pieces is not None and isinstance(queue, ConsumeQueue):
             queue.append(pieces, units)
@@ -199,7 +203,7 @@ class AppendCore:
         return self._written(first, starts, now_ms)
 
     def _try_order(self, keys: Sequence[QueueKey], order: Order) -> Written | Need:
-        """Appends within the section, or returns what it needs to."""
+        """Encodes and appends records within the section, or returns the room that is missing."""
         (topic, queue_id), queues = keys[0], [self._queues.known(key) for key in keys]
         offsets = [0 if queue is None else queue.max_offset for queue in queues]
         records = order.make(offsets[0], offsets[1:])
@@ -209,6 +213,7 @@ class AppendCore:
             copied = self._compaction.sizes_of(placed)
         need = Need(keys, sum(record.size_bytes for record in records), len(placed), copied)
         with self._latch.failing(_ROOM):
+            # Room in all queues, in the compaction log and in the log, before the first write.
             pieces = [None if queue is None else queue.room(need.placed) for queue in queues]
             if need.placed and None in pieces:
                 return need
@@ -249,7 +254,7 @@ class AppendCore:
         return Written(queue_offset, starts, now_ms, tail.end_phy_offset)
 
     def end(self) -> LogEnd:
-        """Returns where the log ends at a moment at which no append is half made."""
+        """Returns the end of the log at a moment when no append is half written."""
         tail = self._tail
         with self.append_lock, tail:
             return LogEnd(tail.end_phy_offset, tail.last_phy_offset, tail.last_store_ms, tail.newest_store_ms)
@@ -259,16 +264,16 @@ class AppendCore:
         return topic in self._queues.kinds.batch
 
     def add_kinds(self, configured: TopicKinds) -> None:
-        """Takes up the kinds of new topics; a topic that has plain queues does not get batch queues."""
+        """Adds the kinds of new topics; a topic that has plain queues does not get batch queues."""
         with self.append_lock, self._tail:
             kinds = self._queues.kinds
             plain = {topic for topic, _queue_id in self._queues.plain}
             batch = kinds.batch | (configured.batch - plain)
             self._queues.set_kinds(TopicKinds(batch, kinds.compaction | configured.compaction))
-            self._fast_path.forget()
+            self._fast_path.forget()  # it may serve a topic that is not plain now; _grant adds the others
 
     def drop(self, topic: str) -> list[WriterQueue]:
-        """Takes out the queues of a topic, whose files the caller deletes; a new queue begins at 0."""
+        """Removes the queues of a topic, whose files the caller deletes; a new queue begins at 0."""
         if self._gathered:
             self._drain()
         with self.append_lock, self._tail:
@@ -278,23 +283,23 @@ class AppendCore:
         return dropped
 
     def close(self) -> None:
-        """Takes no appends any more."""
+        """Refuses all further appends."""
         with self.append_lock, self._tail:
             self._open_flag.is_closed = True
             self._fast_path.close()
 
     def abandon(self) -> None:
-        """Takes no appends any more, in a forked child: another thread of the parent may hold the lock."""
+        """Refuses all further appends in a forked child, without the lock: a parent's thread may hold it."""
         self._open_flag.is_closed = self._open_flag.is_forked = True
         self._fast_path.close()
-        self._gathered.clear()  # the parent makes them
+        self._gathered.clear()  # the parent appends them
 
     def drain_with(self, gathered: MutableSequence[Any], drain: Callable[[], None]) -> None:
-        """Has ``drain`` called before an append while puts are gathered: they were called before it."""
+        """Sets the function that appends the gathered puts; it is called before any later append."""
         self._gathered, self._drain = gathered, drain
 
     def serve(self, path: FastPath) -> None:
-        """Lets a fast path append from now on, as long as the store is open and sound."""
+        """Lets a fast path append from now on, while the store is open and no sync has failed."""
         with self.append_lock, self._tail:
             self._fast_path = path
             if self._open_flag.is_closed or self._latch.is_closed:
@@ -347,7 +352,7 @@ class AppendCore:
         return True
 
     def _grant(self, key: QueueKey) -> None:
-        """Grants the fast path the windows where the next message of a queue goes, if it is a plain one."""
+        """Grants the fast path write windows for the next message of a queue, if the queue is a plain one."""
         self._fast_path.lacks_window = False
         queue = self._queues.plain.get(key)
         if queue is not None and self._queues.is_usual(key[0]):

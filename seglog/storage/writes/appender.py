@@ -1,4 +1,4 @@
-"""The way of messages into a store: arguments become records, records go to the writer, results come back."""
+"""The ordinary way of a put: checks the arguments, encodes records, appends them, and returns the results."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Appender:
         durability: What calls wait for unless they say otherwise.
         max_message_size_bytes: Longest body.
         clock: Stamps the messages.
-        ensure: Returns once the log below an offset is on the disk.
-        durable: Returns what a task awaits for that; None if it is.
-        notify: Has a function called then; returns whether it will be, not if it is.
-        ask: Has the log brought to the disk for all of those.
-        settle: Has futures get their results then.
-        waiters: Who waits for queues.
-        put_batch_again: Tries the fast path again with room that it lacked; returns what it made, or None.
-        drain_with: Has a function make what was gathered before anything else is appended.
+        ensure: Returns once the log below an offset is on the disk; see :meth:`GroupCommit.ensure`.
+        durable: Returns the future of that for a task, None if it is on the disk; :meth:`GroupCommit.future`.
+        notify: Calls a function then, and returns whether it will; :meth:`GroupCommit.notify`.
+        ask: Requests one sync for all those functions; :meth:`GroupCommit.ask`.
+        settle: Gives futures their results then; :meth:`GroupCommit.settle`.
+        waiters: Threads and tasks that wait for queues to grow.
+        put_batch_again: Tries the fast path again with room that it lacked; returns its result, or None.
+        drain_with: Sets the function that appends gathered puts before any later append.
     """
 
     def __init__(self, core: AppendCore, commit: GroupCommit, clock: Clock, settings: PutSettings) -> None:
@@ -87,7 +87,7 @@ class Appender:
     ) -> Appended[PutResult]:
         """Appends one message."""
         raw, code = encode_all_properties(tags, keys, properties)
-        if properties and INNER in raw:  # it may state queue offsets
+        if properties and INNER in raw:  # they may hold queue offsets, which only append() can fill in
             return self.append(
                 topic, queue_id, body, raw, code, 0, flag, None, None, None, 0, 0, durability, None, may_wait
             )
@@ -205,10 +205,10 @@ class Appender:
     def new_records(
         self, topic: str, queue_id: int, messages: Sequence[NewMessage | bytes]
     ) -> list[PendingRecord]:
-        """Returns the records of messages as applications have them.
+        """Returns the records of messages with properties as an application gives them.
 
         Raises:
-            InvalidArgumentError: They are no sequence, or one holds what no record can; it is named by index.
+            InvalidArgumentError: They are no sequence, or a message fits no record; the error has its index.
         """
         records: list[PendingRecord] = []
         for item in _checked_messages(messages):
@@ -230,10 +230,10 @@ class Appender:
         born_host: Host | None,
         reconsume_times: int,
     ) -> list[PendingRecord]:
-        """Returns the records of messages as brokers have them.
+        """Returns the records of messages with encoded properties, as brokers have them.
 
         Raises:
-            MessageIllegalError: Together they are one message.
+            MessageIllegalError: They are an inner batch, which is one message.
             InvalidArgumentError: A value has no place in a record.
         """
         if type(sys_flag) is not int:
@@ -277,7 +277,7 @@ class Appender:
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
     ) -> PendingRecord:
-        """Returns a record to append; what is left out is the store's own or now.
+        """Returns a record to append; the defaults are the store's own host and the time of the clock.
 
         Raises:
             InvalidNameError: The name of the topic or the number of the queue is not valid.
@@ -308,7 +308,7 @@ class Appender:
         )
 
     def _reached(self, durability: Durability | None) -> Durability:
-        """Returns what an append is to reach, before it is made."""
+        """Returns the durability that an append must reach; checked before the append changes anything."""
         if durability is None:
             return self.durability
         return durability if type(durability) is Durability else as_enum("durability", Durability, durability)
@@ -319,7 +319,7 @@ class Appender:
         made: list[PendingRecord] = []
 
         def make(first: int, further: Sequence[int]) -> Sequence[PendingRecord]:
-            made[:] = order.make(first, further)  # once more where others took the offsets before
+            made[:] = order.make(first, further)  # called again if another append took these offsets first
             return made
 
         written = self._core.append_order(topic, queue_id, replace(order, make=make), may_wait)
@@ -352,7 +352,7 @@ def _checked_tags_code(code: int) -> int:
 
 
 def _checked_messages(messages: Sequence[M]) -> Sequence[M]:
-    """Returns messages; a single body that was given as if it were a sequence of them is refused."""
+    """Returns messages; refuses a single body that was given instead of a sequence of messages."""
     if isinstance(messages, str | bytes | bytearray | memoryview) or not isinstance(messages, Iterable):
         raise refusal("messages", messages, "a sequence of messages", "put several in a list")
     return messages
@@ -364,4 +364,4 @@ def _encode_topic(topic: str) -> bytes:
 
 
 Appends: TypeAlias = "Appender | Reader"
-"""What the calls of a store append by; a reader refuses all of it."""
+"""The appending side of a store; a reader refuses every append."""

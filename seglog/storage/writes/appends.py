@@ -1,7 +1,7 @@
-"""What the calls of a store that append are made of, and what appending gives them.
+"""The result of an append before its durability, and the settings of appends.
 
-Appending and waiting for the disk are two steps: what appends returns an :class:`Appended`, and threads wait
-for it with :meth:`Appender.ensured`, tasks as :mod:`seglog.storage.writes.async_appends` does.
+Appending and waiting for the disk are two steps: an append returns an :class:`Appended`. A thread then waits
+with :meth:`Appender.ensured`, a task as in :mod:`seglog.storage.writes.async_appends`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ R = TypeVar("R")
 
 
 class Appended(NamedTuple, Generic[R]):
-    """An append that was made.
+    """An append that was written to memory.
 
     Attributes:
-        result: What the caller gets.
-        until: Physical offset below which the log must be on the disk before; None for a caller who does
-            not wait.
+        result: The result for the caller.
+        until: Physical offset below which the log must be on the disk before the caller gets the result; None
+            if the call does not wait for the disk.
     """
 
     result: R
@@ -30,14 +30,14 @@ class Appended(NamedTuple, Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class PutSettings:
-    """What appends do unless a call says otherwise.
+    """The defaults of appends, for calls that give no other value.
 
     Attributes:
-        record_crc: Whether new records carry ``__CRC32#``; None for what the store's own do.
+        record_crc: Whether new records carry ``__CRC32#``; None: as the records in the store do.
         store_host: Address written into records that name no other.
-        durability: What calls wait for.
+        durability: The durability that calls wait for.
         max_message_size_bytes: Longest body.
-        flush_interval_ms: How often ASYNC puts are brought to the disk.
+        flush_interval_ms: The interval in which ASYNC puts are synced.
     """
 
     record_crc: bool | None

@@ -1,14 +1,14 @@
-"""Appends for the tasks of an event loop: none of them keeps the loop from running while the disk works.
+"""Appends for the tasks of an event loop; none of them blocks the loop while the disk works.
 
-Puts that are to be on the disk are gathered during one turn of the loop, and made together at its end: one
-look at the files, one write, one sync for all. They are made in the order of the calls. Any other append
-meanwhile, by any thread, has the gathered ones made first, so that the order of all calls is kept.
+SYNC puts are gathered during one turn of the loop and written together at its end, in the order of the calls:
+one check of the files, one write, one sync for all of them. Any other append meanwhile, by any thread, writes
+the gathered puts first, so that the order of all calls is kept.
 
-An append touches memory only, so the loop's thread makes it, unless a file or space is missing; then it
-goes to a thread. Until that has made it others follow it, so that messages are stored in the order in which
-they were put. The thread makes all that wait for it in one go and notifies each loop once: if it were slower
-than the loop, hundreds of puts in flight would follow each other there for good. For the disk a task waits
-on a future, and the loop is notified once for all its tasks.
+An append writes to memory only, so the loop's thread does it. If a file or space is missing, the append is
+set aside for another thread. All later appends are set aside behind it, so that messages are stored in the
+order in which they were put. That thread writes all appends that are set aside in one go and notifies each
+loop once: if it were slower than the loop, hundreds of puts in flight would stay set aside for ever. A task
+waits for the disk with a future, and the loop is notified once for all its tasks.
 
 Cancelling a task that waits takes nothing back: its message is stored, or will be.
 """
@@ -38,18 +38,18 @@ _Work = Callable[[], _Answer | None]
 
 
 class AsyncAppends:
-    """Makes appends and waits for them.
+    """Appends for tasks, and waits for durability.
 
     Args:
-        appends: Where they go.
-        fast_path: What puts are tried with first.
-        usual: What puts wait for unless they say otherwise.
+        appends: The ordinary way.
+        fast_path: The fast path, tried first.
+        usual: The durability of puts that give none.
 
     Attributes:
-        gathered: Puts to be made at the end of a turn, of any loop; only :meth:`drain` takes one out.
-        gathers: What puts wait for that are gathered; None where none are.
-        aside: Appends that wait for a thread, which no later one may pass.
-        due: The loops that are going to drain.
+        gathered: Puts to be written at the end of a turn, of any loop; only :meth:`drain` removes one.
+        gathers: The durability of the puts that are gathered; None if no put is.
+        aside: Appends that wait for a thread; no later append may overtake them.
+        due: The loops that have scheduled a drain.
 
     Thread rule: any thread, tasks of any number of loops.
     """
@@ -62,7 +62,7 @@ class AsyncAppends:
         self.due: set[asyncio.AbstractEventLoop] = set()
         self._made: list[Made[PutResult]] = []
         self._drains = threading.RLock()
-        self._is_draining = False  # by its holder
+        self._is_draining = False  # set by the thread that holds _drains: the lock is reentrant
         self._appends = appends
         self.aside: deque[tuple[asyncio.AbstractEventLoop, _Work]] = deque()
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class AsyncAppends:
             appends.drain_with(self.gathered, self.drain)
 
     def drain_soon(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Has the running loop drain once all its tasks that can put now have put."""
+        """Schedules a drain in the running loop, after all its tasks that can put now have put."""
         for other in tuple(self.due):
             if other.is_closed():
                 self.due.discard(other)
@@ -86,18 +86,18 @@ class AsyncAppends:
         self.due.discard(loop)
 
     def drain(self) -> None:
-        """Makes what was gathered, in the order of the calls; waits for no disk.
+        """Writes the gathered puts in the order of the calls; never waits for the disk.
 
-        An error of one is its own, and the others go on. What is behind one that waits for a file stays
-        gathered, and is made by the thread that makes that file.
+        An error of one put is raised in its task only, and the others continue. Puts behind one that needs a
+        file stay gathered; the thread that creates the file writes them.
         """
         if not self.gathered and not self._made:
             return
         with self._drains:
-            if self._is_draining:  # this is one of them, by the ordinary way
+            if self._is_draining:  # called by the append of a gathered put, in the ordinary way
                 return
             self._is_draining = True
-            self._waiters.hold_back()
+            self._waiters.hold_back()  # a waiter's callback may append: it must not run within this lock
             try:
                 while self._made or (self.gathered and not self.aside):
                     if not self._made and not self._put_some():
@@ -112,14 +112,14 @@ class AsyncAppends:
             self._waiters.notify(*queue)
 
     def _put_some(self) -> bool:
-        """Makes gathered ones by the fast path; returns whether it could."""
+        """Writes gathered puts by the fast path; returns whether it wrote any."""
         try:
             return self.fast_path.try_puts(self._made)
         except Exception:  # noqa: BLE001 - the ordinary way raises it, and the task gets it
             return bool(self._made)
 
     def _put_first(self) -> None:
-        """Makes the first of the gathered in the ordinary way, or sets it aside."""
+        """Writes the first gathered put in the ordinary way, or sets it aside."""
         put = self.gathered[0]
         future = put[8]
         try:
@@ -150,7 +150,7 @@ class AsyncAppends:
             self._appends.settle(loop, until, [futures[at] for at in own], [results[at] for at in own])
 
     def _line_up(self) -> None:
-        """Makes what was gathered, or sets all of it aside: what comes next goes behind it."""
+        """Writes the gathered puts, or sets all of them aside, so that the next append comes behind them."""
         self.drain()
         with self._drains:
             while self.gathered and not self._is_draining:
@@ -180,10 +180,10 @@ class AsyncAppends:
             self._worker.ask()
 
     async def run(self, append: Callable[[bool], Appended[R]]) -> R:
-        """Returns what an append gives back once it is durable, or made, as its caller wants.
+        """Returns the result of an append once it is durable; at once if the caller wants no durability.
 
         Args:
-            append: Makes it, given whether it may wait for the disk.
+            append: Does the append; its argument is whether it may wait for the disk.
 
         Raises:
             StoreFailedError: The disk failed, now or earlier.
@@ -217,7 +217,7 @@ class AsyncAppends:
         while self.aside:
             answers: dict[asyncio.AbstractEventLoop, list[_Answer]] = {}
             for _ in range(len(self.aside)):
-                loop, work = self.aside[0]  # it stays in line until it is made
+                loop, work = self.aside[0]  # removed when written: until then later appends queue behind it
                 answer = work()
                 if answer is not None:
                     answers.setdefault(loop, []).append(answer)
@@ -227,7 +227,7 @@ class AsyncAppends:
             self.drain()
 
     def close(self) -> None:
-        """Ends the thread; what still waits for it finds the store closed."""
+        """Ends the thread; appends that are still set aside fail because the store is closed."""
         self.drain()
         with self._lock:
             self._is_closed = True
@@ -236,7 +236,7 @@ class AsyncAppends:
 
 
 def no_memory() -> NoReturn:
-    """Says that a put was made, but nothing of it can be said.
+    """Raises the error for a put that was stored, but whose result could not be created.
 
     Raises:
         MemoryError: Always.

@@ -1,9 +1,9 @@
-"""The calls of a store for asyncio: the same as those without ``_async``, and awaited.
+"""The calls of a store for asyncio: they do the same as those without ``_async``, and are awaited.
 
     results = await asyncio.gather(*(store.put_async("orders", body) for body in bodies))
 
-Hundreds of puts in flight share one append and one sync. They are appended by the loop's thread, in the order
-of the calls; only where a file must be made that goes to a thread. See
+Hundreds of puts in flight share one append and one sync. The loop's thread appends them in the order of the
+calls; only if a file must be created does another thread append them. See
 :mod:`seglog.storage.writes.async_appends`.
 """
 
@@ -31,9 +31,10 @@ T = TypeVar("T")
 
 
 class AsyncCalls:
-    """What a :class:`~seglog.storage.store.MessageStore` offers to tasks.
+    """The calls of a :class:`~seglog.storage.store.MessageStore` for tasks.
 
-    Cancelling a task takes nothing back: its message is stored, or will be. ``get`` needs no other form.
+    Cancelling a task takes nothing back: its message is stored, or will be. ``get`` needs no form for tasks,
+    because it does not wait.
     """
 
     _appends: Appends
@@ -59,7 +60,7 @@ class AsyncCalls:
             and (keys is None or type(keys) is str)
             and (properties is None or type(properties) is dict)
         ):
-            # What cannot change any more until it is stored.
+            # A copy: the caller may change its dict before the message is stored at the end of the turn.
             own = None if properties is None else dict(properties)
             loop = get_running_loop()
             stored: Future[PutResult | None] = Future(loop=loop)
@@ -71,7 +72,7 @@ class AsyncCalls:
         if not tasks.aside:
             made = tasks.fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
         if made is None:
-            # No closure: its cells would cost the way above as well.
+            # partial instead of a closure: the cells of a closure would slow down the way above as well.
             return await tasks.run(
                 partial(appends.put, topic, body, queue_id, tags, keys, properties, flag, durability)
             )
@@ -122,24 +123,24 @@ class AsyncCalls:
         )
 
     def unsynced(self) -> UnsyncedAppends:
-        """Returns appends of one request that do not wait for the disk; see :meth:`when_durable`."""
+        """Returns the appends of one request, which do not wait for the disk; see :meth:`when_durable`."""
         return UnsyncedAppends(self._appends, self._tasks.fast_path)
 
     def sends(self, rules: SendRules[Q, P, A, T]) -> Callable[[Q, P], A | None]:
-        """Returns what sends of a broker are tried with; see :mod:`seglog.storage.kernels.sends`."""
+        """Returns the fast way for the sends of a broker; see :mod:`seglog.storage.kernels.sends`."""
         return new_sends(self._tasks.fast_path, rules)
 
     def when_durable(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
-        """Has a function called once the log below a place is on the disk.
+        """Calls a function once the log below ``phy_offset`` is on the disk.
 
-        Nothing syncs on its account before :meth:`sync_soon`, which is called once for many.
+        No sync starts for it before :meth:`sync_soon`, which the caller calls once for many functions.
 
         Args:
-            phy_offset: The place, as ``until`` of :meth:`unsynced` appends says it.
-            told: Called once, by any thread, given the error if the disk failed; it neither waits nor raises.
+            phy_offset: The offset, from ``until`` of the :meth:`unsynced` appends.
+            told: Called once, by any thread, with the error if the disk failed; must neither wait nor raise.
 
         Returns:
-            Whether it will be called: not if the log is on the disk up to there already.
+            Whether the function will be called: False if the log is on the disk up to there already.
 
         Raises:
             StoreFailedError: The disk failed earlier.
@@ -150,7 +151,7 @@ class AsyncCalls:
         return self._appends.notify(as_int("phy_offset", phy_offset, 0), told)
 
     def sync_soon(self) -> None:
-        """Has a thread of the store sync what was put until now; returns at once.
+        """Requests a sync, by a thread of the store, of all messages put until now; returns at once.
 
         Raises:
             ReadOnlyError: The store was opened for reading.

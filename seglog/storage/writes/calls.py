@@ -1,10 +1,10 @@
-"""The calls of a store that append and read: stated here, and nowhere else.
+"""The calls of a store that append and read: declared here only.
 
-What :class:`PythonCalls` says is the signature and the documentation of all of them. Where there are native
-kernels, :data:`Calls` is a subclass of it in C that enters the kernel at once and leaves to the methods here
-what is not plain; its signatures and texts are made of these. So ``inspect``, ``help``, ``mock.patch`` and
-subclasses see real methods, and ``super().put`` is the fast path again. The calls for tasks in
-:mod:`seglog.storage.writes.async_calls` have the same parameters, which a test demands.
+:class:`PythonCalls` has the signatures and the documentation of all of them. With native kernels,
+:data:`Calls` is a subclass of it in C: its methods enter the kernel at once, and call the methods here for
+arguments that are not plain. Their signatures and docstrings are copied from these. So ``inspect``, ``help``,
+``mock.patch`` and subclasses see real methods, and ``super().put`` uses the fast path too. The calls for
+tasks in :mod:`seglog.storage.writes.async_calls` have the same parameters; a test checks it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, Raw
 
 
 class PythonCalls:
-    """What a :class:`~seglog.storage.store.MessageStore` appends and reads; subclasses may override it."""
+    """The calls of a :class:`~seglog.storage.store.MessageStore` that append and read; for overriding."""
 
-    __slots__ = ()  # C adds its own fields; a store has all others
+    __slots__ = ()  # the C subclass adds its own fields; MessageStore has all others
 
     _fast_path: FastPath = NO_FAST_PATH
     _appends: Appends
@@ -233,7 +233,7 @@ class PythonCalls:
         return self._queue_reader.get(topic, queue_id, queue_offset, max_count, filter, max_bytes)
 
     def _serve_natively(self, _fast_path: FastPath, _reads: object) -> bool:
-        """Takes a native fast path and reads, to be tried first; returns whether the path is one."""
+        """Sets the native fast path and reads that the calls try first; returns whether there are any."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""The writing side of compaction topics: each of their records is copied to a log of its queue."""
+"""The writing side of compaction topics: copies each of their records to the compaction log of its queue."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from seglog.storage.survey.store_survey import Survey
 
 
 class LogRecords(Protocol):
-    """Where records of the commit log are read."""
+    """Reads records of the commit log."""
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a record, None where none can be read."""
+        """Returns a record, None if it cannot be read."""
 
 
 class CompactionWriter:
     """The compaction queues of a store that is open for writing.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
-        pool: Bounds what is mapped.
+        pool: Bounds the number of maps.
         log: The commit log.
-        sizes: Lengths of the files of a store that has none yet; None for RocketMQ's.
-        queues: Takes the queues that had a message, by topic and number.
+        sizes: Lengths of compaction files, for a store that has none yet; None for RocketMQ's.
+        queues: Filled with the queues that had a message, by topic and number.
 
     Thread rule: one thread at a time may call :meth:`grow`, and one :meth:`room` and :meth:`append`.
     """
@@ -57,7 +57,7 @@ class CompactionWriter:
         self._sizes = sizes or compaction_sizes()
 
     def open(self, found: Survey) -> None:
-        """Opens the compaction queues and adds to them what the commit log has more."""
+        """Opens the compaction queues, and copies to them the records that only the commit log has."""
         for key, state in found.compaction.items():
             is_synced = found.mode == "normal"
             queue = self._queues[key] = CompactionQueue(state, self._files, self._pool, is_synced=is_synced)
@@ -85,7 +85,7 @@ class CompactionWriter:
         return [record.size_bytes for record in records]
 
     def room(self, topic: str, queue_id: int, sizes_bytes: Sequence[int]) -> list[Position] | None:
-        """Returns where copies of records go, None until :meth:`grow` has made room for them.
+        """Returns the places for copies of records, None until :meth:`grow` has made room for them.
 
         Raises:
             OSError: A file cannot be mapped.
@@ -94,7 +94,7 @@ class CompactionWriter:
         return None if queue is None else queue.room(sizes_bytes)
 
     def grow(self, topic: str, queue_id: int, sizes_bytes: Sequence[int]) -> None:
-        """Makes the room that :meth:`room` lacks, as things are now: others may take it.
+        """Makes the room that :meth:`room` lacks now; another append may use it first.
 
         Raises:
             FullError: The file system is full.
@@ -118,7 +118,7 @@ class CompactionWriter:
         queue_offset: int,
         store_timestamp_ms: int,
     ) -> None:
-        """Copies records that are in the log now to the places that :meth:`room` found."""
+        """Copies records that were just written to the log to the places that :meth:`room` returned."""
         key = topic, queue_id
         if key in self._new:
             self._queues[key] = self._new.pop(key)
@@ -133,11 +133,11 @@ class CompactionWriter:
         return self._queues.get(key) or self._new.get(key)
 
     def sync(self) -> None:
-        """Brings the files of all queues to the disk."""
+        """Syncs the files of all queues."""
         for queue in list(self._queues.values()):
             queue.sync()
 
     def close(self) -> None:
-        """Gives all maps back."""
+        """Releases all maps."""
         for queue in (*self._queues.values(), *self._new.values()):
             queue.close()

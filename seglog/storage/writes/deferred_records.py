@@ -1,7 +1,7 @@
-"""Records whose properties hold queue offsets: made when the offsets are known, under the append lock.
+"""Records whose properties hold queue offsets: encoded under the append lock, when the offsets are known.
 
-An inner batch states its first offset (INNER_BASE); a record with INNER_MULTI_DISPATCH states one for
-each further queue.
+The properties of an inner batch hold its first offset (INNER_BASE); those of a record with
+INNER_MULTI_DISPATCH hold one offset for each further queue.
 
 Source: ``BatchConsumeQueue.java assignQueueOffset``, ``LmqDispatch.java wrapLmqDispatch``,
 ``DefaultMessageStore.java asyncPutMessage``.
@@ -23,20 +23,20 @@ from seglog.storage.format.record.inner_batch import count_batch
 from seglog.storage.kernels.pending_record import PendingRecord
 
 INNER: Final = b"INNER_"
-"""What the names of all properties begin with that an order is for."""
+"""The prefix of all property names that need an order."""
 _NUM: Final = props.INNER_NUM.encode()
 _BASE: Final = props.INNER_BASE.encode()
 _OFFSETS: Final = props.INNER_MULTI_QUEUE_OFFSET.encode()
 _UNPLACED: Final = 0
-"""Offset stated for a name that no queue can have; RocketMQ passes over it, but must find a number."""
+"""The offset for a name that no queue can have; RocketMQ skips that name, but must find a number here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to append once the offsets are known.
+    """Records to append once the offsets are known.
 
     Attributes:
-        make: Returns the records, given the queue offset of the first and those in ``further``.
+        make: Returns the records, given the queue offset of the first one and those in ``further``.
         further: LMQ queues that the one record appears in too.
         batch_size: Messages in each record.
     """
@@ -55,12 +55,12 @@ def make_order(
     *,
     is_batch_topic: bool,
 ) -> Order | None:
-    """Returns how to append a record, None if its properties need no offsets.
+    """Returns the order to append a record; None if its properties need no offsets.
 
     Args:
         topic: Its topic.
         body: Its body.
-        properties: As the caller wants them stored.
+        properties: Its encoded properties, without the offsets.
         sys_flag: Its flags.
         with_properties: Returns the record with other properties.
         is_batch_topic: Whether the topic has batch queues.
@@ -96,10 +96,10 @@ def make_order(
 
 
 def check_unordered(properties: bytes) -> None:
-    """Refuses properties of messages in an outer batch that only an append with an order may write.
+    """Refuses properties that only an append with an order may write, for messages of an outer batch.
 
     Raises:
-        MessageIllegalError: They state offsets in queues.
+        MessageIllegalError: They hold queue offsets.
     """
     for name in (_NUM, _BASE, _OFFSETS):
         if props.find_property(properties, name) is not None:

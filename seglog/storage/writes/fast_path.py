@@ -1,4 +1,4 @@
-"""What appends are tried with first, before the ordinary way: the fast path of the kernels."""
+"""The fast path of the kernels, which a put tries before the ordinary way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seglog.storage.writes.values import BatchResult, PutResult
 
 
 class NoFastPath:
-    """That of a store which is open for reading: everything is left to the ordinary way."""
+    """The fast path of a store that is open for reading: it leaves every call to the ordinary way."""
 
     lacks_window = False
     gathered: Final[list[Gathered[PutResult]]] = []

@@ -1,4 +1,4 @@
-"""Opens the fast path of a store: gives it what it appends to, whom to call, and what to make."""
+"""Opens the fast path of a store: gives it the log's tail, its callbacks, and the classes of its results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def open_fast_path(appender: Appender, core: AppendCore, tail: LogTail, waiters:
     """Opens the fast path of a store.
 
     Args:
-        appender: The ordinary way, which makes the same of the same arguments.
-        core: Grants it windows.
-        tail: Where the log ends.
-        waiters: Who waits for queues.
+        appender: The ordinary way, which writes the same bytes for the same arguments.
+        core: Grants it write windows.
+        tail: The end of the log.
+        waiters: Woken after each append.
     """
     owner = fast_path.FastPathOwner(
         notify=waiters.notify,

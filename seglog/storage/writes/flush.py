@@ -1,11 +1,12 @@
-"""Durability: how far the log is on the disk, and who waits for it.
+"""Durability: the offset up to which the log is on the disk, and the callers that wait for it.
 
-Group commit: of all who need the log on the disk, one syncs for everyone who came before it began; the
-others wait, and one of them leads the next round. Threads lead themselves, and each waits at a lock of its
-own: woken at one condition, they would all stand in line for its lock. Of those that a round releases each
-wakes the next: woken at once, they would all stand in line for the GIL. For tasks of event loops a thread of
-the store leads. A loop asks for it once all its tasks that can put have put, and is told once a round,
-however many of them wait. No lock of the store is held meanwhile.
+Group commit: one caller, the leader, syncs the log for all callers that came before its sync began. The other
+callers wait, and one of them leads the next round. A thread that calls leads itself. Each waiting thread has
+a lock of its own: if all threads waited at one condition, they would all contend for its lock when it is
+notified. The threads that a round releases wake each other one by one: if all woke at once, they would all
+contend for the GIL. For tasks of event loops a thread of the store leads. A loop requests a round when all
+its tasks that can put have put, and the loop is notified once per round, however many of its tasks wait.
+No lock of the store is held during a sync.
 
 After one failed sync no put is acknowledged any more: see :mod:`seglog.storage.files.latch`.
 """
@@ -26,16 +27,16 @@ from seglog.storage.threads.on_demand import OnDemand
 
 R = TypeVar("R")
 _Task = tuple[int, "Sequence[asyncio.Future[Any]]", Sequence[object]]
-"""How far the log must be on the disk, whose futures get their results then, and which."""
+"""The offset below which the log must be on the disk, the futures to resolve then, and their results."""
 _Listener = tuple[int, Callable[[StoreFailedError | None], None]]
 
 
 class _Caller:
-    """A thread that needs the log on the disk: it leads a round, or waits while another one syncs.
+    """A thread that needs the log on the disk: the thread leads a round, or waits while another thread syncs.
 
     Attributes:
-        phy_offset: How far it needs the log on the disk.
-        waking: Whom it wakes once it is awake, has led, or is interrupted.
+        phy_offset: The thread needs the log on the disk below this offset.
+        waking: The callers that this thread wakes once it is awake, has led a round, or is interrupted.
     """
 
     __slots__ = ("_turn", "phy_offset", "waking")
@@ -47,20 +48,21 @@ class _Caller:
         self._turn.acquire()
 
     def wait(self) -> None:
-        """Waits without the GIL, and for no other waiter."""
-        self._turn.acquire()
+        """Waits without holding the GIL; contends with no other waiter."""
+        self._turn.acquire()  # held since __init__: blocks until go() releases it
         self.wake_others()
 
     def go(self) -> None:
         """Ends the wait."""
-        with suppress(RuntimeError):  # for the second time: who woke it was interrupted, and made sure
+        # Released already: the thread that woke this caller was interrupted and then woke it again.
+        with suppress(RuntimeError):
             self._turn.release()
 
     def wake_others(self) -> None:
-        """Ends the waits of those that it wakes."""
+        """Ends the waits of the callers in ``waking``."""
         for each in self.waking:
             each.go()
-        self.waking = ()  # after: an interrupt between the two must not lose one
+        self.waking = ()  # cleared last: an interrupt in the loop must not lose a caller; go() may run twice
 
 
 class Durability(enum.Enum):
@@ -76,12 +78,12 @@ class GroupCommit:
     """Brings a growing log to the disk for many threads and tasks at once.
 
     Args:
-        sync: Brings ``[start, end)`` to the disk; an ``OSError`` of it is final.
-        written: Returns how far the log is written now.
-        flushed: How far it is on the disk already.
-        latch: Closes with the first failure, of this or anything else.
+        sync: Syncs the log's bytes ``[start, end)``; after an ``OSError`` it is never tried again.
+        written: Returns the physical offset at which the log ends now.
+        flushed: The log is on the disk already below this offset.
+        latch: Closes with the first failure of a sync, here or elsewhere in the store.
 
-    Thread rule: any thread; :meth:`future` only the one of its loop.
+    Thread rule: any thread; :meth:`future` only from the thread of its event loop.
     """
 
     def __init__(
@@ -90,8 +92,9 @@ class GroupCommit:
         self._sync = sync
         self._written = written
         self._latch = latch
-        self._turn = threading.Lock()  # held for a few steps, never while anything waits
-        # Who leads, and who waits. A pair that is replaced in one step: an interrupt finds it whole.
+        self._turn = threading.Lock()  # held for a few steps only, never during a wait or a sync
+        # The leader, and the callers that wait. The pair is replaced in one assignment, so that an interrupt
+        # never leaves a new leader with the old list of waiting callers.
         self._round: tuple[_Caller | None, list[_Caller]] = (None, [])
         self._flushed = flushed
         self._listeners: list[_Listener] = []
@@ -118,26 +121,30 @@ class GroupCommit:
                 if self._flushed >= phy_offset:
                     return
                 leader, followers = self._round
+                # A leader that already reads the end of the log may sync less than this caller needs:
+                # _pass_on decides by phy_offset whether this caller is released or waits on.
                 if leader is None:
                     self._round = (caller, followers)
                 else:
                     followers.append(caller)
             if self._round[0] is not caller:
                 caller.wait()
+            # True for the first caller of a round, and for a waiting caller that the last leader chose as the
+            # next one. All other callers were released: synced, or failed.
             if self._round[0] is caller:
                 self._lead(caller)
         except BaseException:
-            self._give_up(caller)  # Ctrl-C: no thread may wait for one that has gone
+            self._give_up(caller)  # Ctrl-C: no other thread may wait for a leader that has left
             raise
-        self._latch.check()
+        self._latch.check()  # a waiter also wakes when the latch closes, with its bytes not on the disk
 
     def future(self, phy_offset: int) -> asyncio.Future[None] | None:
-        """Returns what is done once everything below ``phy_offset`` is on the disk; None if it is.
+        """Returns a future that is done once everything below ``phy_offset`` is on the disk; None if it is.
 
-        The future belongs to the running loop. Cancelling it stops nothing.
+        The future belongs to the running loop. Cancelling it stops no sync.
 
         Raises:
-            StoreFailedError: Something failed before; the future raises it if it does from now on.
+            StoreFailedError: A sync failed earlier. After a later failure the future raises it.
         """
         loop = asyncio.get_running_loop()
         with self._turn:
@@ -152,7 +159,7 @@ class GroupCommit:
             if loop in self._asked:
                 return future
             self._asked.add(loop)
-        loop.call_soon(self._ask, loop)  # behind all tasks that can put now
+        loop.call_soon(self._ask, loop)  # runs after all tasks that can put now: one sync covers their puts
         return future
 
     def settle(
@@ -162,15 +169,15 @@ class GroupCommit:
         futures: Sequence[asyncio.Future[R]],
         results: Sequence[R],
     ) -> None:
-        """Has futures get their results once everything below ``phy_offset`` is on the disk; asks for that.
+        """Gives futures their results once everything below ``phy_offset`` is on the disk; requests the sync.
 
-        Those of them get the error that are not done when something has failed.
+        After a failure the futures that are not done get the error instead.
 
         Args:
-            loop: Theirs.
-            phy_offset: How far.
-            futures: Whose tasks wait.
-            results: What each gets.
+            loop: The loop of all the futures.
+            phy_offset: Physical offset below which the log must be on the disk.
+            futures: The futures that tasks await.
+            results: The result of each future.
         """
         task = phy_offset, futures, results
         with self._turn:
@@ -184,19 +191,19 @@ class GroupCommit:
                 loop.call_soon_threadsafe(self._resolve, (task,))
 
     def notify(self, phy_offset: int, told: Callable[[StoreFailedError | None], None]) -> bool:
-        """Has a function called once everything below ``phy_offset`` is on the disk.
+        """Calls a function once everything below ``phy_offset`` is on the disk.
 
-        Nothing syncs on its account before :meth:`ask`: one asks for many.
+        No sync starts for it before :meth:`ask`: the caller requests one sync for many functions.
 
         Args:
-            phy_offset: How far.
-            told: Called once, by any thread, given the error if the disk failed; it neither waits nor raises.
+            phy_offset: Physical offset below which the log must be on the disk.
+            told: Called once, by any thread, with the error if the disk failed; must neither wait nor raise.
 
         Returns:
-            Whether it will be called; not if everything is on the disk already.
+            Whether the function will be called: False if the log is on the disk up to there already.
 
         Raises:
-            StoreFailedError: Something failed before.
+            StoreFailedError: A sync failed earlier.
         """
         with self._turn:
             self._latch.check()
@@ -206,42 +213,44 @@ class GroupCommit:
             return True
 
     def ask(self) -> None:
-        """Has what is written now brought to the disk, by the thread for tasks."""
+        """Requests a sync of everything that is written now, by the thread that leads for tasks."""
         self._leader.ask()
 
     def close(self) -> None:
-        """Ends the thread for tasks, after everything was synced or the latch closed."""
+        """Ends the thread that leads for tasks, after everything was synced or the latch closed."""
         self._leader.stop()
         if self._tasks:
-            self._lead_for_tasks()  # they came as it stopped
+            self._lead_for_tasks()  # tasks that came while the thread stopped
         else:
             self._tell()
 
     def _lead(self, caller: _Caller) -> None:
-        start = end = self._flushed
+        start = end = self._flushed  # what is reported if the sync does not succeed: nothing new
         try:
-            written = self._written()
+            written = self._written()  # before the sync: bytes appended during it may not be on the disk
             self._sync(start, written)
             end = written
         except OSError as error:
             self._latch.fail(error, "the sync of the log")
         except StoreFailedError:
-            pass  # another sync failed meanwhile, and this one was not even tried
-        finally:
+            pass  # another sync failed meanwhile, so this one was not tried
+        finally:  # after an interrupt as well: the waiting callers need a new leader
             self._pass_on(caller, end)
             self._tell()
 
     def _pass_on(self, caller: _Caller, flushed: int) -> None:
-        """Releases those that waited for no more than that, and has one of the others lead.
+        """Releases the callers that need no more than ``flushed``, and makes one of the others the leader.
 
-        Called again after an interrupt, it does what is left of that.
+        Called again after an interrupt, it finishes the work of the first call.
         """
         with self._turn:
             leader, followers = self._round
-            if leader is caller:
+            if leader is caller:  # otherwise the first call replaced the round, and only waking is left
                 self._flushed, is_over = flushed, self._latch.is_closed
                 later = [each for each in followers if not is_over and each.phy_offset > flushed]
                 released = [each for each in followers if is_over or each.phy_offset <= flushed]
+                # Each released caller wakes the one behind it. Set before the round is replaced: a caller
+                # that is in no list and in no ``waking`` would wait for ever.
                 for each, behind in pairwise(released):
                     each.waking = (behind,)
                 caller.waking = (*later[:1], *released[:1])  # the next leader first: its sync takes longest
@@ -249,14 +258,14 @@ class GroupCommit:
         caller.wake_others()
 
     def _give_up(self, caller: _Caller) -> None:
-        """Takes a caller that was interrupted out of the round, however often it is interrupted at that."""
+        """Removes a caller that was interrupted from the round, even if further interrupts come meanwhile."""
         while True:
             with suppress(KeyboardInterrupt):
                 with self._turn:
                     followers = self._round[1]
                     if caller in followers:
                         followers.remove(caller)
-                self._pass_on(caller, self._flushed)
+                self._pass_on(caller, self._flushed)  # wakes the callers that this one was to wake, too
                 return
 
     def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -265,18 +274,18 @@ class GroupCommit:
         self._leader.ask()
 
     def _lead_for_tasks(self) -> None:
-        with suppress(StoreFailedError):  # the futures tell it
+        with suppress(StoreFailedError):  # the futures and listeners get the error from _tell
             self.ensure(self._written())
         self._tell()
 
     def _tell(self) -> None:
-        """Notifies each loop, in one call, which of its tasks wait no more, and each listener."""
+        """Notifies listeners, and each loop once, of the waits that are over."""
         if self._listeners:
             self._tell_listeners()
         if not self._tasks:
             return
         with self._turn:
-            reached = None if self._latch.is_closed else self._flushed
+            reached = None if self._latch.is_closed else self._flushed  # None: all tasks get the error
             due: dict[asyncio.AbstractEventLoop, list[_Task]] = {}
             for loop, tasks in list(self._tasks.items()):
                 later = [] if reached is None else [task for task in tasks if task[0] > reached]
@@ -287,7 +296,8 @@ class GroupCommit:
                     self._tasks[loop] = later
                 else:
                     del self._tasks[loop]
-                    self._asked.discard(loop)  # it may have ended before it asked
+                    self._asked.discard(loop)  # a loop that was closed never runs its _ask
+        # Without the lock: waking a loop can take a system call.
         for loop, tasks in due.items():
             with suppress(RuntimeError):  # the loop was closed, and no task waits in it any more
                 loop.call_soon_threadsafe(self._resolve, tasks)
@@ -297,8 +307,9 @@ class GroupCommit:
             is_over, flushed = self._latch.is_closed, self._flushed
             listeners = self._listeners
             self._listeners = [] if is_over else [each for each in listeners if each[0] > flushed]
+        # Without the lock: a listener may call notify or ask.
         for end, told in listeners:
-            if end <= flushed:
+            if end <= flushed:  # on the disk before the failure, so not an error
                 told(None)
             elif is_over:
                 told(self._latch.error())
@@ -314,10 +325,10 @@ class GroupCommit:
                     future.set_result(result)
 
     def _wake(self) -> None:
-        """The latch closed: waiters are notified, by a thread that holds no lock of ours."""
+        """Wakes all waiting callers when the latch closes; called without a lock of this object."""
         with self._turn:
             leader, followers = self._round
-            self._round = (leader, [])
+            self._round = (leader, [])  # the leader stays: its own _pass_on ends the round
         for each in followers:
             each.go()
         self._tell()

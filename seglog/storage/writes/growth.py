@@ -1,7 +1,8 @@
-"""Makes files and space for appends: what they lack, and what they are going to need.
+"""Creates files and space for appends: those that an append lacks now, and those that appends need next.
 
-A thread that makes something waits for the disk, with a lock of this module and without the append lock:
-others append meanwhile. Space, the log's next file and those of fast queues are made ahead by a thread.
+A thread that creates a file waits for the disk. It holds a lock of this module but not the append lock, so
+other threads append meanwhile. A thread of the store creates space, the log's next file and the next files of
+fast queues ahead of the appends.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from seglog.storage.writes.open_flag import OpenFlag
 from seglog.storage.writes.writer_queues import WriterQueue, WriterQueues
 
 _MOST_FAST_QUEUES: Final = 64
-"""So many queues have their files made ahead, those that became fast last."""
+"""At most this many queues have their files created ahead: those that became fast last."""
 
 
 class Need(NamedTuple):
-    """What an append needs room for.
+    """The room that an append needs.
 
     Attributes:
-        queues: Where its units go; copies of its records go to the compaction log of the first.
+        queues: The queues that get its units; the compaction log of the first one gets copies of its records.
         size_bytes: Bytes in the log.
         placed: Units in each queue.
         copied: Sizes of the records that are copied to a compaction log.
@@ -44,14 +45,14 @@ class Need(NamedTuple):
 
 
 class Growth:
-    """Makes files and space.
+    """Creates files and space.
 
     Attributes:
-        grow_lock: Held to make or remove files of queues and compaction logs. Under it
-            ``queues.new`` gets queues, and a queue's files are those that its last unit needs, or more.
-        log_lock: Held to make or remove files of the log, alone or within ``grow_lock``.
+        grow_lock: Held to create or remove files of queues and compaction logs, and to add queues to
+            ``queues.new``. While it is held, a queue has the files that its last unit needs, or more.
+        log_lock: Held to create or remove files of the log, alone or within ``grow_lock``.
 
-    Thread rule: any thread, without the append lock.
+    Thread rule: any thread that does not hold the append lock.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Growth:
         self._allocator = OnDemand("seglog-ahead", self._grow_ahead)
 
     def start(self) -> None:
-        """Lets appends wake the thread that makes things ahead."""
+        """Lets appends wake the thread that creates files ahead."""
         self._log.wake_allocator_with(self._allocator.ask)
 
     def stop(self) -> None:
@@ -83,7 +84,7 @@ class Growth:
         self._allocator.stop()
 
     def make(self, need: Need) -> None:
-        """Makes files and space; only those wait who need some.
+        """Creates the files and the space of a need; appends that have room do not wait for it.
 
         Raises:
             FullError: No space.
@@ -104,7 +105,7 @@ class Growth:
                         self._log.grow(need.size_bytes)
 
     def publish(self, keys: Sequence[QueueKey]) -> None:
-        """Gives the files of queues that got a unit their names."""
+        """Gives staged files of queues their final names, now that they hold a unit."""
         for key in keys:
             queue = self._queues.find(*key)
             if queue is not None and queue.is_staging:
@@ -112,14 +113,14 @@ class Growth:
                     queue.publish()
 
     def publish_soon(self, keys: Sequence[QueueKey]) -> None:
-        """Has the thread give files that were made ahead, and got a unit, their names."""
+        """Requests that the thread names the files that were created ahead and hold a unit now."""
         for key in keys:
             queue = self._queues.plain.get(key)
             if queue is not None and queue.is_staging:
                 self._allocator.ask()
 
     def forget(self, topic: str) -> None:
-        """Makes nothing ahead for queues of a topic any more; the caller holds ``grow_lock``."""
+        """Stops creating files ahead for the queues of a topic; the caller holds ``grow_lock``."""
         for key in [key for key in self._fast_queues if key[0] == topic]:
             del self._fast_queues[key]
 
@@ -140,15 +141,15 @@ class Growth:
                 if not is_passing(error):
                     self._latch.fail(error, "making a file of the log")
             except StoreError:
-                return  # the append that it was for raises the same
+                return  # the append that needs the space gets the same error and raises it
         for key, queue in list(self._fast_queues.items()):
-            # An append that finds no room, or a sync, raises what is wrong.
+            # Errors are dropped here: an append that finds no room, or the next sync, meets and raises them.
             with suppress(OSError, StoreError), self.grow_lock:
                 if self._fast_queues.get(key) is queue and not self._open_flag.is_closed:
                     queue.grow_ahead()
             if queue.is_staging:
                 with suppress(OSError, StoreError):
                     queue.publish()
-        # Without a lock: it touches nothing that growing does.
+        # Without a lock: warming pages changes nothing that growing changes.
         with suppress(OSError, StoreError):  # as above
             self._log.warm_ahead(self._commit.flushed)

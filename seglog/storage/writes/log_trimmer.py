@@ -1,10 +1,10 @@
-"""Deletes the oldest files of a log that is open for writing, and what leads to their messages only.
+"""Deletes the oldest files of a log that is open for writing, and the queue and index files that follow.
 
-The order is what makes it safe. First the minimum of every queue and of the log goes up, so that no read
-begins below any more; reads that have begun keep their memory, since a map lives as long as its views do.
-Then the files of the log go, oldest first, each name gone from the disk before the next: at every moment the
-log is one piece. Only then follow the files of queues and index, which lead nowhere by now. A crash in
-between leaves units and entries of messages that are gone; opening takes them away, as RocketMQ does.
+The order makes it safe. First the minimum of every queue and of the log is raised, so that no new read begins
+below it; reads that have begun keep their memory, because a map lives as long as its views. Then the files of
+the log are removed, oldest first, and each removal is synced before the next: the log never has a gap. Last,
+the files of queues and index are removed, which lead nowhere by now. A crash in between leaves units and
+entries of messages that do not exist; the next open removes them, as RocketMQ does.
 
 Source: ``DefaultMessageStore.java CleanCommitLogService, CleanConsumeQueueService``,
 ``ConsumeQueue.java correctMinOffset, deleteExpiredFile``, ``IndexService.java deleteExpiredFile``.
@@ -34,14 +34,14 @@ _NOTHING: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What was deleted.
+    """The files that a trim deleted.
 
     Attributes:
-        min_phy_offset: Where the log begins now.
-        log_files: Files of the log.
-        queue_files: Files of queues.
-        index_files: Files of the key index.
-        freed_bytes: Their lengths; holes in them had no space to give back.
+        min_phy_offset: The new beginning of the log.
+        log_files: Number of files of the log.
+        queue_files: Number of files of queues.
+        index_files: Number of files of the key index.
+        freed_bytes: The sum of their lengths; sparse parts of them used no space.
     """
 
     min_phy_offset: int
@@ -55,14 +55,14 @@ class LogTrimmer:
     """Deletes the start of one log.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         log: Its log.
         queues: Its queues.
         index: Its key index.
-        sealer: Makes its seals.
-        points: Makes its recovery points.
-        flush: Brings log and queues to the disk.
+        sealer: Writes its seals.
+        points: Writes its recovery points.
+        flush: Syncs log and queues.
         flush_lock: Held to sync files of queues.
         grow_lock: Held to make files of queues.
         log_lock: Held to make files of the log.
@@ -102,13 +102,13 @@ class LogTrimmer:
         self._lock = new_lock(LockRank.TRIM)
 
     def trim(self, phy_offset: int) -> Trimmed:
-        """Deletes every file of the log that ends at or below a place, but never the one of the last record.
+        """Deletes every file of the log that ends at or below an offset, but not the file of the last record.
 
-        Views of what is deleted stay valid; the space comes back when the last of them is gone.
+        Views of deleted files stay valid; the file system frees the space when the last view is gone.
 
         Raises:
             StoreFailedError: The disk failed.
-            StoreError: A file could not be deleted; the log begins behind it all the same.
+            StoreError: A file could not be deleted; the log begins behind that file nevertheless.
             ClosedError: The store was closed.
         """
         with self._lock, explained():
@@ -116,8 +116,8 @@ class LogTrimmer:
             last = self._log.last_phy_offset
             start = min(phy_offset - phy_offset % segment, last - last % segment) if last >= 0 else _NOTHING
             start = max(start, self._log.min_phy_offset)
-            with suppress(FullError):  # of the checkpoint alone, which comes last
-                self._flush()  # nothing that is deleted may be waiting to be synced
+            with suppress(FullError):  # only the checkpoint can raise it; log and queues are synced by then
+                self._flush()  # no file may be deleted while it waits for a sync
             self._raise_minimum(start)
             log_files, log_bytes = self._trim_log(start)
             queue_files, queue_bytes = self._trim_queues()
@@ -133,6 +133,7 @@ class LogTrimmer:
             return
 
     def _raise_minimum(self, start: int) -> None:
+        # Everything that could lead a read below the new start, before the log itself.
         self._points.expire(start)
         self._sealer.expire(start)
         with suppress(FullError):
@@ -151,7 +152,7 @@ class LogTrimmer:
                 removed = self._log.remove_first(start)
             if removed is None:
                 return count, size_bytes
-            self._log.sync_names()
+            self._log.sync_names()  # before the next removal: a crash must not leave a gap between two files
             count, size_bytes = count + 1, size_bytes + removed.size_bytes
 
     def _trim_queues(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Whether a writer still takes appends: what its parts ask before they change anything."""
+"""Whether a writer still takes appends: its parts check this flag before they change anything."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class OpenFlag:
         root: The store directory, for messages.
 
     Attributes:
-        is_closed: Whether it was closed; a closed one stays closed.
-        is_forked: Whether it is so because this process is a forked child.
+        is_closed: Whether the writer was closed; it never opens again.
+        is_forked: Whether it is closed because this process is a forked child.
     """
 
     __slots__ = ("_root", "is_closed", "is_forked")
@@ -29,7 +29,7 @@ class OpenFlag:
         """Does nothing while the store is open.
 
         Raises:
-            ClosedError: It was closed, or is the parent's.
+            ClosedError: The store was closed, or belongs to the parent process.
         """
         if self.is_forked:
             raise forked_error(f"the store {self._root}")

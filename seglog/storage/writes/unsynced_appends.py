@@ -1,8 +1,9 @@
-"""Appends that do not wait for the disk, for callers that answer once it has followed.
+"""Appends that do not wait for the disk, for callers that answer after the log was synced.
 
-They are made as those of a store are, at once and in the order of the calls; ``until`` says how far the log
-must be on the disk before anything of them is acknowledged. What has to make a file first raises
-:class:`~seglog.storage.threads.waiting.WouldWaitError` where the calling thread may not wait.
+The records are written at once and in the order of the calls, as by the calls of a store. ``until`` is the
+physical offset below which the log must be on the disk before any of them is acknowledged. An append that
+must create a file first raises :class:`~seglog.storage.threads.waiting.WouldWaitError` if the calling thread
+may not wait.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ class UnsyncedAppends:
     """The appends of one request.
 
     Args:
-        appends: Where they go.
-        fast_path: What they are tried with first.
+        appends: The ordinary way.
+        fast_path: The fast path, tried first.
 
     Attributes:
         until: Physical offset below which the log must be on the disk before they are acknowledged; 0 if
-            none of them is to wait for it.
+            none of them has to wait for the disk.
     """
 
     __slots__ = ("_appends", "_fast_path", "until")
@@ -55,7 +56,7 @@ class UnsyncedAppends:
         delay_ms: int | None = None,
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.append` does."""
-        if delay_ms is None:
+        if delay_ms is None:  # the fast path knows no delay of its own
             quick = self._fast_path.try_append(
                 topic,
                 queue_id,
@@ -122,6 +123,6 @@ class UnsyncedAppends:
         return made
 
     def _note(self, made: PutResult | BatchResult) -> None:
-        """Notes how far the log must be on the disk before what was appended is acknowledged."""
+        """Raises ``until`` to the end of an append by the fast path, if the append is SYNC."""
         if made.durability is Durability.SYNC:
             self.until = max(self.until, made.phy_offset + made.size_bytes)

@@ -1,4 +1,4 @@
-"""What goes into a store and what comes back about it, as plain values."""
+"""The messages that are put into a store, and the results of puts, as plain values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RawMessage(NamedTuple):
 
     Attributes:
         properties: Stored as they are, but for a ``__CRC32#`` entry.
-        tags_code: Goes into the queue unit; in the delay topic the delivery time does instead.
+        tags_code: Written into the queue unit; in the delay topic the unit holds the delivery time instead.
     """
 
     body: bytes | memoryview
@@ -45,16 +45,16 @@ class RawMessage(NamedTuple):
 
 
 class PutResult(NamedTuple):
-    """Where a message went; a tuple, because a frozen dataclass takes three times as long to make.
+    """The place of a stored message; a tuple, because creating a frozen dataclass takes three times as long.
 
-    Native puts return an object that makes numbers and tuple when it is asked for them. It is an instance of
-    this class, and is compared, shown, taken apart, copied and pickled as one; but ``%`` of text and ``json``
+    Native puts return an object that creates the numbers and the tuple on first use. It is an instance of
+    this class, and is compared, shown, unpacked, copied and pickled as one; but ``%`` of text and ``json``
     look for the type ``tuple`` itself: give them ``tuple(result)``.
 
     Attributes:
         queue_offset: Its index in the queue; 0 for PREPARED and ROLLBACK records, which have none.
-        store_host: What the record names as its broker.
-        durability: What was reached before the call returned.
+        store_host: The broker's address in the record.
+        durability: The durability that was reached before the call returned.
     """
 
     topic: str
@@ -74,13 +74,13 @@ class PutResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """Where a batch went.
+    """The places of a stored batch.
 
     Attributes:
-        queue_offset: Of the first message; the others follow without gap.
-        phy_offsets: Of each record.
-        size_bytes: Of all records.
-        store_host: What the records name as their broker.
+        queue_offset: Queue offset of the first message; the others follow without gap.
+        phy_offsets: Physical offset of each record.
+        size_bytes: Size of all records.
+        store_host: The broker's address in the records.
     """
 
     topic: str
@@ -94,12 +94,12 @@ class BatchResult:
 
     @property
     def count(self) -> int:
-        """How many messages there were."""
+        """Number of messages."""
         return len(self.phy_offsets)
 
     @property
     def phy_offset(self) -> int:
-        """Of the first record."""
+        """Physical offset of the first record."""
         return self.phy_offsets[0]
 
     @property

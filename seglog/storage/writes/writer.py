@@ -1,8 +1,9 @@
-"""The writing side of a store: what it consists of, and its life from the opening to the close.
+"""The writing side of a store: its parts, and its life from the opening to the close.
 
-Appends go to the :class:`~seglog.storage.writes.append_core.AppendCore`, files ahead of them to
-:class:`~seglog.storage.writes.growth.Growth`; see :mod:`seglog.storage.writes.lock_order` for the locks of
-all three. Here are durability, what runs in the background, and the close.
+:class:`~seglog.storage.writes.append_core.AppendCore` appends,
+:class:`~seglog.storage.writes.growth.Growth` creates the files ahead of the appends; see
+:mod:`seglog.storage.writes.lock_order` for the locks of all three. This module has durability, the background
+threads, and the close.
 """
 
 from __future__ import annotations
@@ -59,15 +60,15 @@ _log = logger(__name__)
 LOG_STEP_BYTES = 16 << 20
 INDEX_INTERVAL_MS = 200
 _INDEX_LAG_BYTES = 16 << 20
-"""How far the index may fall behind while messages keep coming."""
+"""The index may fall behind the log by this much while messages keep coming."""
 SEAL_INTERVAL_MS = 2000
 POINT_INTERVAL_MS = 500
 _CHECKPOINT_ROUNDS = 2
-"""The queues and the checkpoint follow every second flush of the log: each second by default."""
+"""Queues and checkpoint are synced with every second flush of the log: once a second by default."""
 
 
 class Writer:
-    """A store that this process has the lock of: a :class:`~seglog.storage.store_base.StoreCore`.
+    """A store whose lock this process holds: a :class:`~seglog.storage.store_base.StoreCore`.
 
     Attributes:
         read_only: False.
@@ -76,13 +77,13 @@ class Writer:
         queues: Its queues.
         holes: Unreadable stretches of the log.
         appends: Appends records.
-        commit: Brings the log to the disk.
+        commit: Syncs the log.
         index: Its key index.
-        index_findings: What opening the index found.
+        index_findings: Findings of the opening of the index.
         trimmer: Deletes the front of the log.
         flush_lock: Held to sync queues and write the checkpoint, which it guards. Within it the
             locks of ``trimmer``, growth and appends may be taken, in their order.
-        waiters: Who waits for queues.
+        waiters: Threads and tasks that wait for queues to grow.
     """
 
     read_only = False
@@ -120,7 +121,7 @@ class Writer:
             root,
             geometry,
             pool,
-            # What a process that was killed wrote need not be on the disk, although it reads as if it were.
+            # After a kill, units that read back well may be in the page cache only: sync them again.
             are_units_synced=found is None or found.mode == "normal",
             topics=() if found is None else {topic for topic, _ in (*found.queues, *found.batch_queues)},
         )
@@ -195,9 +196,9 @@ class Writer:
             self._check_unindexed(self.log.guard)
 
     def start_background(self, flush_interval_ms: int) -> None:
-        """Starts the threads that bring ASYNC puts to the disk, keep the index near the log, and seal it.
+        """Starts the threads that sync ASYNC puts, keep the index near the end of the log, and seal segments.
 
-        From now on the log's next file is made ahead as well.
+        From now on a thread also creates the log's next file ahead of the appends.
         """
         self._growth.start()
         self._flusher.start(flush_interval_ms)
@@ -208,15 +209,15 @@ class Writer:
 
     @property
     def later_findings(self) -> tuple[Finding, ...]:
-        """What reads found since the open in parts of the log that it did not walk."""
+        """Findings of reads since the open, in parts of the log that the opening did not walk."""
         return () if self.log.guard is None else self.log.guard.findings
 
     def lost_in_gaps(self) -> tuple[LostMessages, ...]:
-        """Returns nothing: opening wrote down what is lost."""
+        """Returns nothing: the opening wrote tombstones for lost messages."""
         return ()
 
     def repairable(self, _topic: str, _queue_id: int) -> frozenset[int]:
-        """Returns nothing: opening mended what can be."""
+        """Returns nothing: the opening mended all records that can be mended."""
         return frozenset()
 
     def leave_front(self) -> bool:
@@ -230,7 +231,7 @@ class Writer:
     def indexed(self) -> tuple[int, int]:
         """Brings the key index to the end of the log, and returns its position.
 
-        Where it lacks space or descriptors for that it ends earlier, and queries read the log behind it.
+        If space or descriptors are short, the index ends earlier, and queries read the log behind it.
         """
         try:
             self.index.catch_up()
@@ -242,11 +243,11 @@ class Writer:
         return self.index.position
 
     def on_change(self, forget: Callable[[], None]) -> None:
-        """Has ``forget`` called when queues may have become others, or have got other minimums."""
+        """Calls ``forget`` whenever queues may have been replaced, or their minimums have changed."""
         self._changed = forget
 
     def wait_for_any(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
-        """Waits until a queue goes beyond its offset; returns whether one does, and the store is open."""
+        """Waits until a queue grows beyond its offset; returns whether one did while the store is open."""
         has_any = self.waiters.wait(queues, lambda: self._has_any(queues), timeout_ms)
         return has_any and not self._open_flag.is_closed
 
@@ -257,20 +258,20 @@ class Writer:
 
     def _has_any(self, queues: Mapping[QueueKey, int]) -> bool:
         if self._open_flag.is_closed:
-            return True
+            return True  # ends the wait; the callers turn it into False
         found = ((self.queues.find(*key), offset) for key, offset in queues.items())
         return any((0 if queue is None else queue.max_offset) > offset for queue, offset in found)
 
     def listen(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
-        """Has ``wake`` called after every put to a queue."""
+        """Calls ``wake`` after every put to a queue."""
         self.waiters.listen((topic, queue_id), wake)
 
     def unlisten(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
-        """Ends what :meth:`listen` began."""
+        """Ends the calls that :meth:`listen` began."""
         self.waiters.unlisten((topic, queue_id), wake)
 
     def add_kinds(self, configured: TopicKinds) -> None:
-        """Takes up the kinds of new topics."""
+        """Adds the kinds of new topics."""
         self.appends.add_kinds(configured)
         self._changed()
 
@@ -281,7 +282,7 @@ class Writer:
         return trimmed
 
     def drop_topic(self, topic: str) -> int:
-        """Deletes the queues of a topic; a queue that is made anew begins at 0. Returns how many there were.
+        """Deletes the queues of a topic, and returns their number; a new queue of the topic begins at 0.
 
         Raises:
             InvalidArgumentError: It is a compaction topic.
@@ -292,9 +293,10 @@ class Writer:
                 f"{topic} is a compaction topic, which has a log of its own: it cannot be deleted",
                 help="delete it while no broker has the store open, and the folder compaction/ with it",
             )
-        # No thread syncs or makes files of these queues meanwhile: a new queue has the same names.
+        # The locks keep other threads from syncing or creating files of these queues meanwhile: a new queue
+        # of the topic has the same file names.
         with self.flush_lock, self._growth.grow_lock, explained():
-            self._points.forget()  # a point cannot say that a topic is gone
+            self._points.forget()  # first: a recovery point cannot record that a topic was dropped
             dropped = self.appends.drop(topic)
             self._growth.forget(topic)
             for queue in dropped:
@@ -304,7 +306,7 @@ class Writer:
         return len(dropped)
 
     def flush(self) -> None:
-        """Brings log, queues and checkpoint to the disk.
+        """Syncs log and queues, then writes the checkpoint.
 
         Raises:
             StoreFailedError: The disk failed, now or earlier.
@@ -312,13 +314,17 @@ class Writer:
             StoreError: The machine lacked something.
         """
         with self.flush_lock:
+            # Read before the syncs: the checkpoint must not cover a message that comes during them.
             newest_ms = self.log.tail.last_store_ms
+            # The log first: a synced unit must lead to a synced record.
             self.commit.ensure(self.log.end_phy_offset)
             with self._latch.failing("making room for a message"):
                 for queue in self.queues:
                     queue.sync()
                 self._opening.folders.sync()
                 self._compaction.sync()
+                # The checkpoint last: RocketMQ begins its recovery by it, so everything that it covers must
+                # be on the disk. A crash before it only makes the next walk longer.
                 if newest_ms > self._checkpoint.physic_timestamp_ms:
                     checkpoint = replace(
                         self._checkpoint,
@@ -332,25 +338,25 @@ class Writer:
         self._latch.check()
 
     def abandon(self) -> None:
-        """Changes nothing any more, in a forked child.
+        """Stops all writes in a forked child.
 
-        It shares the maps but not the lock: what it wrote would go through the log and over the files of the
-        parent.
+        The child shares the maps but not the store's lock: its writes would overwrite the parent's files.
         """
         self._latch.abandon()
         self.appends.abandon()
 
     def close(self) -> None:
-        """Flushes everything and marks the stop as clean; only gives everything back after a failure."""
+        """Flushes everything and marks the stop as clean; after a failure only closes files and threads."""
         if self._open_flag.is_closed:
             return
+        # Appends first, then the threads: what the final flush syncs does not grow any more.
         self.appends.close()
         self._growth.stop()
         self._flusher.stop()
         self._indexer.stop()
         self._sealer.stop()
         self._points.stop()
-        self.waiters.notify_all()
+        self.waiters.notify_all()  # their calls return now, instead of at their timeouts
         self.trimmer.wait()
         try:
             self._latch.check()
@@ -360,9 +366,10 @@ class Writer:
                 self.log.remove_unused()
                 if self._has_points:
                     self._points.finish()
-                # A failed sync that a background thread met keeps the stop from being clean.
+                # If a sync of a background thread failed, the stop is not clean: the abort file stays.
                 self._latch.check()
-                # A broker that our lock kept out removes the file when it gives up.
+                # The abort file last: while it exists, the next open recovers as after a crash. A broker that
+                # our lock kept out may have removed it when it gave up.
                 with suppress(FileNotFoundError):
                     self._files.remove(self._root / ABORT_FILE)
                 self._files.sync_dir(self._root)
@@ -376,7 +383,7 @@ class Writer:
                 self.log.close()
 
     def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
-        """Returns whether the queue that a record names leads to it, as far as it has a place in one."""
+        """Returns whether a record's queue unit leads to it; True for a record that takes no offset."""
         if not takes_queue_offset(record.sys_flag):
             return True
         queue = self.queues.plain.get((record.topic.decode("utf-8", "replace"), record.queue_id))
@@ -385,7 +392,7 @@ class Writer:
         return int(queue.units(record.queue_offset, 1)["phy_offset"][0]) == phy_offset
 
     def _check_unindexed(self, guard: BlockGuard) -> None:
-        """Looks for damage where the index must continue below what opening walked."""
+        """Looks for damage between the position of the index and the start of the opening's walk."""
         start = self.index.next_phy_offset
         segment = self.geometry.segment_size_bytes
         holes: list[Hole] = []
@@ -408,7 +415,7 @@ class Writer:
             self._note_unindexed(error)
 
     def _note_unindexed(self, error: Exception) -> None:
-        """Notes that keys are not in the index; the next open continues where this one ended."""
+        """Logs that keys are missing in the index; the next open continues at the same position."""
         _log.warning(
             "the keys of the last %s bytes of the log are not in the index: %s; the next open puts them"
             " there, until then RocketMQ does not find them",
@@ -426,11 +433,11 @@ class Writer:
         except StoreFailedError:
             return False  # the latch holds the reason; every later put reports it
         except StoreError:
-            return True  # the checkpoint needs space, or descriptors, and can wait for them
+            return True  # space or descriptors are short: the next round writes the checkpoint
         return True
 
     def _index_round(self) -> bool:
-        """Indexes what was put while nothing is put, or when it has become much."""
+        """Indexes new messages when no put came since the last round, or when the index is far behind."""
         end = self.log.end_phy_offset
         is_quiet, self._indexed_round_end = end == self._indexed_round_end, end
         try:
@@ -440,7 +447,7 @@ class Writer:
         except FullError:
             return True  # it catches up when there is space, or at the next open
         except StoreError:
-            return False  # the latch closed, or the log was cut: appends say so
+            return False  # the latch closed, or the log was cut: appends raise it
         except OSError as error:
             if is_passing(error):
                 return True
@@ -471,4 +478,4 @@ def _open_log(
 
 
 def _nothing() -> None:
-    """Called on a change until a caller gives another function."""
+    """The function to call on a change, until a caller sets another."""

@@ -1,7 +1,7 @@
-"""The queues of a store that is open for writing, with those that wait for their first message.
+"""The queues of a store that is open for writing, including new queues without a message.
 
-Truth: none; queues are derived from the commit log. Served are only queues that had a message: a queue's
-files are made before its first append, which enters it in the table once its unit is written.
+Truth: none; queues are derived from the commit log. Readers see only queues that had a message: the files of
+a queue are created before its first append, and that append enters it in the table once its unit is written.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class WriterQueues(QueueTable[ConsumeQueue, BatchQueue, CompactionQueue]):
 
     Args:
         opening: Opens queues.
-        found: What opening the store found; None for a new one.
+        found: The survey of the opening; None for a new store.
 
     Attributes:
-        new: Queues with files that had no message yet; entered under the grow lock.
+        new: Queues with files but without a message; entered under the grow lock.
         special_topics: Topics whose records are not appended as those of plain queues are.
     """
 
@@ -47,7 +47,7 @@ class WriterQueues(QueueTable[ConsumeQueue, BatchQueue, CompactionQueue]):
         return self.plain.get(key) or self.batch.get(key) or self.new.get(key)
 
     def make(self, key: QueueKey) -> WriterQueue:
-        """Returns a queue without a message that has no file yet."""
+        """Returns a new queue, without a message and without a file."""
         queue: WriterQueue
         if key[0] in self.kinds.batch:
             queue = self._opening.batch_queue(BatchQueueState.empty(*key))
@@ -57,16 +57,16 @@ class WriterQueues(QueueTable[ConsumeQueue, BatchQueue, CompactionQueue]):
         return queue
 
     def is_usual(self, topic: str) -> bool:
-        """Returns whether records of a topic need nothing that other records do not."""
+        """Returns whether the fast path may append records of a topic: it has no rules of its own."""
         return topic not in self.special_topics and topic != SCHEDULE_TOPIC and len(topic) <= MAX_TOPIC_BYTES
 
     def set_kinds(self, kinds: TopicKinds) -> None:
-        """Takes up which topics are not plain."""
+        """Sets the topics that are not plain."""
         self.kinds = kinds
         self.special_topics = kinds.special
 
     def drop(self, topic: str) -> list[WriterQueue]:
-        """Takes out all queues of a topic; returns those that had a message."""
+        """Removes all queues of a topic from the tables; returns those that had a message."""
         dropped = [queue for queue in self if queue.topic == topic]
         for table in (self.plain, self.batch, self.new):
             for key in [key for key in table if key[0] == topic]:
