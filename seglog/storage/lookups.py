@@ -1,4 +1,4 @@
-"""The calls of a store that look something up: messages by place, id or key, and queues and their ranges."""
+"""The calls of a store that look up messages by physical offset, id or key, and queues and their ranges."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Lookups(StoreBase):
         """Returns a snapshot of a queue as numpy arrays; see :mod:`seglog.storage.reads.queue_view`.
 
         Raises:
-            NotFoundError: It never had a message.
+            NotFoundError: The queue never had a message.
             InvalidArgumentError: A batch queue has no unit for each message.
             ClosedError: The store was closed.
         """
@@ -65,7 +65,7 @@ class Lookups(StoreBase):
         """Returns the message whose record starts at ``phy_offset``, verified.
 
         Raises:
-            NotFoundError: No record starts there, or one that stands for a lost message.
+            NotFoundError: No record starts there, or the record is a tombstone.
         """
         self._check_open()
         if type(phy_offset) is not int:
@@ -92,7 +92,7 @@ class Lookups(StoreBase):
         raise NotFoundError(f"no message starts at {phy_offset}{reason}")
 
     def record_at(self, phy_offset: int) -> bytes:
-        """Returns the record that starts at ``phy_offset``, verified: the message as the log has it.
+        """Returns the bytes of the record that starts at ``phy_offset``, verified.
 
         Raises:
             NotFoundError: As :meth:`message_at`.
@@ -100,7 +100,7 @@ class Lookups(StoreBase):
         message = self.message_at(phy_offset)
         with explained():
             record = self._record_at(message.phy_offset)
-        if record is None:  # its file of the log went meanwhile
+        if record is None:  # retention removed its file meanwhile
             raise NotFoundError(f"no message starts at {phy_offset}")
         return bytes(record)
 
@@ -122,8 +122,8 @@ class Lookups(StoreBase):
             max_count: At most this many, the newest.
             begin_ms: Earliest store time.
             end_ms: Latest store time.
-            by_tag: Whether ``key`` is the tag of messages instead. An index that RocketMQ before 5.4 began
-                has no tags; nothing is found in it.
+            by_tag: Whether ``key`` is the tag of messages instead. An index that RocketMQ before 5.4 created
+                has no tags, so a query by tag finds nothing in it.
 
         Raises:
             InvalidArgumentError: ``max_count`` is below 1.
@@ -144,9 +144,9 @@ class Lookups(StoreBase):
             return lookup.find(topic, key, max_count, (begin_ms, end_ms), log, by_tag=by_tag)
 
     def index_end(self) -> tuple[int, int]:
-        """Returns the store time and the place of the last record in the newest file of the key index.
+        """Returns store time and physical offset of the last record in the newest file of the key index.
 
-        Both are 0 without a file. What is written meanwhile may be missing.
+        Both are 0 without a file. Records that are indexed during the call may be missing.
         """
         self._check_open()
         with explained():
@@ -156,11 +156,11 @@ class Lookups(StoreBase):
         return found[-1].header.end_timestamp_ms, found[-1].header.end_phy_offset
 
     def message_by_id(self, message_id: str) -> Message:
-        """Returns the message that an offsetMsgId names, as results of puts carry it.
+        """Returns the message of an offsetMsgId, which the results of puts have.
 
         Raises:
-            InvalidArgumentError: That is no such id.
-            NotFoundError: No message is there, or it is another one than the id was made for.
+            InvalidArgumentError: The text is not an offsetMsgId.
+            NotFoundError: No message is at its physical offset, or another broker stored it.
         """
         host, phy_offset = decode_message_id(message_id)
         message = self.message_at(phy_offset)
@@ -181,12 +181,12 @@ class Lookups(StoreBase):
     def offset_by_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "lower"
     ) -> int:
-        """Returns the queue offset of the first message stored at or after a moment.
+        """Returns the queue offset of the first message stored at or after a time.
 
         Args:
             topic: The topic.
             queue_id: The queue.
-            timestamp_ms: The moment.
+            timestamp_ms: The time.
             boundary: ``upper`` for the last message at or before it instead.
         """
         self._check_open()
@@ -199,7 +199,8 @@ class Lookups(StoreBase):
         try:
             return reading.offset_by_time(self._core.log, timestamp_ms, boundary)
         except FileNotFoundError as error:
-            if reading.is_superseded(self._core.queues.find(topic, queue_id), low + 1):  # while we looked
+            # Retention removed a file during the search: search again.
+            if reading.is_superseded(self._core.queues.find(topic, queue_id), low + 1):
                 return self.offset_by_time(topic, queue_id, timestamp_ms, boundary)
             raise explain_os_error(error) from error
         except OSError as error:
@@ -234,7 +235,7 @@ class Lookups(StoreBase):
         if head is None:
             return None
         size, magic = FILLER.struct.unpack_from(head)
-        # A size that is damaged may be any number; a gigabyte must not be read for it.
+        # Only with a right magic: a damaged size may be any number, and must not cause a read of a gigabyte.
         return log.read(phy_offset, size) if magic in {MAGIC_V1, MAGIC_V2} and size > 0 else None
 
     def _message_or_none(self, phy_offset: int) -> Message | None:
@@ -245,5 +246,5 @@ class Lookups(StoreBase):
 
 
 def _java_order(text: str) -> bytes:
-    """Sort key that orders strings by UTF-16 code units, as Java does."""
+    """Returns a sort key that orders strings by UTF-16 code units, as Java does."""
     return text.encode("utf-16-be", "surrogatepass")

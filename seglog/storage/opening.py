@@ -1,4 +1,10 @@
-"""Opens a store directory: surveys it, takes the lock, recovers, and hands over what serves it."""
+"""Opens a store directory: takes the lock, surveys, recovers, and returns the parts of an open store.
+
+The steps of :func:`open_writer`, in this order: the lock; a survey, which only reads; checks of the wanted
+lengths, which refuse before anything is changed; mends and recovery, which write; the writer, whose
+background threads start last. If a step fails, the lock is released, and the abort file is removed if nothing
+was changed.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +58,7 @@ _log = logger(__name__)
 _NO_FINDINGS: tuple[Finding, ...] = ()
 _MAX_LOSSES_SAID = 3
 _FROM_FILES = (Certainty.BY_SIZE, Certainty.WRITTEN)
-"""A caller who says otherwise has other files in mind."""
+"""Lengths that the files themselves show. A caller that wants another length means other files: an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,14 @@ class Opened:
     """An open store.
 
     Attributes:
-        core: The side that serves it.
-        appends: What appends to it, or refuses to.
-        files: Its files; a writer's are behind its latch.
-        lock: A writer's.
+        core: Its writer or reader.
+        appends: The ordinary way of appends; a reader refuses them.
+        files: Its files; those of a writer are behind its latch.
+        lock: The lock of a writer; None for a reader.
         record_crc: Whether new records carry ``__CRC32#``.
-        report: What opening it did.
-        fast_path: What appends are tried with first.
-        durability: What puts wait for unless they say otherwise.
+        report: The report of the opening.
+        fast_path: The fast path, which appends try first.
+        durability: The durability of puts that give none.
     """
 
     core: StoreCore
@@ -81,13 +87,13 @@ class Opened:
 
 
 def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
-    """Opens a store for reading, beside its writer or without one.
+    """Opens a store for reading, with or without a writer beside it.
 
     Raises:
-        NotFoundError: There is none.
-        NotAStoreError: Something else is there.
+        NotFoundError: There is no store.
+        NotAStoreError: The directory holds something else.
         UnsupportedStoreError: A store of another kind.
-        LogMissingError: It has no log, but other files know of one.
+        LogMissingError: It has no log, but other files show that there was one.
     """
     begun_ms = clock.monotonic_ms()
     met = files
@@ -97,7 +103,8 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         if not found.log_files:
             demand_log(met, root)
         records = len(found.rows)
-        with suppress(FileNotFoundError):  # a writer appended meanwhile: there is nothing to mend then
+        # A file that a writer removed meanwhile ends the search for mends; the store is served as it is.
+        with suppress(FileNotFoundError):
             mends = certain_mends(found, files)
             found = withhold(found, mends, files, lambda mended: survey(root, mended))
         reader = Reader(found, files, clock)
@@ -125,29 +132,29 @@ def open_writer(
     recovery_step_bytes: int,
     puts: PutSettings,
 ) -> Opened:
-    """Opens a store for writing; creates it where nothing is, if ``create``.
+    """Opens a store for writing; creates it in an absent or empty directory if ``create``.
 
     Args:
         root: The store directory.
-        files: Where it is.
+        files: The file layer of the store.
         clock: The time.
-        wanted: Lengths that files should have. An existing store keeps those of its log and queue files, and
-            asking it for others is an error; those of the index and of compaction topics count where it has
-            no such files.
-        new: Lengths of a new store where ``wanted`` says nothing; RocketMQ's where this says nothing either.
+        wanted: Wanted lengths of files. An existing store keeps the lengths of its log and queue files, and
+            other wanted lengths are an error; the lengths of index and compaction files are used if the store
+            has no such files.
+        new: Lengths of a new store that ``wanted`` leaves open; those left open here too are RocketMQ's.
         waiters: Notified of new messages.
-        create: Whether a missing store is made.
-        recovery_step_bytes: How far the log grows from one recovery point to the next; 0 for no points.
-        puts: What appends do unless the call says otherwise.
+        create: Whether to create a missing store.
+        recovery_step_bytes: Growth of the log from one recovery point to the next; 0 for no points.
+        puts: The defaults of appends.
 
     Raises:
-        NotFoundError: There is none, and ``create`` is false.
-        NotAStoreError: Something else is there.
+        NotFoundError: There is no store, and ``create`` is false.
+        NotAStoreError: The directory holds something else.
         UnsupportedStoreError: A store of another kind.
         StoreLockedError: Another process writes to it.
         ReadOnlyError: The directory cannot be written.
         InvalidArgumentError: Lengths that do not fit.
-        LogMissingError: It has no log, but other files know of one.
+        LogMissingError: It has no log, but other files show that there was one.
         UndoError: A repair of it was stopped half-way.
     """
     begun_ms = clock.monotonic_ms()
@@ -158,13 +165,13 @@ def open_writer(
     if not exists and not create:
         raise NotFoundError(f"there is no store at {root}")
     if not exists:
-        _geometry(None, wanted.over(new))  # what cannot be made is refused before anything is
+        _geometry(None, wanted.over(new))  # refuses impossible lengths before the directory is created
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
         lock = files.lock(root)
         report, writer = None, None
         try:
-            # Another process may have made the store, and closed it, since we looked.
+            # Decided under the lock: another process may have created and closed the store since the check.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
             found, doubts = None, _NO_FINDINGS
             if is_new:
@@ -179,7 +186,7 @@ def open_writer(
                     from_point=recovery_step_bytes > 0,
                 )
                 found, doubts = look()
-                _geometry(found, wanted)  # what does not fit is refused before anything is changed
+                _geometry(found, wanted)  # refuses lengths that do not fit before anything is changed
                 found, mended = _mended(found, files, lambda: look()[0])
                 doubts += mended
             geometry = _geometry(found, wanted)
@@ -188,7 +195,8 @@ def open_writer(
             report = (
                 _create(root, files) if found is None else recover(found, files, os.getpid(), clock.now_ms())
             )
-            # A folder of ours alone is no store: lengths come behind what RocketMQ knows.
+            # After RocketMQ's own files: a crash before must not leave a folder with our files alone, which
+            # is not a store.
             write_lengths(files, root, _to_write_down(found, geometry, index_geometry))
             writer = Writer(
                 root,
@@ -204,7 +212,7 @@ def open_writer(
                 mark=lock.mark,
             )
             if writer.index.had_files and writer.index.geometry != index_geometry:
-                # For the day on which no index file is left: repair goes by it, as the next opening does.
+                # The division of the index is written down, for a repair or open that finds no index file.
                 write_lengths(files, root, _to_write_down(found, geometry, writer.index.geometry))
             findings = (*doubts, *report.findings, *writer.index_findings)
             report = replace(report, findings=findings, elapsed_ms=clock.monotonic_ms() - begun_ms)
@@ -212,12 +220,14 @@ def open_writer(
                 puts = replace(puts, record_crc=found is None or found.record_crc)
             appender = Appender(writer.appends, writer.commit, clock, puts)
             fast_path = open_fast_path(appender, writer.appends, writer.log.tail, waiters)
+            # Last: from here on threads change files, so that a failure must close the writer.
             writer.start_background(puts.flush_interval_ms)
         except BaseException:
             with suppress(OSError, StoreError):
                 if writer is not None:
                     writer.close()
                 elif report is not None and _changed_nothing(report):
+                    # The stop before this opening was clean, and the files are still as it left them.
                     files.remove(root / ABORT_FILE)
             lock.release()
             raise
@@ -226,7 +236,7 @@ def open_writer(
 
 
 def _warn_of_losses(root: Path, findings: Sequence[Finding]) -> None:
-    """Has the log of the process say what the opening found lost: who embeds a store looks there first."""
+    """Logs the losses that the opening found: users of an embedded store look into their log first."""
     losses = [finding for finding in findings if finding.severity is Severity.LOSS]
     if losses:
         places = "; ".join(map(place_text, losses[:_MAX_LOSSES_SAID]))
@@ -236,7 +246,7 @@ def _warn_of_losses(root: Path, findings: Sequence[Finding]) -> None:
 
 
 def _demand_whole_repair(root: Path, files: Files) -> None:
-    """Refuses a store whose repair was stopped: what is written now would keep that from being taken back."""
+    """Refuses a store whose repair was stopped half-way: writes now would make it impossible to undo."""
     if number := stopped_repair(files, root):
         raise UndoError(
             f"a repair of {root}, or the undo of one, was stopped half-way (undo pack {number})",
@@ -248,15 +258,17 @@ def _demand_whole_repair(root: Path, files: Files) -> None:
 def _survey_to_write(
     root: Path, files: Files, lock: HeldLock, given: FileSizes, *, from_point: bool
 ) -> tuple[Survey, tuple[Finding, ...]]:
-    """Returns a survey from the recovery point on, or a whole one and why the point was not used."""
+    """Returns a survey from the recovery point on, or a whole survey and the reason against the point."""
     _demand_whole_repair(root, files)
     found = survey_from_point(root, files, is_marked=lock.is_marked()) if from_point else None
     if isinstance(found, Survey):
         return found, ()
-    # A copy of another file costs nothing more than it took the place of; a move is for the doctor.
+    # A log file that is a copy of another one cost only the file that it replaced. A log file under the name
+    # of another one is refused: only a repair can rename it.
     for name in find_misnamed(files, root).moves:
         raise MisnamedFileError(f"{COMMIT_LOG}/{name}: its records say that it is another file of the log")
-    # What is done now may cut the log below the point, or make queues that it does not know.
+    # Recovery may cut the log below the point, or create queues that the point does not have: a crash in the
+    # middle must not leave a point that is not true any more.
     seen = survey(root, files, given=given)
     if not seen.log_files:
         demand_log(files, root)
@@ -267,7 +279,7 @@ def _survey_to_write(
 def _mended(
     found: Survey, files: Files, survey_again: Callable[[], Survey]
 ) -> tuple[Survey, tuple[Finding, ...]]:
-    """Makes the mends that are certain, and returns the survey after them and what was mended."""
+    """Writes the mends that are certain; returns the survey after them, and their findings."""
     made: list[Finding] = []
 
     with Attic(files, found.root) as attic:
@@ -309,10 +321,10 @@ def _geometry(found: Survey | None, wanted: FileSizes) -> StoreGeometry:
 
 
 def _demand_known(found: Survey) -> None:
-    """Refuses a store where the length of files to write cannot be known.
+    """Refuses a store for which the length of new files cannot be known.
 
     Raises:
-        LengthUnknownError: It is one.
+        LengthUnknownError: Nothing in the store shows the length of its log files or queue files.
     """
     for is_known, files, option, argument in (
         (found.geometry.is_segment_known, "log files", "segment-bytes", "segment_size_bytes"),
@@ -337,7 +349,7 @@ def _to_write_down(found: Survey | None, geometry: StoreGeometry, index: IndexGe
 
 
 def _changed_nothing(report: RecoveryReport) -> bool:
-    """Returns whether the stop before was clean, and still is but for the abort file."""
+    """Returns whether the last stop was clean, and recovery changed nothing but the abort file."""
     is_clean = report.mode in {"created", "normal"} and not report.findings
     return is_clean and not report.cut_bytes and not report.rewritten_queue_files
 

@@ -1,9 +1,11 @@
-"""What of a store may be deleted because of its age, how old it is, and the call that deletes it.
+"""The files of a store that retention may delete, their ages, and the call that deletes them.
 
-Retention takes whole files of the log, oldest first. A file is as old as its newest message, by the store's
-own clock: RocketMQ asks the file system when the file was changed last, which a copy of the store sets to
-now, and which no virtual clock could move. The first message behind a file says it: it was stored when the
-file was full. The file of the last message always stays: only its name states where the log continues.
+Retention deletes whole files of the log, oldest first. A file is as old as its newest message, by the store's
+own clock. RocketMQ takes the time of the file's last change from the file system instead, which a copy of the
+store sets to now, and which a virtual clock cannot move. The first message behind a file gives the file's
+age: it was stored when the file was full. The file of the last message always stays: its name alone shows
+    where the log
+continues.
 
 Source: ``MappedFileQueue.java deleteExpiredFileByTime``.
 """
@@ -23,11 +25,11 @@ from seglog.storage.writes.log_trimmer import Trimmed
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """A file of the log that retention may take.
+    """A file of the log that retention may delete.
 
     Attributes:
-        first_phy_offset: Where it begins.
-        end_phy_offset: Where it ends.
+        first_phy_offset: Physical offset of its first byte.
+        end_phy_offset: Physical offset of its end.
         newest_store_ms: No message in it was stored later.
     """
 
@@ -37,7 +39,7 @@ class LogSegment:
 
 
 class Retention:
-    """What can be deleted of one open store.
+    """The deletable files and topics of one open store.
 
     Args:
         core: The store.
@@ -50,15 +52,15 @@ class Retention:
 
     @property
     def compaction_topics(self) -> frozenset[str]:
-        """Topics that are served from logs of their own, which retention leaves alone."""
+        """Topics that are served from logs of their own, which retention does not delete."""
         return self._core.queues.kinds.compaction
 
     def segments(self) -> list[LogSegment]:
-        """Returns the files of the log that may go, oldest first, up to one of unknown age."""
+        """Returns the files of the log that may be deleted, oldest first, up to a file of unknown age."""
         return list(self._iter_segments())
 
     def oldest(self) -> LogSegment | None:
-        """Returns the file of the log that goes first, None if none may go."""
+        """Returns the file of the log to delete first, None if none may be deleted."""
         return next(self._iter_segments(), None)
 
     def _iter_segments(self) -> Iterator[LogSegment]:
@@ -73,14 +75,14 @@ class Retention:
             later_ms = next((ms for ms in times_ms if ms is not None), None)
             if later_ms is None:
                 return
-            # The clock may have been set back in between.
+            # The larger of both: the clock may have been set back while the file was written.
             yield LogSegment(first, first + size, max(later_ms, _store_ms(log, first) or 0))
 
     def offsets_from(self, phy_offsets: Sequence[int]) -> Mapping[tuple[str, int], list[int]]:
-        """Returns by topic and queue the queue offsets of the first messages at or behind some places.
+        """Returns by topic and queue the queue offset of the first message at or behind each physical offset.
 
         Args:
-            phy_offsets: Places in the log, ascending.
+            phy_offsets: Physical offsets, ascending.
 
         Raises:
             InvalidArgumentError: One of them is no integer.
@@ -89,20 +91,20 @@ class Retention:
         return offsets_from(self._core.queues, phy_offsets)
 
     def delete_before(self, phy_offset: int) -> Trimmed:
-        """Deletes every file of the log that ends at or below a place, and what leads to its messages only.
+        """Deletes the files of the log that end at or below ``phy_offset``, and their queue and index files.
 
         Raises:
-            InvalidArgumentError: The place is no integer.
+            InvalidArgumentError: ``phy_offset`` is no integer.
             ReadOnlyError: The store was opened for reading.
             StoreError: As ``LogTrimmer.trim``.
         """
         return self._core.trim(as_int("phy_offset", phy_offset))
 
     def delete_topic(self, topic: str) -> int:
-        """Deletes the queues of a topic, so that its messages are not found; the log keeps them for now.
+        """Deletes the queues of a topic and returns their number; the log keeps the messages for now.
 
-        A caller that has it in ``config/topics.json`` removes it there first: the next open rebuilds the
-        queues of known topics. A queue that is made anew begins at 0. Returns how many queues there were.
+        If the topic is in ``config/topics.json``, the caller removes it there first: the next open rebuilds
+        the queues of known topics. A new queue of the topic begins at 0.
 
         Raises:
             ReadOnlyError: The store was opened for reading.
@@ -113,7 +115,7 @@ class Retention:
 
 
 def _store_ms(log: RecordSource, phy_offset: int) -> int | None:
-    """Returns when the record at a place was stored; None if none can be read there."""
+    """Returns the store time of the record at ``phy_offset``; None if no record can be read there."""
     head = log.read(phy_offset, MIN_RECORD_BYTES)
     if head is None or FILLER.struct.unpack_from(head)[1] not in {MAGIC_V1, MAGIC_V2}:
         return None

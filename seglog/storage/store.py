@@ -5,8 +5,8 @@
         for message in store.get("orders", 0, put.queue_offset):
             print(message.queue_offset, message.body)
 
-One process writes; any number read beside it with ``read_only=True``. Calls come from any thread, and from
-tasks: ``await store.put_async(...)``.
+One process writes; any number of processes read beside it with ``read_only=True``. Any thread may call, and
+so may tasks: ``await store.put_async(...)``.
 """
 
 from __future__ import annotations
@@ -71,20 +71,20 @@ _NOTHING_YET: Final = (
     GetStatus.NO_MESSAGE_IN_QUEUE,
     GetStatus.NO_MATCHED_LOGIC_QUEUE,
 )
-"""What a read at or behind the end of a queue says."""
+"""The statuses of a read at or behind the end of a queue."""
 
 
 class MessageStore(Calls, AsyncCalls, Lookups, Waits):
-    """A store, made by :meth:`open`; close it, or use it in a ``with`` statement.
+    """A store, returned by :meth:`open`; close it, or use it in a ``with`` statement.
 
     Attributes:
         path: The store directory.
-        recovery: What opening it did and found.
+        recovery: The report of the opening: its actions and findings.
         record_crc: Whether new records carry ``__CRC32#``.
-        durability: What puts wait for unless they say otherwise.
-        retention: What of it may be deleted, and the call that does it.
-        files: Its files. What keeps more in its directory goes through them: after a failed sync of any,
-            nothing is synced any more.
+        durability: The durability of puts that give none.
+        retention: The deletable files of the log, and the call that deletes them.
+        files: Its files. Programs that keep other files in its directory must use them: after a failed sync
+            of any file, nothing is synced any more.
     """
 
     def __init__(self, path: Path, opened: Opened) -> None:
@@ -130,9 +130,9 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
 
         Args:
             path: The store directory (RocketMQ's ``storePathRootDir``).
-            create: Whether a store is made in an absent or empty directory.
-            read_only: Whether to read only, possibly beside a writer; nothing is written, and what recovery
-                would serve is served. :meth:`refresh` and :meth:`wait_for` follow the writer.
+            create: Whether to create a store in an absent or empty directory.
+            read_only: Whether to open for reading, possibly beside a writer. Nothing is written; the messages
+                are those that recovery would serve. :meth:`refresh` and :meth:`wait_for` follow the writer.
             segment_size_bytes: Length of commit-log files of a new store, 1 GiB by default.
             queue_file_size_bytes: Length of queue files of a new store, 6,000,000 by default.
             index_geometry: Slots and entries of the key-index files of a store that has none yet
@@ -141,33 +141,33 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
                 :func:`seglog.storage.format.queue.compaction.compaction_sizes` rounds them
                 (``compactionMappedFileSize``, ``compactionCqMappedFileSize``), 100 and 10 MiB by default.
             small: Whether a new store has short files, for tests and desktops: 16 MiB of the log, 6,000 units
-                of a queue, 200,000 index entries, where no length above is given. A RocketMQ that goes on
-                with it needs the lines that ``seglog info`` prints. An existing store keeps its lengths.
-            durability: What puts wait for unless they say otherwise.
-            record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None lets
-                new stores write it and existing stores keep their way.
+                of a queue, 200,000 index entries, unless a length is given above. To continue with such a
+                store, RocketMQ needs the lines that ``seglog info`` prints. An existing store keeps its
+                lengths.
+            durability: The durability of puts that give none.
+            record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None: new
+                stores write it, and existing stores continue as their newest record.
             max_message_size_bytes: Longest body (``maxMessageSize``).
-            flush_interval_ms: How often ASYNC puts are brought to the disk.
-            recovery_step_bytes: How far the log grows from one recovery point to the next: about so much of
-                it is walked by the open after a crash, see :mod:`seglog.storage.survey.incremental_survey`.
+            flush_interval_ms: The interval in which ASYNC puts are synced.
+            recovery_step_bytes: Growth of the log from one recovery point to the next. The open after a crash
+                walks about this much of the log, see :mod:`seglog.storage.survey.incremental_survey`.
                 0 for no points: every open walks the whole log.
-            store_host: Address written into records, part of message ids; its port is not 0, which marks
+            store_host: Address written into records, part of message ids; its port must not be 0, which marks
                 tombstones.
             clock: Source of time stamps.
             follow: Folders directly in the store that may be links to folders elsewhere, such as
-                ``("commitlog",)`` where ``storePathCommitLog`` is on another disk. Through no other link is
-                anything read or written.
-            files: Where the store is; None for its real files.
+                ``("commitlog",)`` if ``storePathCommitLog`` is on another disk. No other link is followed.
+            files: The file layer of the store; None for real files.
 
         Raises:
-            NotFoundError: There is no store, and none is to be made.
+            NotFoundError: There is no store, and ``create`` is false or ``read_only`` is true.
             NotAStoreError: The directory holds something else.
             UnsupportedStoreError: RocksDB queues or a DLedger log.
             StoreLockedError: Another process has it open for writing.
-            ReadOnlyError: It cannot be written.
+            ReadOnlyError: The directory cannot be written.
             InvalidArgumentError: Lengths that do not fit the store.
-            FullError: No space for what opening must write.
-            FileKindError: A link, pipe, device or socket is in the store, and it is to be written.
+            FullError: No space for the files that the opening must write.
+            FileKindError: The opening must write a file that is a link, pipe, device or socket.
         """
         root = _root_of(path)
         durability = as_enum("durability", Durability, durability)
@@ -190,7 +190,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             log_bytes, queue_bytes = compaction_sizes
             compaction_sizes = CompactionSizes(
                 as_int("compaction_sizes log_bytes", log_bytes, 1, MAX_I32),
-                # The last unit of a queue file is kept for its end.
+                # At least two units: the last unit of a queue file marks its end.
                 as_int("compaction_sizes queue_bytes", queue_bytes, 2 * BATCH_UNIT_BYTES, MAX_I32),
             )
         wanted = FileSizes(
@@ -240,10 +240,11 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # An error on its way is what the caller must see; its traceback holds arrays anyway.
+            # After an error in the block the store closes in any case: the caller must see that error, and
+            # its traceback keeps arrays alive.
             self.close(force=error is not None)
         except StoreInUseError:
-            # The caller cannot close it any more, and it must not stay locked.
+            # The caller has no way to close it after the block, and the store must not stay locked.
             self.close(force=True)
             raise
 
@@ -254,7 +255,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
 
     @property
     def lost_in_front(self) -> tuple[LostMessages, ...]:
-        """Lost messages in front of the first message of their queue."""
+        """Lost messages before the first message of their queue."""
         known = [
             one
             for hole in load_holes(self.files, self.path)
@@ -278,17 +279,17 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         self._core.add_kinds(configured_kinds(self.files, self.path))
 
     def flush(self) -> None:
-        """Returns once everything put before is on the disk.
+        """Returns once all messages put before are on the disk.
 
         Raises:
             StoreFailedError: The disk failed, now or earlier.
         """
         self._check_open()
-        self._tasks.drain()
+        self._tasks.drain()  # gathered puts of tasks count as put before
         self._core.flush()
 
     async def flush_async(self) -> None:
-        """Returns once everything put before is on the disk, as :meth:`flush` does."""
+        """Returns once all messages put before are on the disk, as :meth:`flush` does."""
         await asyncio.to_thread(self.flush)
 
     async def get_async(
@@ -302,23 +303,23 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         max_bytes: int = MAX_TOTAL_BYTES,
         timeout_ms: float,
     ) -> GetResult:
-        """Reads messages as :meth:`get` does, and waits for the first one where there is none yet.
+        """Reads messages as :meth:`get` does, and waits for the first one if there is none yet.
 
         Args:
-            topic: As in :meth:`get`, like all that follow.
+            topic: As in :meth:`get`, like all arguments that follow.
             queue_id: The queue.
-            queue_offset: Where to start.
+            queue_offset: First queue offset to read.
             max_count: Messages at most.
-            filter: Messages that it rules out are not waited for.
+            filter: The wait does not end at messages that the filter rules out.
             max_bytes: Stored bytes at most.
-            timeout_ms: How long to wait, in all.
+            timeout_ms: The longest total wait.
 
         Returns:
-            What :meth:`get` returns; after the time, its answer without messages.
+            The result of :meth:`get`; after the timeout, its result without messages.
 
         Raises:
-            InvalidArgumentError: As of :meth:`get`, or ``timeout_ms`` is no length of time.
-            ClosedError: The store was closed, perhaps while this waited.
+            InvalidArgumentError: As :meth:`get`, or ``timeout_ms`` is no duration.
+            ClosedError: The store was closed, perhaps during the wait.
         """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + as_timeout_ms("timeout_ms", timeout_ms) / 1000
@@ -344,16 +345,16 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         *,
         timeout_ms: float,
     ) -> AsyncIterator[Message]:
-        """Yields the messages of a queue from ``queue_offset`` on, and then those that are put later.
+        """Yields the messages of a queue from ``queue_offset`` on, and then messages that are put later.
 
-        Other tasks have their turn after each read. What cannot be read is stepped over, as by :meth:`get`.
+        Other tasks run after each read. Messages that cannot be read are skipped, as by :meth:`get`.
 
         Args:
             topic: The topic.
             queue_id: The queue.
-            queue_offset: Where to start; before the first message, with that one.
+            queue_offset: First queue offset; an offset before the first message starts at the first message.
             filter: As in :meth:`get`.
-            timeout_ms: How long to wait for the next message, before it ends.
+            timeout_ms: The longest wait for the next message; then the iteration ends.
 
         Raises:
             InvalidArgumentError: An argument is of another type.
@@ -372,31 +373,31 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             await asyncio.sleep(0)
 
     def refresh(self) -> int:
-        """Makes a read-only store see new records; returns how many there are."""
+        """Reads new records of the log into a read-only store; returns their number."""
         self._check_open()
         return self._core.refresh()
 
     def close(self, *, force: bool = False) -> None:
-        """Closes the store cleanly; a second call does nothing. Records that are still held stay valid.
+        """Closes the store cleanly; a second call does nothing. Records that the caller holds stay valid.
 
         Args:
-            force: Whether to close although arrays of :meth:`queue` still share memory with it. They stay
-                valid too, but show what the next owner of the files makes of them.
+            force: Whether to close even if arrays of :meth:`queue` share memory with the store. The arrays
+                stay valid, but change when the next owner of the files changes the files.
 
         Raises:
-            StoreInUseError: Such arrays are alive; the store stays open. At the end of a ``with`` block it
-                is closed all the same.
-            StoreFailedError: What was put could not be brought to the disk; the next open recovers.
+            StoreInUseError: Such arrays are alive; the store stays open. At the end of a ``with`` block the
+                store is closed nevertheless.
+            StoreFailedError: Puts could not be synced; the next open recovers.
         """
         if self._closed:
             return
-        self._leases.close(force=force)
+        self._leases.close(force=force)  # first: if it raises, the store stays open as it is
         self._closed = True
         self._reads.close()
         self._tasks.drain()
         try:
             self._core.close()
-        finally:
+        finally:  # also after a failed sync: the lock must not outlive the store
             self._tasks.close()
             if self._lock is not None:
                 self._lock.release()

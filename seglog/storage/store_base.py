@@ -1,4 +1,4 @@
-"""What all calls of an open store share."""
+"""The base class of an open store, shared by all its calls."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from seglog.storage.reads.reader import Reader
 from seglog.storage.writes.writer import Writer
 
 StoreCore: TypeAlias = Writer | Reader
-"""One side of an open store: a reader refuses what only a writer can do, so that no call asks which it is."""
+"""The writer or the reader of an open store: a reader refuses a writer's calls, so no call tests the kind."""
 
 
 class StoreBase:
-    """An open store: its place, the side that serves it, and whether it still does.
+    """An open store: its directory, its writer or reader, and whether it is closed.
 
     Attributes:
         path: The store directory.
-        files: Its files. What keeps more in its directory goes through them: after a failed sync of any,
-            nothing is synced any more.
+        files: Its files. Programs that keep other files in its directory must use them: after a failed sync
+            of any file, nothing is synced any more.
     """
 
     def __init__(self, path: Path, files: Files, core: StoreCore) -> None:
@@ -52,22 +52,22 @@ class StoreBase:
 
     @property
     def min_phy_offset(self) -> int:
-        """Where the log starts; -1 for a read-only store without a log file."""
+        """Physical offset of the first byte of the log; -1 for a read-only store without a log file."""
         return self._core.log.min_phy_offset
 
     @property
     def max_phy_offset(self) -> int:
-        """Where the log ends."""
+        """Physical offset of the end of the log."""
         return self._core.log.end_phy_offset
 
     @property
     def synced_phy_offset(self) -> int:
-        """Where the synced part of the log ends; a power failure may lose what is behind."""
+        """End of the synced part of the log; a power failure may lose the messages behind it."""
         core = self._core
         return core.commit.flushed if isinstance(core, Writer) else core.log.end_phy_offset
 
     def _abandon(self) -> None:
-        """Serves nothing any more, in a forked child; that of the parent goes on."""
+        """Closes the object in a forked child; the store of the parent stays open."""
         self._closed = self._is_forked = True
 
     def _check_open(self) -> None:

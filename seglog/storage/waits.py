@@ -1,4 +1,4 @@
-"""The calls of a store that wait for messages, of threads and of tasks."""
+"""The calls of a store with which threads and tasks wait for messages."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Waits(StoreBase):
 
         Args:
             queues: The queue offset to wait for, by topic and queue.
-            timeout_ms: How long to wait.
+            timeout_ms: The longest wait.
         """
         self._check_open()
         timeout_ms = as_timeout_ms("timeout_ms", timeout_ms)
         return self._core.wait_for_any(_checked_queues(queues), timeout_ms)
 
     async def wait_for_any_async(self, queues: Mapping[tuple[str, int], int], timeout_ms: float) -> bool:
-        """Waits as :meth:`wait_for_any` does; for a store opened for reading a thread looks meanwhile."""
+        """Waits as :meth:`wait_for_any` does; for a store opened for reading a thread polls meanwhile."""
         self._check_open()
         timeout_ms = as_timeout_ms("timeout_ms", timeout_ms)
         return await self._core.wait_for_any_async(_checked_queues(queues), timeout_ms)
@@ -40,16 +40,16 @@ class Waits(StoreBase):
         return await self.wait_for_any_async({queue: queue_offset}, timeout_ms)
 
     def listen(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
-        """Has ``wake`` called after every put to a queue, until :meth:`unlisten`; also when the store closes.
+        """Calls ``wake`` after every put to a queue, until :meth:`unlisten`; also when the store closes.
 
         Args:
             topic: The topic.
             queue_id: The queue.
-            wake: Called by the thread that puts, before its call returns: quick, and never raising. The
-                message can be read already.
+            wake: Called by the thread that puts, before its call returns; must be quick and must not raise.
+                The message can be read already.
 
         Raises:
-            ReadOnlyError: The store was opened for reading; it sees no puts.
+            ReadOnlyError: The store was opened for reading, so it is not informed about puts.
         """
         if not callable(wake):
             raise refusal("wake", wake, "a function")
@@ -57,7 +57,7 @@ class Waits(StoreBase):
         self._core.listen(topic, queue_id, wake)
 
     def unlisten(self, topic: str, queue_id: int, wake: Callable[[], None]) -> None:
-        """Ends what :meth:`listen` began with the same ``wake``; a call may still be under way."""
+        """Ends the calls that :meth:`listen` began with the same ``wake``; one may still be under way."""
         self._core.unlisten(topic, queue_id, wake)
 
 

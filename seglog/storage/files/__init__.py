@@ -1,8 +1,8 @@
 """Files: the calls that touch a disk, all of them below one open folder.
 
 Holds the seam :class:`~seglog.storage.files.files.Files`, which tests replace by files that crash or fail;
-the safe resolution of names below a store; the store lock; hard links; and what errors of the operating
-system mean.
+the safe resolution of names below a store; the store lock; hard links; and the translation of errors of the
+operating system.
 
 Called by every room that reads or writes a store. No other room opens a file of a store.
 Truth: a name that a store holds is never resolved outside it.

@@ -1,9 +1,9 @@
-"""Folders below an open folder: no name on the way may be a link or lead out of it.
+"""Opens folders below an open folder: no name on the path may be a link or lead out of it.
 
-Linux resolves a whole path so with ``openat2`` (``RESOLVE_BENEATH``, ``RESOLVE_NO_SYMLINKS``,
-``RESOLVE_NO_MAGICLINKS``), through the C kernel. Where there is no compiler, no such call (Linux before 5.6)
-or no leave to use it (a seccomp filter), the names are opened one by one, each without following a link.
-Both are safe beside a process that swaps folders for links meanwhile; they differ in time only.
+Linux resolves a whole path in this way with ``openat2`` (``RESOLVE_BENEATH``, ``RESOLVE_NO_SYMLINKS``,
+``RESOLVE_NO_MAGICLINKS``), through the C kernel. Without a compiler, without that call (Linux before 5.6) or
+without permission to use it (a seccomp filter), the names are opened one by one, each without following a link.
+Both ways are safe if another process replaces folders by links meanwhile; they differ only in speed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from seglog.storage.kernels.open_beneath import native_open_beneath
 
 PATH_ONLY: Final = getattr(os, "O_PATH", os.O_RDONLY)
-"""Opens a folder to name things in it; neither reads it nor needs the right to."""
+"""Opens a folder only as a base for paths; needs no permission to read the folder."""
 FOLDER_FLAGS: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _REFUSED: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.EINVAL})
 
@@ -28,9 +28,9 @@ def walk_beneath(folder: int, names: Sequence[str], access: int) -> int:
     """Opens a folder name by name.
 
     Args:
-        folder: Descriptor of the folder that all begins in.
-        names: Of folders, each in the one before; at least one.
-        access: ``os.O_PATH`` or ``os.O_RDONLY``, for the last.
+        folder: Descriptor of the folder that the path begins in.
+        names: Names of folders, each in the one before; at least one.
+        access: ``os.O_PATH`` or ``os.O_RDONLY``, for the last folder.
 
     Raises:
         OSError: ``ENOENT``; ``ELOOP`` or ``ENOTDIR`` for a name that is no folder.
@@ -51,14 +51,14 @@ def walk_beneath(folder: int, names: Sequence[str], access: int) -> int:
 
 
 def openat2_beneath(folder: int, names: Sequence[str], access: int) -> int:
-    """Opens a folder with ``openat2``; arguments and errors as :func:`walk_beneath` has them."""
+    """Opens a folder with ``openat2``; arguments and errors as of :func:`walk_beneath`."""
     if native_open_beneath is None:
         raise OSError(errno.ENOSYS, "there is no openat2 without the C kernel")
     return native_open_beneath(folder, os.fsencode("/".join(names)), access | FOLDER_FLAGS)
 
 
 def choose_opener(folder: int) -> Opener:
-    """Returns the way that works in this process; ``folder`` is any folder's descriptor."""
+    """Returns the opener that works in this process; ``folder`` is the descriptor of any folder."""
     try:
         os.close(openat2_beneath(folder, ["."], PATH_ONLY))
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Files of one store in another: by a second name where the file system allows it, else by a copy.
+"""Puts files of one store into another: by a hard link if the file system allows it, otherwise by a copy.
 
-What is copied or linked is a regular file below the first store, and what is made is below the second.
+The source is a regular file below the first store, and the target is below the second.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ def copy_file(files: StoreRoot, source: Path, other: StoreRoot, target: Path, en
     """Copies a file durably: holes stay holes, and its time of change is kept.
 
     Args:
-        files: Where the file is.
+        files: Files of the first store.
         source: The file.
-        other: Where the copy is to be.
-        target: Must not exist.
-        end: Where its bytes end; behind them the copy is a hole, of the same length. None for all of it.
+        other: Files of the second store.
+        target: Path of the copy, which must not exist.
+        end: End of the bytes to copy; behind it the copy is a hole, up to the same length. None for all
+            bytes.
 
     Raises:
-        FileKindError: It is no regular file.
+        FileKindError: The source is no regular file.
     """
     with closing(files.open(source, writable=False)) as read:
         write = other.create(target, 0)
@@ -42,7 +43,7 @@ def copy_file(files: StoreRoot, source: Path, other: StoreRoot, target: Path, en
 
 
 def link_or_copy(files: StoreRoot, source: Path, other: StoreRoot, target: Path) -> bool:
-    """Makes a second name for a file, or a copy where there can be none; returns whether it is a name."""
+    """Creates a hard link to a file, or a copy if no link is possible; returns whether it is a link."""
     try:
         files.link(source, other, target)
     except OSError as error:
@@ -51,18 +52,18 @@ def link_or_copy(files: StoreRoot, source: Path, other: StoreRoot, target: Path)
         copy_file(files, source, other, target)
         return False
     with closing(other.open(target, writable=False)) as made:
-        os.fsync(made.descriptor)  # what was linked may be in the page cache only
+        os.fsync(made.descriptor)  # the linked bytes may be in the page cache only
     return True
 
 
 def copy_tree(files: RestoringFiles, source: Path, target: Path, *, is_dir: bool) -> None:
-    """Copies a file, or a folder and all that is in it, durably; holes stay holes.
+    """Copies a file, or a folder with all its contents, durably; holes stay holes.
 
     Args:
-        files: Where both are.
-        source: What is copied.
-        target: Must not exist.
-        is_dir: Whether it is a folder.
+        files: The files of both.
+        source: The file or folder.
+        target: Path of the copy, which must not exist.
+        is_dir: Whether the source is a folder.
     """
     if is_dir:
         files.make_dirs(target)
@@ -80,7 +81,7 @@ def copy_tree(files: RestoringFiles, source: Path, target: Path, *, is_dir: bool
 
 
 def remove_tree(files: RestoringFiles, folder: Path) -> None:
-    """Removes a folder and all that is in it."""
+    """Removes a folder with all its contents."""
     for entry in files.list_dir(folder):
         if entry.is_dir:
             remove_tree(files, folder / entry.name)

@@ -1,4 +1,4 @@
-"""``O_DIRECT`` of an open file: on, off, or not to be had; and memory that it takes.
+"""``O_DIRECT`` of an open file: on, off, or not supported; and aligned memory for it.
 
 Source: ``open(2)``, NOTES on ``O_DIRECT``. A file system may refuse the flag, or take it and refuse calls.
 """
@@ -18,18 +18,18 @@ import numpy.typing as npt
 from seglog.storage.files.files import OpenFile
 
 BLOCK_BYTES: Final = 4096
-"""What memory, lengths and places are aligned to; disks ask for 512 or this."""
+"""Alignment of memory, lengths and positions; disks require 512 or this."""
 STEP_BYTES: Final = 4 << 20
-"""Moved at a time: disks of virtual machines take 1 MiB at half the rate."""
+"""Bytes per call: with 1 MiB, disks of virtual machines have half the rate."""
 _O_DIRECT: Final = getattr(os, "O_DIRECT", 0)
 T = TypeVar("T")
 
 
 class DirectMode:
-    """Whether calls on a file go past the system's cache. One thread at a time.
+    """Whether calls on a file bypass the system's cache. One thread at a time.
 
     Attributes:
-        is_on: Whether they do now.
+        is_on: Whether they bypass it now.
     """
 
     def __init__(self, file: OpenFile) -> None:
@@ -38,7 +38,7 @@ class DirectMode:
         self.is_on = False
 
     def set(self, *, on: bool) -> None:
-        """Switches it, where that can be done."""
+        """Switches the mode, if the file system supports it."""
         if not self._may_be_on or on == self.is_on:
             return
         flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
@@ -50,10 +50,10 @@ class DirectMode:
             self.is_on = on
 
     def call(self, do: Callable[[], T]) -> T:
-        """Does something to the file with it, and without it where the file system takes only the flag.
+        """Calls a function on the file with the mode on; without it if the file system accepts only the flag.
 
         Raises:
-            OSError: It cannot be done either way.
+            OSError: The call fails both ways.
         """
         self.set(on=True)
         try:
@@ -67,5 +67,5 @@ class DirectMode:
 
 
 def aligned_memory(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Returns memory that begins with a page, ``(size_bytes,)``."""
+    """Returns page-aligned memory, ``(size_bytes,)``."""
     return np.frombuffer(mmap.mmap(-1, size_bytes), np.uint8)

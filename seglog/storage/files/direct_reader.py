@@ -1,7 +1,7 @@
-"""Reads a long file from the disk, not from the system's cache, where that can be done.
+"""Reads a long file from the disk, not from the system's cache, if the file system can do that.
 
-Who compares a file with what was to be written into it wants to see what the disk has. A file system that
-does not know ``O_DIRECT`` is asked to forget the pages of the file first; one without a disk keeps them.
+A caller that verifies a file after writing it needs the bytes on the disk. For a file system without
+``O_DIRECT`` the pages of the file are dropped from the cache first; a file system without a disk keeps them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class DirectReader:
 
     Args:
         file: The file, synced; the caller closes it.
-        step_bytes: How much is read at a time, a multiple of 4096 and not 4096 itself.
+        step_bytes: Bytes to read at a time, a multiple of 4096 and more than 4096.
     """
 
     def __init__(self, file: OpenFile, step_bytes: int = STEP_BYTES) -> None:
@@ -38,16 +38,16 @@ class DirectReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leaves the file to be read as any other."""
+        """Switches the direct mode off, so that the file is read like any other."""
         self._mode.set(on=False)
 
     def read(self, start: int, end: int) -> memoryview:
-        """Returns the bytes from ``start`` on: up to ``end``, or as many as are read at a time.
+        """Returns the bytes from ``start`` on: up to ``end``, at most one step.
 
-        They are valid until the next call; none are returned at the end of the file.
+        They are valid until the next call; empty at the end of the file.
 
         Raises:
-            OSError: The disk does not give them.
+            OSError: The disk cannot read them.
         """
         begin = start - start % BLOCK_BYTES
         size = min(-(-(end - begin) // BLOCK_BYTES) * BLOCK_BYTES, len(self._memory))

@@ -1,13 +1,13 @@
-"""Writes a long file from its start on, past the system's cache where that can be done.
+"""Writes a long file from its start on, bypassing the system's cache if the file system can do that.
 
-Who writes a new log of many gigabytes and reads nothing of it pushes out of the cache what others read, and
-pays for pages: 2.4 CPU seconds a GiB on a virtual machine that gives free memory back to its host, beside
-0.15 past the cache. Memory is aligned for ``O_DIRECT``, and a thread writes one part of it while the next is
-filled.
+A command that writes a new log of many gigabytes, and does not read it again, would evict the pages of other
+readers, and pay for new pages: 2.4 CPU seconds per GiB on a virtual machine that returns free memory to its
+host, against 0.15 without the cache. Memory is aligned for ``O_DIRECT``, and a thread writes one buffer while
+the caller fills the next.
 
-A file system that does not know ``O_DIRECT`` is written to as any other. Nothing here proves that the file
-holds what was filled in: the caller takes sums of that, and compares them with what a
-:class:`~seglog.storage.files.direct_reader.DirectReader` finds on the disk.
+A file system without ``O_DIRECT`` is written through its cache. This module does not verify the file: the
+caller computes checksums of the bytes, and compares them with the bytes that a
+:class:`~seglog.storage.files.direct_reader.DirectReader` reads from the disk.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class DirectWriter:
     """Writes a file from its start on. One thread at a time.
 
     Args:
-        file: The file, which is as long as it will be; the caller syncs and closes it.
-        step_bytes: How much is written at a time, a multiple of 4096.
+        file: The file, which already has its final length; the caller syncs and closes it.
+        step_bytes: Bytes to write at a time, a multiple of 4096.
 
     Attributes:
-        end: How many bytes were handed out to be filled, from the start of the file on.
+        end: Bytes of the file, from its start, for which :meth:`room` has returned memory.
     """
 
     def __init__(self, file: OpenFile, step_bytes: int = STEP_BYTES) -> None:
         self._file = file
         self._step_bytes = step_bytes
         self._buffers = [aligned_memory(2 * step_bytes), aligned_memory(2 * step_bytes)]
-        self._begin = 0  # of what the first of the buffers holds, in the file
+        self._begin = 0  # position in the file of the first buffer's content
         self._written: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "seglog-writes")
         self._mode = DirectMode(file)
@@ -51,15 +51,15 @@ class DirectWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Waits for what is being written; what was not written stays so, :meth:`finish` does that."""
+        """Waits for the current write; writes nothing more, as :meth:`finish` does."""
         self._thread.shutdown()
 
     def room(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Returns memory for the next bytes of the file, ``(size_bytes,)``; valid until the next call.
 
         Raises:
-            FullError: What was handed out before found no space.
-            OSError: It could not be written.
+            FullError: There was no space for earlier bytes.
+            OSError: Earlier bytes could not be written.
         """
         if self.end - self._begin >= self._step_bytes:
             self._turn()
@@ -72,11 +72,11 @@ class DirectWriter:
         return self._buffers[0][used : used + size_bytes]
 
     def finish(self) -> None:
-        """Writes what is left, and returns when all is written; the file can be written to as any other then.
+        """Writes the remaining bytes and returns when all are written; switches the direct mode off.
 
         Raises:
             FullError: There is no space.
-            OSError: It cannot be written.
+            OSError: The bytes cannot be written.
         """
         if self.end - self._begin >= self._step_bytes:
             self._turn()
@@ -86,7 +86,7 @@ class DirectWriter:
         self._begin = self.end
 
     def _turn(self) -> None:
-        """Has whole blocks written beside the caller, who goes on in the other memory."""
+        """Starts the write of whole blocks in the thread; the caller continues in the other buffer."""
         self._wait()
         used = self.end - self._begin
         whole = used // BLOCK_BYTES * BLOCK_BYTES

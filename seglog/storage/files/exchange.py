@@ -16,7 +16,7 @@ _CANNOT: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 
 def exchange(first: Place, second: Place) -> bool:
-    """Exchanges what two names stand for; returns False, and does nothing, where the system cannot."""
+    """Exchanges two names atomically; returns False, and does nothing, if the system cannot do it."""
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):
         return False

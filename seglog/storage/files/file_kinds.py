@@ -1,7 +1,7 @@
-"""What is under a name of a store: a file, a folder, or something that no store has.
+"""The kinds of directory entries in a store: a file, a folder, or a kind that no store has.
 
-Only files and folders are a store's. A link leads elsewhere, a pipe may block the process that opens it, and
-opening a device may set something off.
+A store has only files and folders. A link leads elsewhere, a pipe may block the process that opens it, and
+opening a device may have effects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _QUEUES: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_
 _FOLDERS: Final = frozenset({*_ROWS, *_QUEUES, names.CONFIG, names.OURS, "compaction"})
 _NUMBER: Final = re.compile(r"[0-9]{17,20}")
 UNDO_FOLDER: Final = (names.OURS, "undo")
-"""Only folders in it that are called like packs are used; everything else is passed over."""
+"""Only folders in it with the name of a pack are used; everything else is ignored."""
 PACK_NAME: Final = re.compile(r"[1-9][0-9]{0,8}")
 _TABLE: Final = re.compile(r".+\.json(\.bak|\.tmp)?")
 _QUEUE_DEPTH: Final = 3
@@ -45,17 +45,17 @@ _QUEUE_DEPTH: Final = 3
 
 
 def kind_of(mode: int) -> str:
-    """Returns what something is, by its mode as ``lstat`` gives it."""
+    """Returns the kind of a directory entry, by its mode from ``lstat``."""
     return _KINDS.get(stat.S_IFMT(mode), DEVICE)
 
 
 def wanted_kind(folder: Sequence[str], name: str, kind: str) -> str:
-    """Returns what must be under a name that leads to something else; empty if nothing is wrong.
+    """Returns the kind that a name must have if it has another one; empty if nothing is wrong.
 
     Args:
-        folder: Names of the folder that it is in, from the store down.
-        name: What it is called.
-        kind: What it is.
+        folder: Names of its folder, from the store down.
+        name: The name.
+        kind: The kind that it has.
     """
     if tuple(folder) == UNDO_FOLDER and kind != FOLDER:
         return FOLDER if kind != FILE or PACK_NAME.fullmatch(name) else ""
@@ -67,10 +67,10 @@ def wanted_kind(folder: Sequence[str], name: str, kind: str) -> str:
 
 
 def may_hold_numbers(folder: Sequence[str]) -> bool:
-    """Returns whether a folder called like a file would be wrong there.
+    """Returns whether a folder with the name of a file would be wrong there.
 
     Args:
-        folder: Names of the folder that it is in, from the store down.
+        folder: Names of its folder, from the store down.
     """
     if len(folder) == 1:
         return folder[0] == names.CONFIG or folder[0] in _ROWS
@@ -78,7 +78,7 @@ def may_hold_numbers(folder: Sequence[str]) -> bool:
 
 
 def _is_file_name(folder: Sequence[str], name: str) -> bool:
-    """Returns whether RocketMQ or this engine call a file so there, and never a folder."""
+    """Returns whether RocketMQ or this engine use this name for a file there, and never for a folder."""
     if not folder:
         return name in _ROOT_FILES
     if len(folder) == 1 and folder[0] == names.CONFIG:
@@ -89,12 +89,12 @@ def _is_file_name(folder: Sequence[str], name: str) -> bool:
 
 
 def kind_error(name: str, found: str, expected: str) -> FileKindError:
-    """Returns what to raise for a thing of the wrong kind.
+    """Returns the error for a directory entry of the wrong kind.
 
     Args:
-        name: Its place, relative to the store.
+        name: Its path, relative to the store.
         found: Its kind.
-        expected: What belongs there.
+        expected: The right kind.
     """
     return FileKindError(
         f"{name} is {found}, where {expected} belongs", file=name, found=found, help=kind_help(name, found)
@@ -102,7 +102,7 @@ def kind_error(name: str, found: str, expected: str) -> FileKindError:
 
 
 def kind_help(name: str, found: str) -> str | None:
-    """Returns the advice for a thing of the wrong kind; None for that of every such error."""
+    """Returns the advice for a directory entry of the wrong kind; None for the general advice."""
     if found != LINK or "/" in name:
         return None
     return (

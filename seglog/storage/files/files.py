@@ -1,6 +1,6 @@
-"""The file calls of the engine, as a seam: what touches a disk goes through :class:`Files`.
+"""The file calls of the engine: all disk access uses :class:`Files`, which tests can replace.
 
-Tests put file systems behind it that crash, misreport or fill up. The real files of a store are those of a
+Tests use file systems that crash, report wrong results or fill up. The real files of a store are those of a
 :class:`~seglog.storage.files.store_root.StoreRoot`. Paths are :class:`pathlib.Path`; errors are the operating
 system's ``OSError``, translated where their meaning is known (``ENOSPC`` at an allocation becomes
 :class:`~seglog.errors.FullError`).
@@ -26,13 +26,14 @@ from seglog.storage.files.real_file import RealFile, write_fully
 from seglog.storage.files.store_lock import StoreLock
 
 MAX_WHOLE_BYTES = 128 << 20
-"""What is read as a whole: config, tables, journals; RocketMQ's longest are timer logs of 100 MiB.
+"""The longest file that is read as a whole: config, tables, journals; RocketMQ's longest are timer logs of
+100 MiB.
 
-How long a file claims to be must not decide how much memory a store takes.
+The length of a file in an untrusted store must not decide how much memory is used.
 """
 _STEP_BYTES = 1 << 20
 TOO_LONG = "file-too-long"
-"""Kind of the damage of one that is longer."""
+"""Kind of the damage of a longer file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """How full a file system is.
+    """The usage of a file system.
 
     Attributes:
         used_bytes: In use, by any user.
-        available_bytes: Left for us; what is kept for the system's owner does not count.
+        available_bytes: Available to this process, without the space that is reserved for root.
     """
 
     used_bytes: int
@@ -58,7 +59,7 @@ class DiskUsage:
 
     @classmethod
     def of(cls, folder: Path | int) -> DiskUsage:
-        """Returns that of the file system that a folder, named or open, is on."""
+        """Returns the usage of the file system of a folder, given by path or descriptor."""
         found = os.statvfs(folder)
         return cls((found.f_blocks - found.f_bfree) * found.f_frsize, found.f_bavail * found.f_frsize)
 
@@ -77,38 +78,38 @@ class OpenFile(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """The operating system's number of the file, to be written to beside this object; -1 for none."""
+        """The file's descriptor, for writes without this object; -1 for none."""
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Reads up to ``len(buffer)`` bytes; fewer only at the end of the file. Returns how many."""
+        """Reads up to ``len(buffer)`` bytes, fewer only at the end of the file; returns their number."""
 
     def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Writes all of ``data``."""
 
     def next_data(self, position: int) -> int | None:
-        """Returns where the next bytes that were ever written start, None if only holes follow.
+        """Returns the start of the next written bytes, None if only holes follow.
 
-        A file system that knows no holes may return ``position`` itself.
+        A file system without holes may return ``position`` itself.
         """
 
     def set_size(self, size_bytes: int) -> None:
         """Cuts the file or extends it by a hole."""
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Makes sure that writes to the range find space.
+        """Allocates space for the range.
 
         Raises:
-            FullError: The file system has not enough space; what is in the file stays.
+            FullError: The file system has not enough space; the content of the file is unchanged.
         """
 
     def map(self) -> memoryview:
         """Returns the whole file as writable memory, which stays valid as long as a view of it lives."""
 
     def sync(self) -> None:
-        """Returns once all data of the file, and the size it needs, is on the disk."""
+        """Returns once all data of the file, and its size, is on the disk."""
 
     def close(self) -> None:
-        """Gives the descriptor back; maps stay."""
+        """Closes the descriptor; maps stay."""
 
 
 class HeldLock(Protocol):
@@ -118,10 +119,10 @@ class HeldLock(Protocol):
         """Returns whether the mark is still there: no RocketMQ has started on the store since."""
 
     def mark(self) -> None:
-        """Leaves a mark in the ``lock`` file that a RocketMQ overwrites when it starts, durably."""
+        """Writes a mark into the ``lock`` file, durably; a RocketMQ overwrites it when it starts."""
 
     def release(self) -> None:
-        """Lets others in; a second call does nothing."""
+        """Releases the lock; a second call does nothing."""
 
 
 class Files(Protocol):
@@ -137,10 +138,10 @@ class Files(Protocol):
         """Whether there is a directory of that name."""
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
-        """Opens an existing file; one that is to be written gets bytes that no other name shares."""
+        """Opens an existing file; for writing, first breaks its hard links."""
 
     def create(self, path: Path, size_bytes: int) -> OpenFile:
-        """Creates a file of that size, all holes; it must not exist."""
+        """Creates a sparse file of that size; it must not exist."""
 
     def read_file(self, path: Path) -> bytes:
         """Returns the whole content.
@@ -153,7 +154,7 @@ class Files(Protocol):
         """Creates or replaces a small file in place; not atomic."""
 
     def make_dirs(self, path: Path, *, sync: bool = True) -> None:
-        """Creates a directory and its parents where they are missing; ``sync`` makes the names durable."""
+        """Creates a directory and its missing parents; ``sync`` makes the names durable."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Renames atomically, replacing ``target``."""
@@ -168,7 +169,7 @@ class Files(Protocol):
         """Returns once the names in the directory are on the disk."""
 
     def usage(self, path: Path) -> DiskUsage:
-        """Returns how full the file system is that a folder is on."""
+        """Returns the usage of the file system of a folder."""
 
     def lock(self, root: Path) -> HeldLock:
         """Takes the lock of a store directory, and creates its ``lock`` file where it is missing.
@@ -214,7 +215,7 @@ class RealFiles:
     it leads out of.
 
     Args:
-        most_whole_bytes: How long a file may be that is read as a whole.
+        most_whole_bytes: The longest file that may be read as a whole.
     """
 
     _most_whole_bytes = MAX_WHOLE_BYTES
@@ -293,14 +294,14 @@ class RealFiles:
         """Creates or replaces a small file in place; not atomic.
 
         Raises:
-            FileKindError: There is something of that name that is neither a file nor a folder.
+            FileKindError: The name exists and is neither a file nor a folder.
         """
         is_new = not path.exists()
         if not is_new:
             status = path.stat()
             _check_regular(status.st_mode, path)
             if status.st_nlink > 1:
-                path.unlink()  # the other names keep what they have
+                path.unlink()  # the other names keep their bytes
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -314,7 +315,7 @@ class RealFiles:
             raise translate(error, path) from error
         try:
             if sync:
-                os.fsync(descriptor)  # "no space" from here is data lost, not a write refused
+                os.fsync(descriptor)  # ENOSPC from here means that data was lost, not that a write was refused
         except OSError as error:
             raise with_path(error, path) from error
         finally:
@@ -355,7 +356,7 @@ class RealFiles:
         return DiskUsage.of(path)
 
     def lock(self, root: Path) -> StoreLock:
-        """Takes the lock that RocketMQ honours too."""
+        """Takes the lock that RocketMQ uses too."""
         return StoreLock(root)
 
     def stamp(self, path: Path) -> Stamp:
@@ -373,12 +374,12 @@ class RealFiles:
         path.rmdir()
 
     def exchange(self, first: Path, second: Path) -> bool:
-        """Exchanges with ``renameat2``; a system or file system without it says so."""
+        """Exchanges with ``renameat2``; returns False if the system or file system cannot do it."""
         return exchange((None, str(first)), (None, str(second)))
 
 
 def _check_regular(mode: int, path: Path) -> None:
-    """Does nothing for what is a file, by its mode."""
+    """Does nothing for a regular file, by its mode; raises for every other kind."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
@@ -392,10 +393,10 @@ def _check_regular(mode: int, path: Path) -> None:
 
 
 def check_whole(size_bytes: int, path: Path, most_bytes: int = MAX_WHOLE_BYTES) -> None:
-    """Does nothing for a length at which a file may be read as a whole.
+    """Does nothing if a file of this length may be read as a whole.
 
     Raises:
-        CorruptError: It is longer, as no such file of RocketMQ or ours is.
+        CorruptError: The file is longer than any such file of RocketMQ or ours.
     """
     if size_bytes > most_bytes:
         expected = f"at most {most_bytes} bytes"
@@ -403,13 +404,13 @@ def check_whole(size_bytes: int, path: Path, most_bytes: int = MAX_WHOLE_BYTES) 
 
 
 def read_part(handle: OpenFile, position_bytes: int, size_bytes: int) -> memoryview:
-    """Returns up to so many bytes of an open file; fewer where it ends."""
+    """Returns up to ``size_bytes`` of an open file; fewer at its end."""
     buffer = memoryview(bytearray(max(0, min(size_bytes, handle.size_bytes - position_bytes))))
     if len(buffer) <= _STEP_BYTES:
         return buffer[: handle.read_into(buffer, position_bytes)]
     at = 0
     while at < len(buffer):
-        # What the timer writes to is preallocated, 140 MB of which most are holes.
+        # Skips holes: files of the timer are preallocated, 140 MB of which most are holes.
         data = handle.next_data(position_bytes + at)
         if data is None:
             return buffer[: max(0, handle.size_bytes - position_bytes)]
@@ -433,13 +434,13 @@ def read_whole(handle: OpenFile, path: Path) -> bytes:
 
 
 def read_all(files: Files, path: Path) -> bytes:
-    """Returns the whole content of a file that this program made, of any length."""
+    """Returns the whole content of a file of any length that this program wrote."""
     with closing(files.open(path, writable=False)) as handle:
         return bytes(read_part(handle, 0, handle.size_bytes))
 
 
 def read_start(files: Files, path: Path, size_bytes: int) -> bytes:
-    """Returns up to so many bytes of a file, from its start; none where there is no file."""
+    """Returns up to ``size_bytes`` from the start of a file; empty if the file does not exist."""
     try:
         handle = files.open(path, writable=False)
     except (FileNotFoundError, IsADirectoryError):

@@ -1,9 +1,9 @@
-"""Folders that are made without waiting for the disk, and whose names are synced together.
+"""Creates folders without waiting for the disk, and syncs their names together later.
 
-Queues are many and short, and each has a folder of its own. Nothing in them is truth: after a power loss a
-queue whose names never reached the disk is rebuilt from the log, which holds every message that was
-acknowledged. Only what claims that queues are on the disk must wait for the names: the checkpoint, recovery
-points, a clean stop. Each of them comes behind a flush, and a flush syncs every folder that got a name once.
+Queues are many and short, and each has a folder of its own. Queues are not the truth: after a power failure a
+queue whose names never reached the disk is rebuilt from the log, which holds every acknowledged message. Only
+statements that queues are on the disk must wait for the names: the checkpoint, recovery points, a clean stop.
+Each of them is written after a flush, and a flush syncs every folder that got a name, once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from seglog.storage.files.files import Files
 
 
 class FolderNames:
-    """Makes folders, and knows which of their parents have names that are not on the disk yet.
+    """Creates folders, and keeps the set of their parents with names that are not on the disk yet.
 
     Args:
-        files: Where they are.
-        unsynced: Folders that may have such names from before.
+        files: The file layer of the store.
+        unsynced: Folders that may have such names already.
 
     Thread rule: any thread.
     """
@@ -31,7 +31,7 @@ class FolderNames:
         self._lock = threading.Lock()
 
     def make(self, path: Path) -> None:
-        """Creates a folder and its parents where they are missing; :meth:`sync` makes the names durable.
+        """Creates a folder and its missing parents; :meth:`sync` makes the names durable.
 
         Raises:
             FullError: The file system is full.
@@ -41,7 +41,7 @@ class FolderNames:
         while not self._files.is_dir(missing):
             missing = missing.parent
             parents.append(missing)
-        with self._lock:  # first: a folder may be there although making the next one failed
+        with self._lock:  # before the creation: some folders may exist even if the creation of a later one fails
             self._unsynced.update(parents)
         self._files.make_dirs(path, sync=False)
 
@@ -51,7 +51,7 @@ class FolderNames:
             due, self._unsynced = self._unsynced, set()
         try:
             for path in sorted(due):
-                if self._files.is_dir(path):  # else it was deleted with its topic
+                if self._files.is_dir(path):  # otherwise it was deleted with its topic
                     self._files.sync_dir(path)
         except BaseException:
             with self._lock:

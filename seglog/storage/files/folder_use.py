@@ -1,9 +1,9 @@
-"""Whether others use a folder: a lock that all have together, and that refuses nothing.
+"""Whether other processes use a folder: a shared lock, which refuses nothing.
 
-It is on the folder, so it has no file. The system gives it back once who has it ends it or dies. Programs
-that do not ask for it, such as clients in Java, have none and are not seen.
+The lock is on the folder itself, so it needs no file. The system releases it when its holder ends it or dies.
+Programs that do not take the lock, such as clients in Java, are not seen.
 
-Truth: none; where a file system has no such locks none is seen.
+Truth: none; on a file system without such locks no use is seen.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from seglog.forked import abandon_in_children
 
 
 class FolderUse:
-    """A use of a folder, which is made where it is missing; it lasts until :meth:`end`, or as long as this.
+    """A use of a folder, which is created if it is missing; lasts until :meth:`end`, or as long as this
+    object.
 
     Args:
-        folder: The folder. Where it cannot be opened nothing is said: who needs its files will hear of that.
+        folder: The folder. If it cannot be opened, no error is raised: the first access to its files raises
+            one.
 
     Attributes:
-        is_shared: Whether another process, or another use in this one, had it when this began.
+        is_shared: Whether another process, or another use in this one, held the lock when this use began.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,17 +36,17 @@ class FolderUse:
             folder.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._end = weakref.finalize(self, os.close, descriptor)
-            abandon_in_children(self, FolderUse.end)  # a child that lives on would have it for its parent
+            abandon_in_children(self, FolderUse.end)  # a forked child would keep the lock after its parent's end
             self.is_shared = not _is_alone(descriptor)
 
     def end(self) -> None:
-        """Ends it; a second call does nothing."""
+        """Ends the use; a second call does nothing."""
         if self._end is not None:
             self._end()
 
 
 def _is_alone(descriptor: int) -> bool:
-    """Takes the lock; returns whether no other had it: then it can be had alone for a moment."""
+    """Takes the lock; returns whether no other held it: then it can be taken exclusively for a moment."""
     is_alone = True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,6 +54,6 @@ def _is_alone(descriptor: int) -> bool:
         is_alone = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:  # another one is at the same, which has it then
+    except BlockingIOError:  # another process does the same now, and holds the exclusive lock
         is_alone = False
     return is_alone

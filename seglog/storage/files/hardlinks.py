@@ -1,8 +1,8 @@
 """Files with several names: hard links for backups and branches, and copies in place of them.
 
-A link is a second name for the same bytes, so a file with several names must not be written: a
-writer breaks the link first, by a copy that takes the name over. Real files do so whenever one is opened
-for writing. Times of change are kept: RocketMQ's retention goes by them.
+A link is a second name for the same bytes, so a file with several names must not be written: a writer first
+breaks the link, by a copy that replaces the name. Real files do so whenever a file is opened for writing. The
+copy keeps the time of change, because RocketMQ's retention uses it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
 from seglog.storage.files.real_file import write_fully
 
 Place = tuple[int | None, str]
-"""Descriptor of a folder and a name in it; None and a path of the caller's own."""
+"""Descriptor of a folder and a name in it; or None and a whole path."""
 
 _CHUNK_BYTES: Final = 8 << 20
 _UNFINISHED: Final = ".own"
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
-"""Another file system, one without links, or too many of them."""
+"""Errors of a link: another file system, a file system without links, or too many links."""
 
 
 def unfinished_path(path: Path) -> Path:
-    """Returns what the copy of a file is called until it is finished.
+    """Returns the path of the copy of a file until it is finished.
 
-    It is beside the folder of a file whose name is a number: in it, it would keep RocketMQ from starting.
+    For a file whose name is a number it is beside the folder: in the folder it would keep RocketMQ from
+    starting.
     """
     if path.name.isdecimal():
         return path.parent.with_name(f"{path.parent.name}-{path.name}{_UNFINISHED}")
@@ -42,7 +43,7 @@ def break_link(file: Place, made: Place) -> None:
 
     Args:
         file: The file.
-        made: Where its copy is until it is finished, on the same file system.
+        made: Path of its copy until it is finished, on the same file system.
     """
     folder, name = file
     made_folder, made_name = made
@@ -72,7 +73,7 @@ def _copy_whole(source: Place, target: Place) -> None:
 
 
 def can_link(error: OSError) -> bool:
-    """Returns whether a second name was refused for another reason than that there can be none."""
+    """Returns False if the error shows that links are not possible here; True for any other error."""
     return error.errno not in _NO_LINKS
 
 
@@ -82,10 +83,11 @@ def copy_bytes(read: int, write: int, end: int | None = None) -> None:
     Args:
         read: Descriptor of the file.
         write: Descriptor of the copy.
-        end: Where its bytes end; behind them the copy is a hole, of the same length. None for all of it.
+        end: End of the bytes to copy; behind it the copy is a hole, up to the same length. None for all
+            bytes.
 
     Raises:
-        FileKindError: It is no regular file.
+        FileKindError: The file is no regular file.
     """
     status = os.fstat(read)
     if not stat.S_ISREG(status.st_mode):
@@ -115,14 +117,14 @@ def _copy_data(read: int, write: int, end: int) -> None:
 
 
 def _next_data(descriptor: int, at: int, end: int) -> tuple[int, int]:
-    """Returns where data starts at or behind ``at`` and where it ends."""
+    """Returns start and end of the next data at or behind ``at``."""
     if not hasattr(os, "SEEK_DATA"):
         return at, end
     try:
         start = min(os.lseek(descriptor, at, os.SEEK_DATA), end)
         return start, min(os.lseek(descriptor, start, os.SEEK_HOLE), end)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # nothing but a hole is left
+        if error.errno == errno.ENXIO:  # only a hole follows
             return end, end
         if error.errno == errno.EINVAL:
             return at, end

@@ -1,11 +1,11 @@
-"""The latch of a store: after the first sync that failed, nothing is acknowledged or changed any more.
+"""The latch of a store: after the first failed sync, nothing is acknowledged or changed any more.
 
 The kernel reports a lost write once and then forgets it: the next sync of the same file succeeds, reads
-show the new bytes, and the disk has the old ones. Trying again would acknowledge what is not there. Only
-opening the store again helps, which reads what really is on the disk.
+return the new bytes, and the disk has the old ones. A retry would acknowledge messages that are not on the disk. Only
+opening the store again helps, because it reads the bytes that are on the disk.
 
-All files of a store that is open for writing are behind its latch, so that no sync can be forgotten: log,
-queues, index, checkpoint, config, seals and every folder. Reads go on.
+All files of a store that is open for writing are behind its latch, so that no failed sync is missed: log,
+queues, index, checkpoint, config, seals and every folder. Reads continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from seglog.text import shell_text
 _OF_NAMES: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
 )
-"""What creating or opening may meet where the disk is sound."""
+"""Errors of creating or opening a file that do not mean a failing disk."""
 
 
 class Latch:
@@ -47,18 +47,18 @@ class Latch:
 
     @property
     def is_closed(self) -> bool:
-        """Whether something failed."""
+        """Whether a sync or write has failed."""
         return self._failure is not None
 
     def on_close(self, wake: Callable[[], None]) -> None:
-        """Has ``wake`` called when the latch closes, by the thread that met the failure."""
+        """Calls ``wake`` when the latch closes, in the thread that met the failure."""
         self._wake.append(wake)
 
     def fail(self, error: Exception, what: str) -> None:
         """Closes the latch; only the first failure is kept.
 
         Args:
-            error: The reason, as the operating system gave it or as it was found.
+            error: The error of the operating system, or the one that was raised here.
             what: The call and the file that failed.
         """
         with self._lock:
@@ -69,7 +69,7 @@ class Latch:
             wake()
 
     def abandon(self) -> None:
-        """Lets nothing be changed any more, in a forked child: the files are the parent's."""
+        """Refuses all changes in a forked child: the files belong to the parent."""
         self._is_forked = True
 
     def check_process(self) -> None:
@@ -85,7 +85,7 @@ class Latch:
         """Does nothing while the latch is open.
 
         Raises:
-            StoreFailedError: It closed.
+            StoreFailedError: The latch is closed.
             ClosedError: This is a forked child.
         """
         self.check_process()
@@ -93,7 +93,7 @@ class Latch:
             raise self.error() from self._failure[0]
 
     def error(self) -> StoreFailedError:
-        """Returns what to raise once the latch is closed; a new one each time, as tracebacks grow in them."""
+        """Returns the error of a closed latch; a new object each time, because each raise adds a traceback."""
         if self._failure is None:
             raise RuntimeError("the latch is open")
         error, what = self._failure
@@ -106,17 +106,17 @@ class Latch:
 
     @contextmanager
     def failing(self, what: str) -> Iterator[None]:
-        """Raises what the disk did to the block as the error that explains it, see :meth:`explained`."""
+        """Translates an ``OSError`` of the block, see :meth:`explained`."""
         try:
             yield
         except (OSError, TruncatedError) as error:
             raise self.explained(error, what) from error
 
     def explained(self, error: OSError | TruncatedError, what: str) -> StoreError:
-        """Returns what to raise; closes the latch unless the machine only lacked something for a moment.
+        """Returns the error to raise; closes the latch, except for a temporary lack of resources.
 
         Args:
-            error: What the operating system said, or a file that another process cut.
+            error: The error of the operating system, or that of a file that another process cut.
             what: The call that failed.
         """
         if isinstance(error, OSError) and is_passing(error):
@@ -125,7 +125,7 @@ class Latch:
         return self.error()
 
     def name_of(self, path: Path) -> str:
-        """Returns how messages call a file."""
+        """Returns the name of a file in messages."""
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
 
@@ -164,14 +164,14 @@ class LatchedFile:
 
     @property
     def descriptor(self) -> int:
-        """That of the file; who writes to it looks at the latch before."""
+        """The descriptor of the file; code that writes to it must check the latch first."""
         return self._file.descriptor
 
     def sync(self) -> None:
         """Syncs, unless a sync failed before.
 
         Raises:
-            StoreFailedError: One did.
+            StoreFailedError: A sync failed before.
         """
         self._latch.check()
         try:
@@ -184,8 +184,8 @@ class LatchedFile:
 class LatchedFiles:
     """The files of a store behind its latch.
 
-    Every call that changes something raises StoreFailedError once the latch is closed, but for ``remove``
-    and ``remove_dir``: what was half made is taken away again. In a forked child all raise ClosedError.
+    Once the latch is closed, every call that changes a file raises StoreFailedError, except ``remove`` and
+    ``remove_dir``, which remove half-written files. In a forked child all of them raise ClosedError.
     """
 
     def __init__(self, files: Files, latch: Latch) -> None:
@@ -200,7 +200,7 @@ class LatchedFiles:
 
     def open(self, path: Path, *, writable: bool) -> OpenFile:
         """Opens an existing file."""
-        # One opened for reading may be synced too, as segments are before they are sealed.
+        # A file that is opened for reading may be synced too, as segments are before they are sealed.
         return LatchedFile(self._files.open(path, writable=writable), path, self._latch)
 
     def create(self, path: Path, size_bytes: int) -> OpenFile:
@@ -251,6 +251,6 @@ class LatchedFiles:
             raise
 
     def _note(self, error: OSError, what: str) -> None:
-        """Closes the latch unless the call failed before it came to anything that the disk may have lost."""
+        """Closes the latch, unless the call failed before the disk could have lost anything."""
         if not is_passing(error) and error.errno not in _OF_NAMES:
             self._latch.fail(error, what)

@@ -1,7 +1,7 @@
-"""What errors of the operating system mean for a store, as errors of ours.
+"""Translates errors of the operating system into our errors.
 
-Inside the engine an ``OSError`` stays one as long as a caller may act on it; where it would reach the
-caller of a :class:`~seglog.storage.store.MessageStore` it becomes what is made here.
+Inside the engine an ``OSError`` stays an ``OSError`` as long as a caller may act on it; before it reaches the
+caller of a :class:`~seglog.storage.store.MessageStore` this module translates it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAG
 
 
 def explain_os_error(error: OSError) -> StoreError:
-    """Returns the error of ours that says what an error of the operating system means here."""
+    """Returns our error for an error of the operating system."""
     reason = error.strerror or str(error)
     kind, text, advice = _BY_ERRNO.get(error.errno or 0, (StoreError, reason, ""))
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
@@ -55,13 +55,13 @@ def explain_os_error(error: OSError) -> StoreError:
 
 
 def is_passing(error: OSError) -> bool:
-    """Returns whether the machine lacked something for a moment, and the disk is not to blame."""
+    """Returns whether the error is a temporary lack of resources, and not a failure of the disk."""
     return error.errno in _PASSING
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Raises what the block raises, an ``OSError`` as the error of ours that explains it."""
+    """Translates an ``OSError`` of the block into our error."""
     try:
         yield
     except OSError as error:
@@ -69,7 +69,7 @@ def explained() -> Iterator[None]:
 
 
 def translate(error: OSError, path: Path) -> Exception:
-    """Returns what to raise for an error of the operating system: FullError where no space is left."""
+    """Returns the error to raise for an error of the operating system: FullError if no space is left."""
     if is_full(error):
         return FullError(f"{path}: no space left for the next write")
     return with_path(error, path)
@@ -81,7 +81,7 @@ def is_full(error: OSError) -> bool:
 
 
 def with_path(error: OSError, path: Path) -> OSError:
-    """Returns an error of the operating system that names a file; calls by a descriptor raise it without."""
+    """Returns an error of the operating system with a path; calls with a descriptor raise it without one."""
     if error.filename is None:
         error.filename = str(path)
     return error

@@ -1,6 +1,6 @@
-"""Refuses to write a file that the user names where the store is, or where nothing can be written.
+"""Refuses to write a user's output file inside of the store, or in a folder that cannot be written.
 
-Links are resolved: what counts is the file that a write would reach, not the words of its path.
+Links are resolved: the file that a write would reach counts, not the text of its path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_outside(files: StoreRoot, target: Path) -> None:
             raise InvalidArgumentError(f"{target} would be in the store {files.path}", help=_HELP)
     try:
         status = real.stat()
-    except OSError:  # there is no such file, so that it has no other name
+    except OSError:  # the file does not exist, so it has no other name
         return
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         name = _name_in(files, status)
@@ -48,14 +48,14 @@ def check_outside(files: StoreRoot, target: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuses a folder in which nothing can be made, before long work for it has begun.
+    """Refuses a folder in which no file can be created, before a long operation starts.
 
     Args:
-        folder: The folder; it need not exist, then what counts is the nearest above it that does.
+        folder: The folder; if it does not exist, its nearest existing parent is checked.
 
     Raises:
         ReadOnlyError: Its file system is mounted read-only.
-        StoreError: Its rights forbid it.
+        StoreError: Its permissions forbid it.
     """
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if os.access(there, os.W_OK | os.X_OK):
@@ -68,19 +68,19 @@ def check_writable(folder: Path) -> None:
 def new_file_outside(
     files: StoreRoot, target: Path, *, replace: bool = False, advice: str = "name a new file"
 ) -> Iterator[BinaryIO]:
-    """Makes a new file outside of a store, and opens it once.
+    """Creates a new file outside of a store, and opens it once.
 
-    What is written goes to the file that was made, even if its path changes meanwhile. A block that ends
-    with an error leaves no new file, and an old one as it was.
+    All bytes are written to the file that was created, even if its path changes meanwhile. A block that ends
+    with an error leaves no new file, and an old file unchanged.
 
     Args:
         files: The files of the store.
-        target: The file; its folders are made.
-        replace: Whether the file takes the place of one that exists, once it is whole.
-        advice: What to do where one exists and is not replaced.
+        target: The file; its folders are created.
+        replace: Whether the file replaces an existing one, once it is complete.
+        advice: Advice of the error for an existing file that is not replaced.
 
     Raises:
-        InvalidArgumentError: It exists already and is not to be replaced or no regular file, or is in the
+        InvalidArgumentError: The file exists and must not be replaced, is no regular file, or is in the
             store.
     """
     check_outside(files, target)
@@ -107,7 +107,7 @@ def new_file_outside(
 
 
 def open_outside(files: StoreRoot, target: Path) -> BinaryIO:
-    """Opens a file outside of a store for writing, empty; makes it and its folders where they are missing.
+    """Opens a file outside of a store for writing, empty; creates it and its missing folders.
 
     Args:
         files: The files of the store.
@@ -132,10 +132,10 @@ def open_outside(files: StoreRoot, target: Path) -> BinaryIO:
 
 
 def _replacement(target: Path) -> Path:
-    """Returns the path of a new file that is to take the place of another.
+    """Returns the path of a new file that will replace another one.
 
     Raises:
-        InvalidArgumentError: What it would replace is no regular file.
+        InvalidArgumentError: The other one is no regular file.
     """
     try:
         mode = target.lstat().st_mode
@@ -147,13 +147,13 @@ def _replacement(target: Path) -> Path:
 
 
 def _check_made(files: StoreRoot, made: os.stat_result, target: Path) -> None:
-    """Refuses a file that is open and is in a store: a folder of its path may have become a link."""
+    """Refuses an open file that is in a store: a folder of its path may have been replaced by a link."""
     if _name_in(files, made) is not None:
         raise InvalidArgumentError(f"{target} would be in the store {files.path}", help=_HELP)
 
 
 def _name_in(files: StoreRoot, wanted: os.stat_result) -> Path | None:
-    """Returns the path of a file in a store, None if it is not there."""
+    """Returns the path of a file in a store, None if the store does not have it."""
     folders = [files.path, *(files.path / name for name in files.follow)]
     while folders:
         folder = folders.pop()

@@ -1,6 +1,6 @@
 """One open file of the operating system; positions are bytes from its start.
 
-Errors of calls by its descriptor name the file.
+Errors of calls with its descriptor have the file's path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from seglog.storage.files.os_errors import translate, with_path
 
 
 def read_fully(descriptor: int, buffer: memoryview, position: int) -> int:
-    """Reads as often as it takes; returns how many bytes, fewer only at the end."""
+    """Reads until the buffer is full; returns the number of bytes, fewer only at the end of the file."""
     done = 0
     while done < len(buffer) and (count := os.preadv(descriptor, [buffer[done:]], position + done)):
         done += count
@@ -22,7 +22,7 @@ def read_fully(descriptor: int, buffer: memoryview, position: int) -> int:
 
 
 def write_fully(descriptor: int, data: bytes | bytearray | memoryview, position: int) -> None:
-    """Writes as often as it takes."""
+    """Writes until all bytes are written."""
     rest = memoryview(data)
     while rest:
         count = os.pwrite(descriptor, rest, position)
@@ -40,10 +40,10 @@ class RealFile:
         """Opens a file.
 
         Args:
-            path: What it is called.
-            flags: Of ``open``.
-            folder: Descriptor of the folder that it is in; None to find that by the path.
-            descriptor: Its own, where it was opened already.
+            path: Its path.
+            flags: Flags of ``open``.
+            folder: Descriptor of its folder; None to use the path.
+            descriptor: Its descriptor, if it is open already.
         """
         self._path = path
         self._writable = flags & os.O_RDWR != 0
@@ -55,30 +55,30 @@ class RealFile:
 
     @property
     def size_bytes(self) -> int:
-        """Length of the file now, asked for without its times; see :meth:`MappedFile.check_held`."""
+        """Length of the file now, read without its times; see :meth:`MappedFile.check_held`."""
         return os.lseek(self._descriptor, 0, os.SEEK_END)
 
     @property
     def descriptor(self) -> int:
-        """That of the operating system."""
+        """The descriptor of the operating system."""
         return self._descriptor
 
     def read_into(self, buffer: memoryview, position: int) -> int:
-        """Reads with ``preadv``, as often as it takes."""
+        """Reads with ``preadv``, until the buffer is full or the file ends."""
         try:
             return read_fully(self._descriptor, buffer, position)
         except OSError as error:
             raise with_path(error, self._path) from error
 
     def write_at(self, data: bytes | bytearray | memoryview, position: int) -> None:
-        """Writes with ``pwrite``, as often as it takes."""
+        """Writes with ``pwrite``, until all bytes are written."""
         try:
             write_fully(self._descriptor, data, position)
         except OSError as error:
             raise translate(error, self._path) from error
 
     def next_data(self, position: int) -> int | None:
-        """Asks with ``SEEK_DATA``; a system without it counts everything as data."""
+        """Finds data with ``SEEK_DATA``; on a system without it everything counts as data."""
         if not hasattr(os, "SEEK_DATA"):
             return position if position < self.size_bytes else None
         try:
@@ -98,7 +98,7 @@ class RealFile:
             raise translate(error, self._path) from error
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Reserves with ``posix_fallocate``; a system without it writes nothing and relies on luck."""
+        """Allocates with ``posix_fallocate``; does nothing on a system without it."""
         if not hasattr(os, "posix_fallocate"):
             return
         try:

@@ -1,4 +1,4 @@
-"""Bytes of a file of the store written over in place, and files given another length, on the disk at once."""
+"""Overwrites bytes of store files in place, and changes lengths of files; durable on return."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 
 
 class Rewritten(NamedTuple):
-    """What was changed of a record: from the first byte that differs to the last.
+    """The changed bytes of a record: from the first byte that differs to the last.
 
     Attributes:
         file: The file of the log, relative to the store.
-        position_bytes: Where in it.
-        size_bytes: How many bytes.
-        words: What they were and what they are now.
+        position_bytes: Position of the first changed byte in it.
+        size_bytes: Number of bytes.
+        words: A text with the old and the new bytes.
     """
 
     file: str
@@ -29,15 +29,15 @@ class Rewritten(NamedTuple):
 def rewrite_record(
     files: Files, root: Path, segment_size_bytes: int, phy_offset: int, before: bytes, after: bytes
 ) -> Rewritten:
-    """Writes what differs of a record.
+    """Writes the bytes of a record that differ.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         segment_size_bytes: Length of a file of the log.
-        phy_offset: Where the record starts.
-        before: Its bytes as they are; more may follow.
-        after: Its bytes as they are to be, not the same.
+        phy_offset: Physical offset of the record.
+        before: Its bytes now; more may follow.
+        after: Its new bytes, which must differ.
     """
     changed = [at for at, byte in enumerate(after) if byte != before[at]]
     first, end = changed[0], changed[-1] + 1
@@ -49,14 +49,14 @@ def rewrite_record(
 
 
 def write_over(files: Files, path: Path, position_bytes: int, data: bytes) -> None:
-    """Writes bytes of a file that is there."""
+    """Overwrites bytes of an existing file."""
     with closing(files.open(path, writable=True)) as handle:
         handle.write_at(data, position_bytes)
         handle.sync()
 
 
 def resize(files: Files, path: Path, size_bytes: int) -> None:
-    """Gives a file that is there another length; what is new are zeros."""
+    """Changes the length of an existing file; added bytes are zeros."""
     with closing(files.open(path, writable=True)) as handle:
         handle.set_size(size_bytes)
         handle.sync()

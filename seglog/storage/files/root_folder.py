@@ -1,6 +1,6 @@
 """An open store directory, below which every name of a store is resolved.
 
-How is said in :mod:`seglog.storage.files.store_root`, which opens, lists and changes what is found here.
+:mod:`seglog.storage.files.store_root` describes the rules, and opens, lists and changes the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seglog.storage.files.store_names import MAX_NAME_BYTES, parts_of
 _SHORT = MAX_NAME_BYTES // 4
 """No name of so many characters is too long."""
 NOT_THROUGH = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV})
-"""What the system says of a way that is no way of plain folders."""
+"""Errors of a path that has a name which is no plain folder."""
 
 
 def _names_of(follow: object) -> tuple[str, ...]:
@@ -46,12 +46,12 @@ def _is_path(name: str) -> bool:
 
 
 class RootFolder:
-    """The open folder of one store, and those of its folders that the caller lets be elsewhere.
+    """The open folder of one store, and the folders of it that may be links to other places.
 
     Args:
         path: The store directory, which need not exist yet.
         follow: Folders directly in it that may be links to folders elsewhere.
-        opener: How folders below it are opened; None for the way that is best here.
+        opener: Opens folders below it; None for the best way on this system.
 
     Raises:
         InvalidArgumentError: ``follow`` names something that is no plain name.
@@ -69,22 +69,22 @@ class RootFolder:
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
-        """Gives the descriptors back."""
+        """Closes the descriptors."""
         self.close()
 
     def close(self) -> None:
-        """Gives the descriptors back; the next call that needs them opens the folder again."""
+        """Closes the descriptors; the next call that needs them opens the folder again."""
         mounts, root = self._mounts, self._root
         self._mounts, self._root = {}, None
         for descriptor in (*mounts.values(), *(() if root is None else (root,))):
             os.close(descriptor)
 
     def meet_odd(self, path: Path, found: str, expected: str) -> None:
-        """Raises what a thing of the wrong kind is met with; a reader remembers it instead."""
+        """Raises the error for a directory entry of the wrong kind; a reader records it instead."""
         raise kind_error(self._name(path), found, expected)
 
     def _plain_name(self, path: Path) -> bytes | None:
-        """Returns a path relative to the root, None where it takes a closer look or another way."""
+        """Returns a path relative to the root, None if it must be resolved name by name."""
         if self._opener is not openat2_beneath or self._mounts:
             return None
         text = str(path)
@@ -111,7 +111,7 @@ class RootFolder:
         return True
 
     def _base(self, parts: tuple[str, ...]) -> int:
-        """Returns the descriptor that a path begins in: the root's, or that of a folder that is followed."""
+        """Returns the descriptor at which a path begins: the root, or a folder in ``follow``."""
         if self._root is None:
             self._open_root()
         if parts and parts[0] in self._mounts:
@@ -128,7 +128,7 @@ class RootFolder:
         with self._lock:
             if self._root is not None:
                 return
-            # The caller's own path, and the folders that it named: links in them are the caller's.
+            # Links are allowed in the caller's own path, and for the folders that the caller named.
             root = os.open(self.path, PATH_ONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             for name in self.follow:
                 try:
@@ -173,7 +173,7 @@ class RootFolder:
             raise OSError(error.errno, error.strerror, str(self.path.joinpath(*parts))) from error
 
     def _explain(self, base: int, parts: tuple[str, ...], rest: tuple[str, ...]) -> None:
-        """Finds out which name on the way is no folder; raises FileKindError unless it is a plain file."""
+        """Finds the name on a path that is no folder; raises FileKindError unless it is a plain file."""
         skipped = len(parts) - len(rest)
         for count in range(1, len(rest) + 1):
             opener = self._opener or choose_opener(base)
@@ -190,7 +190,7 @@ class RootFolder:
 
     @contextmanager
     def _at(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Opens the folder of a thing; yields its descriptor and the name in it."""
+        """Opens the folder of a path; yields its descriptor and the last name."""
         parts = self._parts(path)
         if not parts:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -201,19 +201,19 @@ class RootFolder:
         try:
             yield folder, parts[-1]
         except OSError as error:
-            error.filename = str(path)  # and not the bare name
+            error.filename = str(path)  # the whole path instead of the last name
             raise
         finally:
             if not is_held:
                 os.close(folder)
 
     def _file_status(self, path: Path, folder: int, name: str) -> os.stat_result:
-        """Looks at what must be a file."""
+        """Returns the status of a name that must be a file."""
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode):
             self._refuse(path, kind_of(status.st_mode), FILE)
         return status
 
     def _refuse(self, path: Path, found: str, expected: str) -> NoReturn:
-        """Ends a call that met a thing of the wrong kind."""
+        """Ends a call that found a directory entry of the wrong kind."""
         raise kind_error(self._name(path), found, expected)

@@ -1,16 +1,17 @@
-"""The lock that keeps every other writer out, seglog or RocketMQ.
+"""The lock that excludes every other writer, seglog or RocketMQ.
 
 RocketMQ holds an exclusive record lock on byte 0 of the file ``lock`` while it runs. ``flock`` does not
-meet it, and a POSIX lock of ours would be lost as soon as anything in this process closed another
-descriptor of the file, and would let this process in twice. So on Linux it is an open-file-description
-lock: tied to our descriptor, shut in forked children, seen by Java and stopped by Java. Elsewhere it is a
-POSIX lock with a table of the process's own stores beside it.
+conflict with it. A POSIX lock of ours would be lost as soon as any code in this process closed another
+descriptor of the file, and would not exclude a second opening in this process. So on Linux the lock is an
+open-file-description
+lock: it is tied to our descriptor, is closed in forked children, and conflicts with Java's lock in both
+directions. On other systems it is a POSIX lock, with a table of the stores that this process has open.
 
-It is taken before anything in the store is written.
+The lock is taken before anything in the store is written.
 
-The content of the file says whose it was last: RocketMQ writes four bytes over its start whenever it
-starts, before it appends anything. A mark of ours there says that no RocketMQ has written since
-(``DefaultMessageStore.java start``).
+The content of the file shows its last user: RocketMQ writes four bytes over its start whenever it starts,
+before it appends anything. If our mark is there, no RocketMQ has written since (``DefaultMessageStore.java
+start``).
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class StoreLock:
     """The exclusive lock of one store, held until :meth:`release`.
 
     Args:
-        root: The store directory; its ``lock`` file is created where it is missing.
-        folder: Its descriptor; None to find it by the path.
+        root: The store directory; its ``lock`` file is created if it is missing.
+        folder: Its descriptor; None to use the path.
 
     Raises:
         StoreLockedError: Another process, or this one, holds it.
@@ -67,7 +68,7 @@ class StoreLock:
         raise StoreLockedError(f"another process goes on replacing the lock file of {root}")
 
     def _hold(self, root: Path, folder: int | None) -> bool:
-        """Takes the lock of the file that has this name now; returns False if it was replaced."""
+        """Takes the lock of the file with this name; returns False if the file was replaced meanwhile."""
         try:
             descriptor = _open(root, folder, os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -125,9 +126,9 @@ class StoreLock:
         return (status.st_dev, status.st_ino) == self._identity
 
     def _replace(self, root: Path, folder: int | None) -> None:
-        """Puts a file of its own in place of one with other names, whose bytes must not change.
+        """Replaces a ``lock`` file that has further names, whose bytes must not change, by a new file.
 
-        It is locked before it has the name, so meanwhile no process holds the lock of a file of that name.
+        The new file is locked before it gets the name, so that no other process can lock it first.
         """
         base = "" if folder is not None else f"{root}/"
         made = f"{base}{LOCK_FILE}.own"
@@ -156,24 +157,25 @@ class StoreLock:
         return os.pread(self._descriptor, len(LOCK_MARK), 0) == LOCK_MARK
 
     def mark(self) -> None:
-        """Leaves the mark, durably."""
+        """Writes the mark, durably."""
         if not self.is_marked():
             os.pwrite(self._descriptor, LOCK_MARK, 0)
             os.fsync(self._descriptor)
 
     def release(self) -> None:
-        """Lets others in."""
+        """Releases the lock."""
         with _held_lock:
             if _held.pop(self._descriptor, None) is not None:
                 os.close(self._descriptor)
 
 
 def lock_holder(root: Path, folder: int | None = None) -> int | None:
-    """Returns the id of the process that holds the store, -1 if the system does not say, None if none does.
+    """Returns the id of the process that holds the store, -1 if the system does not know it, None if none
+    does.
 
     Args:
         root: The store directory.
-        folder: Its descriptor; None to find it by the path.
+        folder: Its descriptor; None to use the path.
     """
     try:
         descriptor = _open(root, folder, os.O_RDONLY)
@@ -188,7 +190,7 @@ def lock_holder(root: Path, folder: int | None = None) -> int | None:
             with _held_lock:
                 mine = any(held._identity == (status.st_dev, status.st_ino) for held in _held.values())
             return os.getpid() if mine else None
-        # An OFD query sees everyone's locks, those of this process too.
+        # An OFD query sees the locks of all processes, including this one.
         wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted))
         return None if answer[0] == fcntl.F_UNLCK else answer[4]
@@ -200,10 +202,10 @@ def lock_holder(root: Path, folder: int | None = None) -> int | None:
 
 
 def _noted_holder(root: Path, folder: int | None) -> int:
-    """Returns which process the store says has it open, where that is there; 0 else.
+    """Returns the process id in the store's ``abort`` file, if that process runs; otherwise 0.
 
-    The system does not say whose an open-file-description lock is; who opens a store writes its process id
-    into ``abort``, as RocketMQ does.
+    The system does not know the holder of an open-file-description lock; but a process that opens a store
+    writes its id into ``abort``, as RocketMQ does.
     """
     name = root / ABORT_FILE if folder is None else ABORT_FILE
     try:
@@ -225,7 +227,7 @@ def _is_running(process: int) -> bool:
         return False
     try:
         os.kill(process, 0)
-    except PermissionError:  # another user's, but there
+    except PermissionError:  # the process exists, and belongs to another user
         return True
     except OSError:
         return False
@@ -254,7 +256,8 @@ def _close_unless_held(descriptor: int) -> None:
 
 
 def _forget_in_child() -> None:
-    # The child shares the open file description: while it keeps the descriptor, the lock outlives us.
+    # The child shares the open file description: if it kept the descriptor, the lock would outlive the
+    # parent.
     for descriptor in list(_held):
         os.close(descriptor)
     _held.clear()

@@ -1,8 +1,9 @@
 """The hot loops over records; they take buffers, never files.
 
-Each has a Python kernel, which is complete and says what is right. Where the C extension ``_native`` was
-built, it takes the same loops over; the environment variable ``SEGLOG_KERNEL`` (``python`` or ``native``)
-forces one. An extension that was compiled for other modules than these is left alone.
+Each loop has a Python kernel, which is complete and defines the right result. If the C extension ``_native``
+was built, it replaces the Python kernels; the environment variable ``SEGLOG_KERNEL`` (``python`` or
+``native``) forces one of them. An extension that was compiled for another version of these modules is not
+used.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ NATIVE: Final = "native"
 PYTHON: Final = "python"
 
 INTERFACE: Final = "e79baaca"
-"""What the extension must have been compiled for. Written by `make docs`: the CRC-32 of ``_native.pyi`` and
-``layout.h``, which say what modules and extension ask of each other."""
+"""The interface for which the extension must have been compiled: the CRC-32 of ``_native.pyi`` and
+``layout.h``, the contract between modules and extension. Written by `make docs`."""
 _COMPILE: Final = (
     "compile them again: `make kernels` or `pip install -e .` in the sources, or install seglog again"
 )
 
 
 def choose_kernels(wanted: str) -> str:
-    """Returns which kernels run.
+    """Returns the kernels to use.
 
     Args:
-        wanted: Value of the variable; empty to take the native ones where there are any.
+        wanted: Value of the variable; empty for the native kernels if they exist.
 
     Raises:
         InvalidArgumentError: There are no such kernels.
-        MissingDependencyError: The native ones are wanted, and cannot be loaded or are of other sources.
+        MissingDependencyError: The native kernels are wanted, but cannot be loaded or have another interface.
 
     Warns:
-        RuntimeWarning: There are native ones of other sources: the Python kernels serve.
+        RuntimeWarning: The native kernels have another interface: the Python kernels are used.
     """
     if wanted not in ("", NATIVE, PYTHON):
         raise InvalidArgumentError(
@@ -70,4 +71,4 @@ def choose_kernels(wanted: str) -> str:
 
 
 KERNELS: Final = choose_kernels(os.environ.get(VARIABLE, ""))
-"""Which implementation runs, ``native`` or ``python``; ``seglog version`` shows it."""
+"""The kernels in use, ``native`` or ``python``; ``seglog version`` shows it."""

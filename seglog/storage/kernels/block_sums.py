@@ -18,7 +18,7 @@ if KERNELS == NATIVE:
 
 
 def block_checksums(chunk: memoryview) -> list[int]:
-    """Returns the CRC-32C of every block in bytes that begin where a block does; the last may be shorter."""
+    """Returns the CRC-32C of every block of bytes that begin at a block's start; the last may be shorter."""
     found = None if native_block_sums is None else native_block_sums(chunk, SEAL_BLOCK_BYTES)
     if found is not None:
         return found

@@ -1,8 +1,8 @@
-"""Messages out of records: what ``decode_message`` of the format does, natively where that was built.
+"""Decodes messages from records: ``decode_message`` of the format, natively if the kernels were built.
 
-Native messages hold what their record says as it is stored, and make Python objects of it on demand. They are
-of the class :class:`Message` to every test (``isinstance``, ``__class__``, patterns, copies), have
-its methods, and are equal to those that Python makes.
+Native messages keep the fields of their record as they are stored, and create Python objects on demand. They
+pass every test for the class :class:`Message` (``isinstance``, ``__class__``, patterns, copies), have its
+methods, and are equal to messages that Python code decodes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class DecodeMessage(Protocol):
-    """What both ways of decoding are."""
+    """The interface of both decoders."""
 
     def __call__(self, record: bytes | bytearray | memoryview, /, *, verify: bool = False) -> Message:
         """Returns the message of a whole record."""
 
 
 def python_iter_messages(result: ReadResult, /) -> Iterator[Message]:
-    """Yields the messages of a read, each decoded when its turn comes."""
+    """Yields the messages of a read; decodes each message when it is needed."""
     return map(python_decode_message, result.records)
 
 
@@ -43,21 +43,21 @@ if KERNELS == NATIVE:
 
 
 def decode_runs(runs: Sequence[memoryview], added: bytes) -> list[Message] | None:
-    """Returns the messages of all records of a pull in one call, where that can be done.
+    """Returns the messages of all records of a pull in one call, if native kernels can decode them.
 
     Args:
         runs: Whole records, one after another.
-        added: More properties, in stored form; each message has them behind its own.
+        added: More properties, in stored form; they are appended to those of each message.
 
     Returns:
-        None where kernels are Python's, and where a record is not right or is an inner batch: then the caller
-        looks at each record by itself.
+        None with Python kernels, and if a record is damaged or is an inner batch: then the caller decodes the
+        records one by one.
     """
     return None if decoder is None else decoder.decode_runs(list(runs), added)
 
 
 def set_properties(message: Message, properties_raw: bytes) -> None:
-    """Gives a message other stored properties, before it is handed on and before its own are decoded."""
+    """Replaces the stored properties of a message, before the message is passed on or its own are decoded."""
     if decoder is None or not decoder.set_properties(message, properties_raw):
-        # What object.__setattr__ does, which costs more: a message is a value once it is handed on.
+        # Faster than object.__setattr__. Allowed here only: once a message is passed on, it never changes.
         vars(message)["properties_raw"] = properties_raw

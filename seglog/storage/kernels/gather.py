@@ -1,9 +1,9 @@
-"""Takes fields and byte strings out of many records at once, without a step of Python for each.
+"""Reads fields and byte strings of many records at once, without a step of Python for each record.
 
-The trick is an array that overlaps itself: item ``i`` of :func:`overlapping` is what is at byte ``i``,
-so picking items picks unaligned bytes, 20 to 30 ns apiece. Positions are trusted as far as they must be:
-the whole record, by the size that its queue unit says, is in the buffer. Everything that a record says
-about itself is checked before it leads to another read.
+It uses an array that overlaps itself: item ``i`` of :func:`overlapping` begins at byte ``i``, so picking
+items picks unaligned bytes, at 20 to 30 ns each. The caller guarantees that each record, with the size in its
+queue unit, is within the buffer. All lengths in the record itself are checked before they are used for
+another read.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if KERNELS == NATIVE:
     native_copy, native_parts = _native.copy_strings, _native.parts_of
 
 _CHUNK: Final = 16384
-"""Records at a time: their heads stay in the cache while columns are taken out of them."""
+"""Records at a time: their heads stay in the cache while their columns are read."""
 _COPY_BYTES: Final = 64 << 10
-"""What is copied at a time stays in the cache between its two halves."""
+"""Bytes copied at a time: they stay in the cache between the two passes."""
 _PARTS: Final = 1024
-"""Parts that are made at a time: the kernels keep as many objects to use them again."""
+"""Parts that are created at a time: the kernels keep this many objects for reuse."""
 _TAIL_BYTES: Final = 3
-"""Least that follows the head: lengths of topic and properties."""
+"""The fewest bytes behind the head: the length fields of topic and properties."""
 _HEAD_BYTES: Final = np.zeros(HOST_BITS + 1, np.int64)
 for _bits, _layout in HEADS.items():
     _HEAD_BYTES[_bits] = _layout.size_bytes
 
 
 def overlapping(buffer: Bytes, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    """Returns an array whose item ``i`` is what is at byte ``i``; shares memory with ``buffer``."""
+    """Returns an array whose item ``i`` begins at byte ``i``; shares memory with ``buffer``."""
     return np.ndarray((max(0, len(buffer) - dtype.itemsize + 1),), dtype, buffer, 0, (1,))
 
 
@@ -57,14 +57,14 @@ def read_heads(
 
     Args:
         buffer: ``(m,) u8``, a stretch of the log.
-        positions: ``(n,)``, where in it the records start.
-        phy_offsets: ``(n,)``, where they are in the log.
-        sizes: ``(n,)``, their sizes, at least :data:`MIN_RECORD_BYTES`; no record goes beyond the buffer.
+        positions: ``(n,)``, positions of the records in it.
+        phy_offsets: ``(n,)``, their physical offsets.
+        sizes: ``(n,)``, their sizes, at least :data:`MIN_RECORD_BYTES`; no record ends behind the buffer.
         names: Fields of the head.
 
     Returns:
-        ``(n,)``, which of them are records as far as magic, size and position tell, and ``(n,)`` values by
-        name, which mean something for those only.
+        ``(n,)``, which of them are records by magic, size and physical offset, and ``(n,)`` values by name,
+        which are valid for these records only.
     """
     valid = np.zeros(len(positions), np.bool_)
     found = {name: np.empty(len(positions), np.int64) for name in names}
@@ -100,7 +100,7 @@ def _read_wide(
     found: Mapping[str, Ints],
     start: int,
 ) -> None:
-    """Reads again the heads that have an IPv6 address, as their fields are elsewhere."""
+    """Reads heads with an IPv6 address again, because their fields are at other positions."""
     ok &= ~is_wide | (sizes >= layout.size_bytes + _TAIL_BYTES)
     chosen = np.flatnonzero(ok & is_wide)
     head = _take_heads(buffer, at[chosen], layout)
@@ -109,15 +109,15 @@ def _read_wide(
 
 
 def body_ranges(positions: Ints, sizes: Ints, heads: Mapping[str, Ints]) -> tuple[Mask, Ints, Ints]:
-    """Returns where bodies are.
+    """Returns the positions of bodies.
 
     Args:
-        positions: ``(n,)``, where the records start.
+        positions: ``(n,)``, positions of the records.
         sizes: ``(n,)``, their sizes.
         heads: ``sys_flag`` and ``body_bytes`` of each.
 
     Returns:
-        ``(n,)`` each: whether the body is within its record, where it starts, and its length.
+        ``(n,)`` each: whether the body is within its record, its start, and its length.
     """
     starts = positions + _HEAD_BYTES[heads["sys_flag"] & HOST_BITS]
     lengths = heads["body_bytes"]
@@ -128,16 +128,16 @@ def body_ranges(positions: Ints, sizes: Ints, heads: Mapping[str, Ints]) -> tupl
 def properties_ranges(
     buffer: Bytes, positions: Ints, sizes: Ints, heads: Mapping[str, Ints]
 ) -> tuple[Mask, Ints, Ints]:
-    """Returns where properties are.
+    """Returns the positions of properties.
 
     Args:
         buffer: The stretch of the log.
-        positions: ``(n,)``, where the records start.
+        positions: ``(n,)``, positions of the records.
         sizes: ``(n,)``, their sizes.
         heads: ``magic``, ``sys_flag`` and ``body_bytes`` of each.
 
     Returns:
-        As :func:`body_ranges`; where lengths add up to the record.
+        As :func:`body_ranges`; true only if all lengths add up to the size of the record.
     """
     ok, body_starts, body_lengths = body_ranges(positions, sizes, heads)
     record_ends = positions + sizes
@@ -181,7 +181,7 @@ def copied(buffer: Bytes, starts: Ints, sizes: Ints) -> Bytes:
 
     Args:
         buffer: ``(m,) u8``.
-        starts: ``(n,)``, where in it they start.
+        starts: ``(n,)``, their starts in it.
         sizes: ``(n,)``, their lengths.
     """
     ends = np.cumsum(sizes)
@@ -200,8 +200,8 @@ def iter_parts(
 
     Args:
         buffers: ``(m,) u8`` each.
-        numbers: ``(n,)``, in which of them each part is.
-        starts: ``(n,)``, where in it they start.
+        numbers: ``(n,)``, the number of each part's buffer.
+        starts: ``(n,)``, their starts in the buffers.
         sizes: ``(n,)``, their lengths.
     """
     views = [buffer.data for buffer in buffers]

@@ -1,6 +1,6 @@
-"""Entries of an index file: where they lead, how they are chained, and held against the keys of records.
+"""Checks the entries of an index file: their physical offsets, their chains, and the keys of their records.
 
-Pure: works on entries one behind the other, as they are in a file.
+Pure: works on consecutive entries, as they are in a file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seglog.storage.format.index.index_view import Entries
 from seglog.storage.kernels import KERNELS, NATIVE
 
 MOST_WRONG: Final = 100
-"""Entries of one call that are named for leading to another than they should."""
+"""The most entries with a wrong predecessor that one call returns."""
 
 NativeExtent: TypeAlias = Callable[[memoryview], tuple[int, int, bool]]
 NativeFollow: TypeAlias = Callable[[memoryview, int, memoryview, int], list[tuple[int, int]]]
@@ -35,12 +35,12 @@ if KERNELS == NATIVE:
 
 
 class Extent(NamedTuple):
-    """Where entries lead.
+    """The range of physical offsets of entries.
 
     Attributes:
         least: The least physical offset.
-        greatest: The greatest.
-        is_sorted: Whether none is less than the one before it.
+        greatest: The greatest physical offset.
+        is_sorted: Whether the physical offsets never descend.
     """
 
     least: int
@@ -49,10 +49,10 @@ class Extent(NamedTuple):
 
 
 def extent_of(entries: Entries) -> Extent:
-    """Returns where entries lead, of which there is at least one.
+    """Returns the range of physical offsets of entries.
 
     Args:
-        entries: ``(n,) INDEX_ENTRY.dtype``.
+        entries: ``(n,) INDEX_ENTRY.dtype``, one or more.
     """
     if native_extent is not None:
         return Extent(*native_extent(_as_bytes(entries)))
@@ -61,16 +61,16 @@ def extent_of(entries: Entries) -> Extent:
 
 
 def follow(entries: Entries, first: int, newest: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Works out which entry each one must name as the one before it in its slot.
+    """Checks that each entry has the right predecessor: the entry before it in its slot.
 
     Args:
         entries: ``(n,) INDEX_ENTRY.dtype``.
-        first: Number of the first of them in the file.
-        newest: ``(slots,) i4``, the number of the newest entry of each slot, 0 for none: before these, and
-            with them afterwards.
+        first: Number of the first entry in the file.
+        newest: ``(slots,) i4``, the number of the newest entry of each slot before these entries, 0 for none;
+            updated to include them.
 
     Returns:
-        Number and right predecessor of entries that name another one, the first ``MOST_WRONG`` of them.
+        Number and right predecessor of the first ``MOST_WRONG`` entries that have a wrong predecessor.
     """
     if native_follow is not None:
         return native_follow(_as_bytes(entries), first, _as_bytes(newest), MOST_WRONG)
@@ -81,7 +81,7 @@ def follow(entries: Entries, first: int, newest: npt.NDArray[np.int32]) -> list[
     before = newest[by_slot]
     again = by_slot[1:] == by_slot[:-1]
     before[1:][again] = own[:-1][again]
-    newest[by_slot] = own  # of several the last assignment stays
+    newest[by_slot] = own  # if a slot occurs several times, the last assignment stays
     previous = np.empty_like(before)
     previous[order] = before
     wrong = np.flatnonzero(entries["previous_entry"] != previous)[:MOST_WRONG]
@@ -89,13 +89,13 @@ def follow(entries: Entries, first: int, newest: npt.NDArray[np.int32]) -> list[
 
 
 def stand_for(rows: KeyRows, entries: Entries, begin_ms: int, *, starts_file: bool) -> bool:
-    """Returns whether entries are those of keys, in the same order and with the right times.
+    """Returns whether entries are those of the keys, in the same order and with the right times.
 
     Args:
         rows: ``(n,) KEY_ROW``.
         entries: ``(m,) INDEX_ENTRY.dtype``.
-        begin_ms: Of their file.
-        starts_file: Whether the first of them is the first of the file, whose time counts from another begin.
+        begin_ms: Begin time of their file.
+        starts_file: Whether the first entry is the first of the file; its time is relative to another begin.
     """
     if len(rows) != len(entries):
         return False
@@ -114,7 +114,7 @@ def stand_for(rows: KeyRows, entries: Entries, begin_ms: int, *, starts_file: bo
 def seconds_since(
     begin_ms: int | npt.NDArray[np.int64], timestamps_ms: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Returns the time differences that entries must have; 0 while a file has no begin."""
+    """Returns the time differences that entries must have; 0 while a file has no begin time."""
     return np.where(np.greater(begin_ms, 0), np.clip((timestamps_ms - begin_ms) // 1000, 0, MAX_INT), 0)
 
 

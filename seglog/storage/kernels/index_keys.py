@@ -1,7 +1,8 @@
-"""The keys under which the key index has the records of a stretch of the log, and index files made from them.
+"""The keys of the records of a stretch of the log for the key index, and writing them into index files.
 
-Pure: works on buffers of records that were walked before, so their checksums are not looked at again. The
-native kernels read keys out of the log without an object for any record, and let other threads run meanwhile.
+Pure: works on buffers of records that were walked before, so checksums are not checked again. The native
+    kernels
+read keys from the log without creating an object for any record, and release the GIL meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from seglog.storage.format.record import properties as props
 from seglog.storage.kernels import KERNELS, NATIVE
 
 ROOM: Final = 1 << 18
-"""Keys that are read at a time: more than the properties of any record hold (one for each two bytes)."""
+"""Keys that are read at a time: more than any record can have (one key for each two bytes of properties)."""
 
 NativeKeyRows: TypeAlias = Callable[[memoryview, int, int, bool, memoryview], tuple[int, int]]
 NativePutKeys: TypeAlias = Callable[[memoryview, int, int, memoryview], int]
@@ -50,13 +51,13 @@ _FLAG: Final = HEAD_V4.picking("flag").unpack_from
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordKeys:
-    """What the index must know of a stretch of the log.
+    """The keys of a stretch of the log, and facts about its records.
 
     Attributes:
         rows: ``(n,) KEY_ROW``, in log order; tombstones have none.
         lost: Physical offsets of the tombstones.
-        with_crc: How many records have a record CRC.
-        placeholders: How many records stand for messages that a compaction dropped.
+        with_crc: Number of records with a record CRC.
+        placeholders: Number of records that replace messages which a compaction dropped.
     """
 
     rows: KeyRows
@@ -74,7 +75,8 @@ def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys
     """Returns the keys of the records from the start of a buffer on.
 
     Args:
-        buffer: A stretch of one segment that starts with a record; the first that is none ends it.
+        buffer: A stretch of one segment that starts with a record; ends at the first bytes that are no
+            record.
         phy_offset: Physical offset of its first byte.
         tags: Whether the index has entries for tags.
     """
@@ -106,7 +108,7 @@ def index_keys(buffer: memoryview, phy_offset: int, *, tags: bool) -> RecordKeys
 
 
 class KeyReader:
-    """Reads keys out of stretches of the log, into memory that it keeps.
+    """Reads keys from stretches of the log into memory that it reuses.
 
     Args:
         native: The kernel.
@@ -119,23 +121,23 @@ class KeyReader:
         self._rows: KeyRows = np.empty(ROOM, KEY_ROW)
 
     def read(self, window: memoryview, phy_offset: int, position: int) -> tuple[KeyRows, int]:
-        """Returns the keys of the records from a place on, and where they end: where no record is whole.
+        """Returns the keys of the records from a position on, and the end of these records.
 
         Args:
-            window: A stretch of one segment, sound: checksums are not looked at.
+            window: A stretch of one segment; its checksums must have been checked.
             phy_offset: Physical offset of its first byte.
-            position: Where in it to begin.
+            position: Position of the first record in it.
 
         Returns:
-            ``(n,) KEY_ROW``, valid until the next call, and the place; it comes before the end of the records
-            where there are too many keys for one call.
+            ``(n,) KEY_ROW``, valid until the next call, and the end position: the first bytes that are no
+            whole record, or earlier if there are too many keys for one call.
         """
         count, position = self._native(window, phy_offset, position, self._tags, self._rows.data.cast("B"))
         return self._rows[:count], position
 
 
 def put_keys(buffer: memoryview, geometry: IndexGeometry, rows: KeyRows) -> int:
-    """Puts keys into a file, as many as fit, and returns how many; as ``index_build.put_keys`` does.
+    """Writes as many keys into a file as fit, and returns their number; as ``index_build.put_keys`` does.
 
     Raises:
         TruncatedError: The buffer is the map of a file that another process has cut.

@@ -1,4 +1,4 @@
-"""Which record is the last of its key, among all records of the same keys."""
+"""Finds the last record of each key among all records of the same keys."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ KEYED: Final = np.dtype(
         ("goes_empty", "?"),
     ]
 )
-"""One record with a key, in native byte order: half of the key's hash, the other, and where it is.
+"""One record with a key, in native byte order: both halves of the key's hash, and the place of the record.
 
-``queue`` is a number of the caller's, ``row`` counts the records of a ``part`` of the log; ``goes_empty``
-says of a record without body that it may go even if it is the last of its key.
+``queue`` is a number that the caller assigns, ``row`` counts the records of a ``part`` of the log;
+``goes_empty`` is true for a record without body that may be dropped even if it is the last of its key.
 """
 Keyed = npt.NDArray[np.void]
 
@@ -38,10 +38,10 @@ if KERNELS == NATIVE:
 
 
 def last_of_keys(rows: Keyed) -> npt.NDArray[np.bool_]:
-    """Returns which rows have the largest queue offset of their key and queue; of equal ones the later.
+    """Returns which rows have the largest queue offset of their key and queue; the later row of equal ones.
 
     Args:
-        rows: ``(n,) KEYED``, with all rows of a key among them.
+        rows: ``(n,) KEYED``; all rows of a key must be among them.
     """
     is_last = np.zeros(len(rows), np.bool_)
     if native_last is not None and len(rows):

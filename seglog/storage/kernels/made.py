@@ -1,8 +1,8 @@
-"""Frozen dataclasses whose objects are made natively: an object of many fields in a fifth of the time.
+"""Frozen dataclasses with a native ``__init__``: it creates an object in a fifth of the time.
 
-``__init__`` of a frozen dataclass calls ``object.__setattr__`` for each field, 0.1 µs a time. Over native
-kernels the classes that every request is made of have another one, which takes the same arguments and leaves
-to theirs what is not usual; over Python kernels they stay as they are.
+``__init__`` of a frozen dataclass calls ``object.__setattr__`` for each field, 0.1 µs a time. With native
+kernels the classes that are created for every request get a native ``__init__``, which takes the same
+arguments and calls the old one for unusual arguments; with Python kernels they stay as they are.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SIGNATURE: Final = "__signature__"
 
 
 def quickly_made(kind: type[T]) -> type[T]:
-    """Returns the class, whose objects are made natively where that can be.
+    """Returns the class, with a native ``__init__`` if there are native kernels.
 
     Args:
-        kind: A frozen dataclass with slots, whose fields have values of their own, if any, and no factories.
-            No class that inherits from it may state ``__init__``.
+        kind: A frozen dataclass with slots; its fields may have default values, but no default factories.
+            No subclass of it may define ``__init__``.
     """
     if KERNELS == NATIVE:
         from seglog.storage.kernels import _native

@@ -1,7 +1,7 @@
-"""Columns of the messages of a window in the layout of Arrow, filled in one pass where native kernels run.
+"""Columns of the messages of a window in the layout of Arrow, filled in one pass by native kernels.
 
-What takes columns out of records one after the other, without native kernels and for what those leave, is
-with who makes columns of them (``seglog/spark/source``).
+``seglog/spark/source`` has the code that reads columns record by record, without native kernels and for
+records that the kernels leave.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if KERNELS == NATIVE:
 
 NUMBERS: Final = ("flag", "reconsumeTimes", "bodyCrc", "preparedTransactionOffset", "bornTimestamp")
 _MIN_ENTRY_BYTES: Final = 4
-"""A name, 0x01, a value and 0x02, which the last entry may lack."""
+"""Bytes of the shortest entry: a name, 0x01, a value and 0x02, which the last entry may lack."""
 _ID_CHARACTERS: Final = 56
-"""Address of IPv6, port and place in hexadecimal."""
+"""An IPv6 address, port and physical offset in hexadecimal."""
 _HOST_CHARACTERS: Final = 27
-"""Address of IPv4, colon and port, which may be negative."""
+"""An IPv4 address, a colon and a port, which may be negative."""
 _ROOM: Final = {
     "body": 0,
     "keys": 0,
@@ -44,13 +44,13 @@ _ROOM: Final = {
     "bornHost": _HOST_CHARACTERS,
     "storeHost": _HOST_CHARACTERS,
 }
-"""Columns of strings, and how long those of a record may be that are not within it."""
+"""Columns of strings, and the longest string of a record that is not copied from its bytes."""
 _NULLABLE: Final = frozenset({"keys", "tags"})
 _WRITTEN: Final = frozenset({"offsetMsgId", "bornHost", "storeHost"})
-"""Columns whose strings are never within the record."""
+"""Columns whose strings are never copied from the record."""
 _PROPERTIES: Final = "properties"
 FILLED: Final = frozenset({*NUMBERS, *_ROOM, _PROPERTIES})
-"""The columns that there are."""
+"""All columns."""
 _LEFT_ALL: Final = 1
 _LEFT: Final = {_PROPERTIES: 2, "bornHost": 4, "storeHost": 8}
 
@@ -60,9 +60,9 @@ class Texts:
     """Strings of many records.
 
     Attributes:
-        offsets: ``(n + 1,) i4``, where each begins, and the last ends.
+        offsets: ``(n + 1,) i4``, the start of each string, and the end of the last one.
         data: ``(m,) u8``, the strings one behind the other.
-        are_there: ``(n,) u1``, 0 where there is none; None if all exist.
+        are_there: ``(n,) u1``, 0 for a missing string; None if all exist.
     """
 
     offsets: Ends
@@ -87,12 +87,12 @@ class PropertyMap:
 
 @dataclass(frozen=True, slots=True)
 class MessageColumns:
-    """Columns of messages; those that were not filled are in none of them.
+    """Columns of messages; columns that were not filled are missing.
 
     Attributes:
         numbers: ``(n,) i8`` by name.
         texts: Strings by name.
-        properties: All properties, None where these were not filled.
+        properties: All properties; None if they were not filled.
     """
 
     numbers: dict[str, Ints]
@@ -106,13 +106,13 @@ _NOTHING: Final = MessageColumns({}, {})
 def message_columns(
     window: memoryview, phy_offset: int, rows: Rows, names: Collection[str]
 ) -> MessageColumns:
-    """Returns columns of messages, as far as native kernels fill them.
+    """Returns the columns of messages that native kernels can fill.
 
     Args:
         window: A stretch of the log.
-        phy_offset: Where in the log it begins.
+        phy_offset: Physical offset of its first byte.
         rows: ``(n,) ROW``, whole records of it.
-        names: Columns of :data:`FILLED`; others are left out.
+        names: Columns of :data:`FILLED`; other names are ignored.
     """
     if native_columns is None or FILLED.isdisjoint(names) or not len(rows):
         return _NOTHING

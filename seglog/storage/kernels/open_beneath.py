@@ -1,6 +1,6 @@
-"""Linux's ``openat2``, for which Python has no call: a path below a folder, through no link.
+"""Linux's ``openat2``, for which Python has no call: opens a path below a folder without following links.
 
-Each is None where the C kernel does not serve; :mod:`seglog.storage.files.beneath` has the way without them.
+Each function is None without the C kernel; :mod:`seglog.storage.files.beneath` then does the same in Python.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Makes the bytes of new records.
+"""Encodes new records.
 
-What does not depend on the place in the log is computed before the append lock is taken: a
-:class:`PendingRecord` knows its size. Inside the lock :meth:`PendingRecord.write` fills in queue offset,
-physical offset and store time, and the record CRC last, because it covers them.
+All bytes that do not depend on the place in the log are encoded before the append lock is taken, so a
+:class:`PendingRecord` has its size. Under the lock :meth:`PendingRecord.write` writes queue offset, physical
+offset and store time, and then the record CRC, because it covers them.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _SCHEDULE_TOPIC: Final = SCHEDULE_TOPIC.encode()
 
 
 class _Topic(NamedTuple):
-    """What all records of a topic share.
+    """The bytes that all records of a topic share.
 
     Attributes:
-        field: The topic behind its length.
+        field: The length of the topic, and the topic.
         is_delay: Whether the store time decides the codes of its queue units.
     """
 
@@ -68,13 +68,13 @@ def _encode_topic(topic: bytes) -> _Topic:
 
 
 class PythonPendingRecord:
-    """A record that still lacks its place and time.
+    """A record without its place and time.
 
     Attributes:
-        size_bytes: Of the finished record.
-        properties: As they are stored, without the record CRC.
+        size_bytes: Size of the finished record.
+        properties: Its stored properties, without the record CRC.
         takes_queue_offset: False for PREPARED and ROLLBACK records.
-        delay_ms: What it waits in the delay topic, if its level does not say it.
+        delay_ms: Its wait in the delay topic, if its level does not have it.
     """
 
     __slots__ = (
@@ -105,10 +105,10 @@ class PythonPendingRecord:
         prepared_transaction_offset: int,
         record_crc: bool,
     ) -> None:
-        """Prepares everything that the place in the log does not change; copies the body.
+        """Encodes all fields that do not depend on the place in the log; copies the body.
 
         Raises:
-            MessageIllegalError: The properties are longer than 32767 bytes with what the CRC needs, or would
+            MessageIllegalError: The properties, with the record CRC, are longer than 32767 bytes, or would
                 look like damage.
             InvalidArgumentError: A number does not fit its field.
         """
@@ -190,7 +190,7 @@ class PythonPendingRecord:
         self.properties = properties
 
     def unit_tags_code(self, store_timestamp_ms: int) -> int:
-        """Returns the code for the queue unit; in the delay topic the store time decides it."""
+        """Returns the tags code for the queue unit; in the delay topic it depends on the store time."""
         if self.delay_ms is not None:
             return as_i64(store_timestamp_ms + self.delay_ms)
         if self._is_delay:
@@ -202,7 +202,7 @@ class PythonPendingRecord:
     ) -> None:
         """Writes the finished record to ``buffer[at : at + size_bytes]``.
 
-        The size field goes in last: a reader that follows the log in memory sees either no record or a
+        The size field is written last: a reader that follows the log in memory sees either no record or a
         whole one.
         """
         record = self._record
@@ -216,7 +216,7 @@ class PythonPendingRecord:
 
 
 def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
-    """Returns the properties as they are stored, without what only a writer of records may set."""
+    """Returns the properties to store, without a record CRC, which only this module may write."""
     properties = props.without_crc_property(properties)
     if record_crc:
         return properties if properties.endswith(b"\x02") or not properties else properties + b"\x02"
@@ -242,7 +242,7 @@ def filler(rest_bytes: int) -> bytes:
 
 
 PendingRecord: TypeAlias = PythonPendingRecord
-"""What runs. The native one takes the same positional parameters, and leaves unusual values to Python."""
+"""The class in use. The native one has the same positional parameters and leaves unusual values to Python."""
 if KERNELS == NATIVE and not TYPE_CHECKING:
     from seglog.storage.kernels import _native
 

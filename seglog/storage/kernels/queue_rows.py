@@ -1,4 +1,4 @@
-"""Rows of the log by queue: grouped with their sums, as units of consume queues, and held against units."""
+"""Rows of the log by queue: grouped with sums, converted to units of consume queues, compared with units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seglog.storage.kernels import KERNELS, NATIVE
 from seglog.storage.kernels.walk import ROW, Rows, are_dispatched
 
 _PART: Final = 1 << 19
-"""Rows compared at a time, which bounds the memory for it."""
+"""Rows that are compared at a time, to bound memory."""
 _FIELDS: Final = ("phy_offset", "size_bytes", "tags_code")
 
 NativeGroup: TypeAlias = Callable[[memoryview, int, memoryview], list[tuple[int, int, int, int, int]] | None]
@@ -36,10 +36,10 @@ def units_of(rows: Rows) -> Units:
 
 
 def stand_in(rows: Rows, units: Units) -> bool:
-    """Returns whether rows of one queue follow each other, in it and in the log, and their units are these.
+    """Returns whether rows of one queue have no gaps, ascend in the log, and have exactly these units.
 
-    A row without the size of a record has no unit: one of size 0 is a free slot, one of
-    :data:`~seglog.storage.format.queue.consume_queue.PRE_BLANK_BYTES` stands for no message.
+    A row whose size is not that of a record has no unit: a unit of size 0 is a free slot, a unit of size
+    :data:`~seglog.storage.format.queue.consume_queue.PRE_BLANK_BYTES` leads to no message.
 
     Args:
         rows: ``(n,) ROW``.
@@ -74,9 +74,9 @@ class Group(NamedTuple):
     Attributes:
         queue: Its number.
         rows: ``(n,) ROW``, in log order.
-        size_bytes: Of the records together.
+        size_bytes: Total size of the records.
         least_ms: Their least store time.
-        greatest_ms: Their greatest.
+        greatest_ms: Their greatest store time.
     """
 
     queue: int
@@ -87,13 +87,13 @@ class Group(NamedTuple):
 
 
 def group(rows: Rows, queue_count: int) -> list[Group] | None:
-    """Returns the rows that have a place in a plain queue by their queues, ordered by the queues' numbers.
+    """Returns the rows with an offset in a plain queue, grouped by queue and ordered by the queues' numbers.
 
-    None if some belong to inner batches, which have queues of another kind.
+    None if some rows are of inner batches, which have batch queues.
 
     Args:
         rows: ``(n,) ROW``, in log order.
-        queue_count: How many queues there are.
+        queue_count: Number of queues.
     """
     if native_group is None:
         return _group(rows)

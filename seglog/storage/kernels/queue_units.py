@@ -1,6 +1,6 @@
-"""Units of the queues of a log that is written anew, as they lie beside it until its queues are made.
+"""Queue units of a rewritten log, which are kept in temporary files until its queues are written.
 
-Pure: works on rows of records that were walked, and on the memory that these are in.
+Pure: works on rows of walked records, and on the memory of the records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPILLED: Final = np.dtype(
         ("is_kept", "?"),
     ]
 )
-"""One unit of a queue; ``queue`` numbers the queues of one segment, ``is_kept`` is false of placeholders."""
+"""One unit of a queue; ``queue`` numbers the queues of one segment, ``is_kept`` is false for placeholders."""
 Spilled = npt.NDArray[np.void]
 _FIELDS: Final = ("queue_offset", "phy_offset", "tags_code", "size_bytes", "queue")
 
@@ -43,12 +43,12 @@ if KERNELS == NATIVE:
 
 
 def spilled_units(rows: Rows, records: Bytes, phy_offset: int, are_plain: Sequence[bool]) -> Spilled:
-    """Returns the units of those records that have a place of their own in a plain queue.
+    """Returns the units of records that have an offset of their own in a plain queue.
 
     Args:
         rows: ``(n,) ROW``, records within ``records``.
         records: Their bytes.
-        phy_offset: Physical offset of the first of the bytes.
+        phy_offset: Physical offset of the first byte.
         are_plain: Which queues are plain, by the rows' ``queue``.
 
     Returns:
@@ -71,11 +71,11 @@ def spilled_units(rows: Rows, records: Bytes, phy_offset: int, are_plain: Sequen
 
 
 def units_by_queue(units: Spilled, queue_count: int) -> tuple[Spilled, list[int]]:
-    """Returns units in the order of their queues, and where those of each begin and the last end.
+    """Returns units in the order of their queues, the start of each queue's units, and the end of the last.
 
     Args:
-        units: ``(n,) SPILLED``; those of one queue stay in their order.
-        queue_count: How many queues there are.
+        units: ``(n,) SPILLED``; the units of one queue stay in their order.
+        queue_count: Number of queues.
     """
     if native_by_queue is not None and len(units):
         ordered = np.empty(len(units), SPILLED)

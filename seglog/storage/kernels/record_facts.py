@@ -1,11 +1,12 @@
-"""What a compaction must know of the records of a stretch of the log, 52 bytes for each.
+"""The facts that a compaction needs about the records of a stretch of the log, 52 bytes for each record.
 
-Pure: works on a buffer of records that were walked before, so their checksums are not looked at again. The
-native kernel reads them without an object for any, and lets other threads run meanwhile.
+Pure: works on a buffer of records that were walked before, so checksums are not checked again. The native
+    kernel
+reads the records without creating an object for any, and releases the GIL meanwhile.
 
 A key is the whole value of KEYS, spaces included, as in RocketMQ's own compaction, hashed to 128 bits: two
-sums of mixed words, salted by a number that is drawn for every run. Two keys meet by chance only, once in
-about 10^18 pairs of a store with 10^10 keys.
+sums of mixed words, salted by a random number of each run. Two keys collide only by chance, about once in
+10^18 pairs in a store with 10^10 keys.
 """
 
 from __future__ import annotations
@@ -46,29 +47,29 @@ FACT: Final = np.dtype(
         ("bits", "u2"),
     ]
 )
-"""One record, in native byte order; ``bits`` are those of :class:`Bit`, the key is 0 without one."""
+"""One record, in native byte order; ``bits`` are of :class:`Bit`; the key's hash is 0 if there is no key."""
 Facts = npt.NDArray[np.void]
 
 
 class Bit(enum.IntFlag):
-    """What is so of a record."""
+    """Facts about a record."""
 
     HAS_KEY = 1
-    """It has KEYS that are not blank, and its queue is asked for them."""
+    """It has KEYS that are not blank, and the keys of its queue are requested."""
     IS_EMPTY = 2
     """It has no body."""
     IS_PLACEHOLDER = 4
-    """It stands for a message that was dropped."""
+    """It replaces a message that was dropped."""
     IS_FILLER = 8
-    """It stands for bytes that nothing was known of."""
+    """It fills bytes of unknown records."""
     IS_ERASED = 16
-    """It has a key that is to be erased; not for the kernel to say."""
+    """It has a key that must be erased; the kernel never sets it."""
     HAS_CRC = 32
     """It ends with a record CRC."""
     TAKES_SLOT = 64
-    """It has a place in a queue."""
+    """It has a queue offset."""
     IS_SINGLE = 128
-    """It has one in a single queue, and is no batch: it may go without regard to others."""
+    """It is in one queue only, and is no batch: it may be dropped without effect on others."""
 
 
 ASKS_KEYS: Final = 1
@@ -78,11 +79,11 @@ ASKS_FILLER: Final = 2
 
 
 class PlaceholderMark(NamedTuple):
-    """How placeholders are known.
+    """The marks of a placeholder.
 
     Attributes:
-        flag: The field ``flag`` of each.
-        properties: The only ones that they have, where these fit.
+        flag: The value of its field ``flag``.
+        properties: Its only properties; it has none if these do not fit.
     """
 
     flag: int
@@ -115,11 +116,11 @@ def record_facts(
         phy_offset: Physical offset of its first byte.
         rows: ``(n,) ROW``, records within it.
         asks: ``ASKS_...`` of each queue, by the rows' ``queue``.
-        salt: Of the hashes of keys.
-        mark: How placeholders are known.
+        salt: Salt of the hashes of keys.
+        mark: The marks of placeholders.
 
     Raises:
-        CorruptError: There is no such record any more.
+        CorruptError: The buffer does not hold such a record any more.
         TruncatedError: The buffer is a map, and a byte of it cannot be read any more.
     """
     facts = np.empty(len(rows), FACT)
@@ -139,12 +140,12 @@ def record_facts(
 def placeholder_bytes(
     topic: bytes, sys_flag: int, size_bytes: int, mark_bytes: int, *, record_crc: bool
 ) -> int:
-    """Returns how long the placeholder of a record is.
+    """Returns the length of the placeholder for a record.
 
     Args:
         topic: Its topic.
         sys_flag: Its flags.
-        size_bytes: How long it is; the mark is left out where it would make the placeholder longer.
+        size_bytes: Its length; the placeholder has no mark if the mark would make it longer than the record.
         mark_bytes: Length of the mark.
         record_crc: Whether it ends with a record CRC.
     """
@@ -223,7 +224,7 @@ def _salted(key: bytes, salt: int) -> int:
 
 
 def _mixed(value: int) -> int:
-    """Returns a word with every bit of it in every bit of the result (MurmurHash3's finalizer)."""
+    """Returns a mixed word: every bit of it affects every bit of the result (MurmurHash3's finalizer)."""
     value = (value ^ value >> 33) * 0xFF51_AFD7_ED55_8CCD & _U64
     value = (value ^ value >> 33) * 0xC4CE_B9FE_1A85_EC53 & _U64
     return value ^ value >> 33

@@ -1,12 +1,13 @@
-"""Records on their way to another place of the log: copied, or replaced by placeholders.
+"""Moves records to another place of the log: copies them, or replaces them by placeholders.
 
-A record that moves has a new ``phy_offset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does. CRC-32 is
-linear: of two records that differ in some bits only, the checksums differ by what a record of nothing but
-those bits would have. So a moved record keeps the proof that it had: one that was damaged before does not
-verify afterwards either.
+A moved record has a new ``phy_offset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does. CRC-32 is
+linear: if two records differ in some bits, their checksums differ by the checksum of a record of only those
+    bits. The new
+checksum is computed from the old one by this rule, so a record that was damaged before the move does not
+verify after it either.
 
-A placeholder is the record that RocketMQ takes for a message of the same queue and offset: head of the
-dropped one (times, hosts, flags of the addresses), no body, and of the properties only the mark and, where
+A placeholder is a record that RocketMQ takes for a message of the same queue and offset: it has the head of
+the dropped record (times, hosts, flags of the addresses), no body, and as properties only the mark and, if
 the record had one, the record CRC.
 """
 
@@ -47,7 +48,7 @@ NativeMoves: TypeAlias = Callable[
 
 native_moves: NativeMoves | None = None
 crc32: Callable[[memoryview, int], int] = zlib.crc32
-"""Continues the CRC-32 of what stands before."""
+"""Continues the CRC-32 of the bytes before."""
 if KERNELS == NATIVE:
     from seglog.storage.kernels import _native
 
@@ -67,20 +68,20 @@ def move_records(
     phy_offset: int,
     target: npt.NDArray[np.uint8] | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """Returns records one behind the other, as they are at a place of the log.
+    """Returns records one behind the other, with the fields for their new place in the log.
 
     Args:
         source: A stretch of one segment, or any records whose physical offsets count from its start.
         source_phy_offset: Physical offset of its first byte.
-        starts: ``(n,)``, where in it the records start.
-        sizes: ``(n,)``, their lengths; those of placeholders, where they are replaced.
-        are_replaced: ``(n,)``, which of them placeholders stand for.
-        mark: What placeholders say of themselves.
-        phy_offset: Where in the log the first goes.
-        target: Memory for them, as long as they are together; new memory if None.
+        starts: ``(n,)``, starts of the records in it.
+        sizes: ``(n,)``, their lengths; for a replaced record the length of its placeholder.
+        are_replaced: ``(n,)``, which of them are replaced by placeholders.
+        mark: The marks of placeholders.
+        phy_offset: New physical offset of the first record.
+        target: Memory for them, of their total length; new memory if None.
 
     Raises:
-        CorruptError: There is no such record any more.
+        CorruptError: The source does not hold such a record any more.
         TruncatedError: The source is a map, and a byte of it cannot be read any more.
     """
     if target is None:
@@ -139,7 +140,7 @@ def _moved(source: memoryview, start: int, size: int, phy_offset: int) -> bytes 
     if size >= _PLACE_END + props.CRC_PROPERTY_BYTES and ends_with_record_crc(record):
         at = size - props.CRC_PROPERTY_BYTES
         digits = record[at + len(props.CRC_NAME) :][: props.CRC_DIGITS]
-        # Any bytes give some number: one that is no CRC stays none.
+        # No check that the digits are digits: a wrong CRC stays wrong.
         said = sum((digit - ord("0")) % 256 * 10**place for place, digit in enumerate(digits))
         change = I64.pack(before ^ phy_offset) + bytes(at - _PLACE_END)
         change_crc = zlib.crc32(change) ^ zlib.crc32(bytes(len(change)))

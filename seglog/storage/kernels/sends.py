@@ -1,8 +1,8 @@
-"""Sends of a broker, made natively where they are usual: from the request to its answer in one call.
+"""Usual sends of a broker, done natively: from the request to its response in one call.
 
-There is no Python twin here: the handlers of :mod:`seglog.broker` are complete, and say what is right. They
-are tried after these, where the answer is None; then nothing was done. Over Python kernels that is
-every send.
+There is no Python twin here: the handlers of :mod:`seglog.broker` are complete, and define the right result.
+They are called if the native result is None; then the native call has done nothing. With Python kernels that
+is every send.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ T = TypeVar("T")
 
 
 class Shutting(Protocol):
-    """What stops sends at times."""
+    """A switch that stops sends while it is shut."""
 
     is_shut: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRules(Generic[Q, P, A, T]):
-    """What sends of a broker are made of; the classes keep their attributes in slots.
+    """The classes and rules of a broker's sends; the classes keep their attributes in slots.
 
     Attributes:
         request: Class of requests.
         asked: Class of the header of a send.
-        peer: Class of who asks.
-        response: Class of answers.
-        answered: Class of the header of the answer to a send.
-        send_codes: Of the two requests that send one message.
-        success: Code of an answer that is no refusal.
-        async_text: How an answer says that the message is not known to be on the disk.
-        topic_of: Returns the settings of a topic by its name, always the same object until they change.
-        queues_of: Returns how many queues of a topic, by name and settings, take messages that need
-            nothing but to be stored; 0 for a topic that has rules of its own.
-        disk: Whether it takes messages.
+        peer: Class of the clients that send requests.
+        response: Class of responses.
+        answered: Class of the header of the response to a send.
+        send_codes: Codes of the two requests that send one message.
+        success: Code of a successful response.
+        async_text: Text of a response for a message that is not known to be on the disk.
+        topic_of: Returns the settings of a topic by its name, the same object until they change.
+        queues_of: Returns the number of queues of a topic, by name and settings, whose messages only need to
+            be stored; 0 for a topic with special rules.
+        disk: Shut while the disk takes no messages.
         stamp: Encoded properties that every message gets.
-        ext: Fields that every answer has.
+        ext: Fields that every response has.
     """
 
     request: type[Q]
@@ -62,13 +62,13 @@ class SendRules(Generic[Q, P, A, T]):
 
 
 def new_sends(path: object, rules: SendRules[Q, P, A, T]) -> Callable[[Q, P], A | None]:
-    """Returns what sends are tried with: given a request and who asks, it returns the answer.
+    """Returns the native send: given a request and its client, it returns the response.
 
-    It returns None for a request that the handlers must answer; nothing was done then. It never waits.
+    It returns None for a request that the handlers must answer; it has done nothing then. It never waits.
 
     Args:
         path: The fast path of the store.
-        rules: What they are made of.
+        rules: The classes and rules of the sends.
     """
     if KERNELS == NATIVE:
         from seglog.storage.kernels import _native

@@ -1,10 +1,11 @@
 """Walks over records: from one to the next, and from damage to the next record that proves itself.
 
-The native kernels, where they run, take the whole and right records in one go. What stops them the Python
-kernels look at, which know the words for every damage.
+The native kernels walk over all valid records in one go. At the first other bytes the Python kernels
+continue, which can describe every kind of damage.
 
-Pure: works on a buffer that holds some stretch of one segment. The rows of all records come back as
-one structured array, so that what follows (queues, audits) needs no object per message.
+Pure: works on a buffer that holds a stretch of one segment. The rows of all records are one structured array,
+    so
+that later steps (queues, audits) need no object per message.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ ROW: Final = np.dtype(
 """One record, in native byte order; ``queue`` indexes :attr:`QueueTable.names`."""
 
 _PACK_ROW: Final = struct.Struct("".join([ROW[name].char for name in ROW.fields or ()])).pack
-"""Makes one row: an array of packed rows takes a tenth of the time of one of tuples."""
+"""Packs one row: an array of packed rows takes a tenth of the time of an array of tuples."""
 
 Rows = npt.NDArray[np.void]
 
@@ -68,16 +69,16 @@ if KERNELS == NATIVE:
 
 
 class Stop(enum.Enum):
-    """Why a walk ended."""
+    """The reason why a walk ended."""
 
     END = "end"
-    """The last record ends where the segment does."""
+    """The last record ends at the end of the segment."""
     BLANK = "blank"
     """A filler takes the rest of the segment."""
     ZERO = "zero"
-    """Nothing was written here: the log ends, or a page was lost."""
+    """Zeros: the log ends here, or a page was lost."""
     MORE = "more"
-    """The next record goes beyond the buffer, but not beyond the segment."""
+    """The next record ends behind the buffer, but not behind the segment."""
     DAMAGE = "damage"
     """Bytes that are no record."""
 
@@ -103,7 +104,7 @@ class QueueTable:
 
 
 def are_dispatched(rows: Rows) -> npt.NDArray[np.bool_]:
-    """Returns which rows have a place in some queue; PREPARED and ROLLBACK records, so fillers, have none."""
+    """Returns which rows have a queue offset; PREPARED and ROLLBACK records, and so fillers, have none."""
     transaction = rows["sys_flag"] & TRANSACTION_MASK
     dispatched: npt.NDArray[np.bool_] = (transaction != TRANSACTION_PREPARED) & (
         transaction != TRANSACTION_ROLLBACK
@@ -112,7 +113,7 @@ def are_dispatched(rows: Rows) -> npt.NDArray[np.bool_]:
 
 
 def places(rows: Rows) -> npt.NDArray[np.bool_]:
-    """Returns which rows have a place of their own in a plain queue; inner batches go to batch queues."""
+    """Returns which rows have an offset of their own in a plain queue; inner batches are in batch queues."""
     placed: npt.NDArray[np.bool_] = are_dispatched(rows) & (rows["sys_flag"] & INNER_BATCH == 0)
     return placed
 

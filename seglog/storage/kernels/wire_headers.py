@@ -1,7 +1,7 @@
-"""Headers of frames, read and written natively where they are usual.
+"""Headers of frames: usual ones are read and written natively.
 
-There is no Python twin here: the codecs of :mod:`seglog.remoting` are complete, and say what is right. They
-try these first, and do themselves what None comes back for.
+There is no Python twin here: the codecs of :mod:`seglog.remoting` are complete, and define the right result.
+They call these functions first, and do the work themselves if the result is None.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ WriteHeader: TypeAlias = Callable[
     [int, Mapping[str, str] | None, int, str, int, str | None, str, int], bytes | None
 ]
 FieldPlan: TypeAlias = tuple[tuple[str, str, int, object], ...]
-"""Of each field its attribute, its name, its kind, and the value where it is missing."""
+"""For each field its attribute, its name on the wire, its kind, and its value if it is missing."""
 H = TypeVar("H")
 
 
 class ReadFields(Protocol):
-    """What makes a header of fields."""
+    """Creates a header from fields."""
 
     def __call__(self, kind: type[H], fields: Mapping[str, str], plan: FieldPlan, /) -> H | None:
-        """Returns the header; None where a field is missing, wrong or unusual."""
+        """Returns the header; None if a field is missing, wrong or unusual."""
 
 
 WriteFields: TypeAlias = Callable[[object, FieldPlan], dict[str, str] | None]
@@ -38,7 +38,7 @@ BOOL: Final = 3
 BYTES: Final = 4
 """Kinds of fields."""
 REQUIRED: Final = 8
-"""Added to the kind of one that may not be missing."""
+"""Added to the kind of a field that must not be missing."""
 
 native_read: ReadHeader | None = None
 native_write: WriteHeader | None = None

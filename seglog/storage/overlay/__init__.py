@@ -1,10 +1,10 @@
-"""Overlays: what each queue must hold, worked out from the log and held against the queue's files.
+"""Overlays: the right content of each queue, derived from the log and compared with the queue's files.
 
-Holds the rules for plain and batch queues, for messages that only queue units still know, and for queue
-offsets that a hole took. Pure decisions over arrays; nothing is written here.
+Holds the rules for plain and batch queues, for messages that only queue units still prove, and for queue
+offsets of records in holes. The rules are pure functions over arrays; this room writes nothing.
 
-Called by surveys, audits and readers, so that all three say the same of a queue.
-Truth: the log; a unit counts only for records that the log lost.
+Called by surveys, audits and readers, so that all three agree about a queue.
+Truth: the log; a unit of a file counts only for records that the log lost.
 """
 
 from seglog.storage.overlay.batch_overlay import BatchQueueState as BatchQueueState

@@ -1,9 +1,9 @@
-"""What each batch queue must hold, worked out from the log and held against the queue's files.
+"""The right content of each batch queue, derived from the log and compared with the queue's files.
 
-As in :mod:`seglog.storage.overlay.queue_overlay` the log decides, and what a file holds counts only for
-records that the log lost. But units stand behind each other in the order of the log, independent of their
-queue offsets; of records that claim the same offsets the later one wins, which also lets a topic that was
-deleted and created anew begin at 0.
+As in :mod:`seglog.storage.overlay.queue_overlay` the log decides, and a unit of a file counts only for
+records that the log lost. But the units of a batch queue are in the order of the log, independent of their
+queue offsets. If several records claim the same offsets, the last one wins, which also lets a topic that was
+deleted and created again begin at 0.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _NEVER = (1 << 63) - 1
 
 @dataclass(slots=True)
 class BatchQueueState:
-    """A batch queue as it must be.
+    """The right content of a batch queue.
 
     Attributes:
-        first_index: Number of ``units[0]`` in the endless queue.
+        first_index: Number of ``units[0]``, counted from the first unit that the queue ever had.
         units: ``(n,) BATCH_UNIT.dtype``.
         min_offset: Queue offset of the first message that the log holds; the maximum if none.
-        findings: Where the files differ.
-        agrees: Whether the files hold exactly this, and nothing behind it.
-        behind: ``(n,) BATCH_UNIT.dtype``, what the files hold behind as many units as ``units`` has.
+        findings: The differences of the files.
+        agrees: Whether the files hold exactly these units, and nothing behind them.
+        behind: ``(n,) BATCH_UNIT.dtype``, units of the files behind the first ``len(units)`` ones.
     """
 
     topic: str
@@ -64,7 +64,7 @@ class BatchQueueState:
 
     @property
     def max_phy_offset(self) -> int:
-        """Where the last record starts (RocketMQ does not count its size here), -1 before the first."""
+        """Physical offset of the last record (RocketMQ does not add its size here), -1 before the first."""
         return int(self.units[-1]["phy_offset"]) if len(self.units) else -1
 
 
@@ -74,7 +74,7 @@ def batch_end(units: BatchUnits) -> int:
 
 
 def batch_min_index(units: BatchUnits, min_phy_offset: int) -> int:
-    """Returns the first unit whose record the log still has; their number if there is none."""
+    """Returns the index of the first unit whose record the log still has; ``len(units)`` if there is none."""
     there = units["phy_offset"] >= min_phy_offset
     return int(there.argmax()) if there.any() else len(units)
 
@@ -84,7 +84,7 @@ def units_of_rows(rows: Rows, ranges: Mapping[int, tuple[int, int]]) -> BatchUni
 
     Args:
         rows: ``(n,) ROW``, in log order.
-        ranges: Base queue offset and number of messages by physical offset, for those that are batches.
+        ranges: Base queue offset and number of messages by physical offset, for records that are batches.
     """
     base = rows["queue_offset"].astype(np.int64)
     count = np.ones(len(rows), np.int64)
@@ -106,7 +106,7 @@ def overlay_batch_queue(
     *,
     has_files: bool,
 ) -> BatchQueueState:
-    """Returns what a batch queue must hold.
+    """Returns the right content of a batch queue.
 
     Args:
         topic: Its topic.
@@ -117,6 +117,7 @@ def overlay_batch_queue(
         facts: The log; the length of a file is that of a batch queue's.
         has_files: Whether the queue has any file.
     """
+    # Merged in log order: of units with the same offsets the later record wins, wherever it comes from.
     merged = np.concatenate([stored[_kept(stored, facts)], fresh], dtype=BATCH_UNIT.dtype)
     units = _last_claims(merged[np.argsort(merged["phy_offset"], kind="stable")])
     min_index = batch_min_index(units, facts.min_phy_offset)
@@ -125,7 +126,8 @@ def overlay_batch_queue(
     state.behind = stored[len(units) :].copy()
     state.findings += _compare(state, stored, facts, has_files=has_files)
     state.agrees = not state.findings and len(stored) == len(units)
-    # Files of which retention took every message go, but for the one that the next unit belongs to.
+    # Files are removed if retention removed all their messages, except the file that the next unit belongs
+    # to.
     per_file = facts.file_size_bytes // BATCH_UNIT_BYTES
     gone = max(0, first_index + min(min_index, len(units) - 1)) // per_file * per_file - first_index
     if gone > 0:
@@ -134,11 +136,11 @@ def overlay_batch_queue(
 
 
 def batch_behind_findings(state: BatchQueueState, end_phy_offset: int, file_size_bytes: int) -> list[Finding]:
-    """Returns what there is to say about units behind the end of a batch queue.
+    """Returns the findings about units behind the end of a batch queue.
 
     Args:
         state: The queue.
-        end_phy_offset: Where the log ends.
+        end_phy_offset: End of the log.
         file_size_bytes: Length of a queue file.
     """
     used = batch_in_use(state.behind)
@@ -168,8 +170,9 @@ def _kept(stored: BatchUnits, facts: LogFacts) -> npt.NDArray[np.bool_]:
 
 
 def _last_claims(units: BatchUnits) -> BatchUnits:
-    """Returns the units without those whose queue offsets a later one claims too."""
+    """Returns the units without those whose queue offsets a later unit claims too."""
     base = units["base_queue_offset"].astype(np.int64)
+    # The lowest base behind each unit: a unit that reaches beyond it is claimed again.
     following = np.minimum.accumulate(np.append(base[1:], _NEVER)[::-1])[::-1]
     kept: BatchUnits = units[base + units["batch_size"] <= following]
     return kept

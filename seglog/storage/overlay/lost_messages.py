@@ -1,8 +1,8 @@
-"""Which messages the holes of a log took: what queue units and jumps in queue offsets show.
+"""The messages that were in the holes of a log, as queue units and jumps in queue offsets prove.
 
-A unit that leads into a hole names its message. Where a queue has no unit either but messages before and
-behind, the offsets between were given: their records lay in a hole between those of the neighbours. If
-there are several such holes, any of them may have held them.
+A unit that leads into a hole names its message. If a queue has offsets without a unit, but messages before
+and behind them, those offsets were assigned: their records were in a hole between the records of the
+neighbours. If there are several such holes, the records may have been in any of them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LostMessages:
-    """Messages of one queue that lay in a hole.
+    """Messages of one queue that were in a hole.
 
     Attributes:
         offsets: Their queue offsets.
-        evidence: :data:`UNIT`, or :data:`JUMP` where only the offsets of their neighbours show them.
-        is_sure: Whether it was this hole and no other.
+        evidence: :data:`UNIT`, or :data:`JUMP` if only the offsets of their neighbours prove them.
+        is_sure: Whether no other hole is possible.
     """
 
     topic: str
@@ -58,12 +58,12 @@ def lost_in_holes(
     queues: Mapping[tuple[str, int], QueueState],
     batch_queues: Mapping[tuple[str, int], BatchQueueState],
 ) -> list[list[LostMessages]]:
-    """Returns for each hole of a log the messages that it took, by queue and queue offset.
+    """Returns for each hole of a log the messages that were in it, by queue and queue offset.
 
     Args:
-        holes: In log order.
-        queues: What each plain queue must hold.
-        batch_queues: The same of batch queues.
+        holes: The holes, in log order.
+        queues: The right content of each plain queue.
+        batch_queues: The same for batch queues.
     """
     found: list[list[LostMessages]] = [[] for _hole in holes]
     if not holes:
@@ -78,12 +78,12 @@ def lost_in_holes(
 
 
 def lost_in_gaps(state: QueueState) -> list[LostMessages]:
-    """Returns the messages of a queue that the log has other records in place of."""
+    """Returns the messages of a queue at whose places the log has other records."""
     return [LostMessages(state.topic, state.queue_id, gap.offsets, UNIT) for gap in state.gaps]
 
 
 def tell_lost(lost: Sequence[LostMessages]) -> str:
-    """Returns messages that were lost in a few words, nothing for none."""
+    """Returns a short text about lost messages, empty if there are none."""
     if not lost:
         return ""
     further = len(lost) - _MAX_TOLD
@@ -93,7 +93,7 @@ def tell_lost(lost: Sequence[LostMessages]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Slots:
-    """Messages of a queue, by growing queue offset: first offset, number, and place of the record."""
+    """Messages of a queue, by ascending queue offset: first offset, number, and place of the record."""
 
     offsets: _Ints
     counts: _Ints
@@ -123,20 +123,21 @@ def _batch(state: BatchQueueState) -> Iterator[_Slots]:
 def _of_queue(
     topic: str, queue_id: int, slots: Iterable[_Slots], starts: _Ints, ends: _Ints
 ) -> Iterator[tuple[int, LostMessages]]:
-    """Yields what a queue lost, each with the number of the hole."""
+    """Yields the lost messages of a queue, each with the number of the hole."""
     by_units: list[tuple[int, range]] = []
     by_jumps: list[tuple[int, LostMessages]] = []
     before: _Slots | None = None
     for part in slots:
         for number, run in _in_holes(part, starts, ends):
             is_cut = bool(by_units) and by_units[-1][0] == number and by_units[-1][1].stop == run.start
-            first = by_units.pop()[1].start if is_cut else run.start  # parts cut runs
+            first = by_units.pop()[1].start if is_cut else run.start  # joins a run that the parts have cut
             by_units.append((number, range(first, run.stop)))
         for offsets, holes in _jumps(part if before is None else _joined(before, part), starts, ends):
             is_sure = len(holes) == 1
             by_jumps += [
                 (number, LostMessages(topic, queue_id, offsets, JUMP, is_sure=is_sure)) for number in holes
             ]
+        # A jump may be between two parts.
         before = _Slots(part.offsets[-1:], part.counts[-1:], part.places[-1:])
     yield from ((number, LostMessages(topic, queue_id, offsets, UNIT)) for number, offsets in by_units)
     yield from by_jumps
@@ -151,7 +152,7 @@ def _joined(first: _Slots, second: _Slots) -> _Slots:
 
 
 def _in_holes(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[int, range]]:
-    """Yields runs of offsets one behind the other whose units lead into the same hole, and which it is."""
+    """Yields the runs of consecutive offsets whose units lead into one hole, with the number of the hole."""
     hole = np.searchsorted(starts, slots.places, "right") - 1
     at = np.flatnonzero((hole >= 0) & (slots.places < ends[hole]))
     if not len(at):
@@ -163,7 +164,7 @@ def _in_holes(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[int, 
 
 
 def _jumps(slots: _Slots, starts: _Ints, ends: _Ints) -> Iterator[tuple[range, range]]:
-    """Yields offsets that no message has but some before and behind, and the holes that may have them."""
+    """Yields offsets without a message between offsets with one, and the holes that may have held them."""
     behind = slots.offsets + slots.counts
     for before in np.flatnonzero(slots.offsets[1:] > behind[:-1]).tolist():
         # Holes that begin before the record behind the jump and end after the record before it begins.

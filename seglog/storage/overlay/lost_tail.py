@@ -1,15 +1,17 @@
-"""Messages behind the end of the log: their records are lost, but queue units still know their offsets.
+"""Messages behind the end of the log: their records are lost, but queue units still have their offsets.
 
-A file that was cut, zeroed or lost takes the records at the log's end with it; nothing in the log says
-that they ever were. The units of their queues do, and consumers may have seen those messages: their offsets
-must not be given again. So units behind the end of a queue are believed, where they can be true:
+If the last log file was cut, zeroed or lost, the records at the end of the log are gone, and nothing in the
+log shows that they existed. The units of their queues do. Consumers may have seen those messages, so their
+offsets must not be assigned again. Units behind the end of a queue are therefore believed under these
+conditions:
 
-- they follow their queue's last message without a gap, and their places grow as queue offsets do;
-- each is in one segment, is large enough for a record of its topic, and overlaps no other;
-- they reach at most one segment beyond the last file, or beyond the last one that other such units know;
-- nothing speaks for an older life. RocketMQ cuts logs and queues without erasing, so old units may lie
-  there. One that leads to a record that is still whole (the walk judged it to be of an older life), or to
-  a place before the log's end, which belongs to others, makes all of its queue's units behind the end old.
+- the units follow the queue's last message without a gap, and their places ascend with queue offsets;
+- each record is in one segment, is large enough for a record of its topic, and overlaps no other;
+- the records reach at most one segment beyond the last file, or beyond the last segment of other such units;
+- no unit is a left-over of an earlier log. RocketMQ cuts logs and queues without erasing, so old units may be
+  there. If a unit leads to a record that is still whole (the walk decided that it belongs to an earlier log),
+  or to a place before the end of the log, which other records use, all units behind the end of that queue are
+  old.
 
 Recovery gives each such record a tombstone at its place (:mod:`seglog.storage.format.record.tombstone`).
 """
@@ -39,7 +41,7 @@ from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
 
 MAX_LOST_BYTES: Final = 64 << 20
-"""No broker takes messages near this size: a unit that says more has a damaged size."""
+"""No broker takes messages near this size: a unit with a larger size is damaged."""
 
 _BASE: Final = list(BATCH_UNIT.offsets).index("base_queue_offset")
 
@@ -56,20 +58,20 @@ class KnownUnit(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where its record ended."""
+        """Former end of its record."""
         return self.phy_offset + self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class TailFacts:
-    """What of the log decides about units behind its end.
+    """The facts about the log that decide about units behind its end.
 
     Attributes:
-        end_phy_offset: Where it ends.
-        files_end: Where its last file ends.
+        end_phy_offset: Its end.
+        files_end: End of its last file.
         segment_size_bytes: Length of a file.
         record_crc: Whether its newest record has ``__CRC32#``.
-        is_record: Returns whether a whole record is at a place.
+        is_record: Returns whether a whole record starts at a physical offset.
     """
 
     end_phy_offset: int
@@ -80,29 +82,30 @@ class TailFacts:
 
 
 class _Claim(NamedTuple):
-    """A unit, and whose it is."""
+    """A unit and its queue."""
 
     unit: KnownUnit
     key: QueueKey
 
     @property
     def is_further(self) -> bool:
-        """Whether the record is another queue's."""
+        """Whether the unit is of an LMQ queue: the record belongs to another queue."""
         return self.key[0].startswith(LMQ_PREFIX)
 
 
 def find_lost_tail(
     queues: Mapping[QueueKey, QueueState], batch_queues: Mapping[QueueKey, BatchQueueState], facts: TailFacts
 ) -> list[LostRecord]:
-    """Returns the records behind the log's end that queues know, in log order; they overlap nowhere.
+    """Returns the records behind the end of the log that queue units prove, in log order, without overlap.
 
     Args:
-        queues: What each plain queue must hold by the log.
-        batch_queues: The same of batch queues.
+        queues: The right content of each plain queue, by the log.
+        batch_queues: The same for batch queues.
         facts: The log.
     """
     runs = {key: run for key, state in queues.items() if (run := _plain_run(state, facts))}
     runs |= {key: run for key, batch in batch_queues.items() if (run := _batch_run(batch, facts))}
+    # Repeated, because a shortened run takes away the support of units that agreed with it.
     while doubtful := _doubtful(runs, facts):
         for key, first in doubtful.items():
             runs[key] = [unit for unit in runs[key] if unit.queue_offset < first]
@@ -114,11 +117,11 @@ def _plain_run(state: QueueState, facts: TailFacts) -> list[KnownUnit]:
     if not len(units):
         return []
     if not len(state.units):
-        # The queue has nothing else: its files begin with the first unit that counts.
+        # The queue has no message in the log: its run begins with the first unit in use.
         first = int(is_message(units).argmax())
         units, slot = units[first:], slot + first
     elif slot != state.max_offset:
-        return []
+        return []  # a gap behind the last message: the units belong to an earlier log
     known = [
         KnownUnit(phy_offset, size, slot + index, 1)
         for index, (phy_offset, size, _tags_code) in enumerate(units.tolist())
@@ -145,15 +148,16 @@ def _batch_run(state: BatchQueueState, facts: TailFacts) -> list[KnownUnit]:
 def _believable(
     topic: str, known: list[KnownUnit], used: list[bool], after: int, facts: TailFacts
 ) -> list[KnownUnit]:
-    """Returns the units at the start that can be true by themselves; none if any speaks for an older life.
+    """Returns the first units that are possible by themselves; none if any unit is of an earlier log.
 
     Args:
-        topic: Of the queue.
+        topic: Topic of the queue.
         known: All units behind its end.
         used: Which of them are in use.
-        after: Where the record before them ends.
+        after: End of the record before them.
         facts: The log.
     """
+    # A unit that leads below the end of the log, to bytes of other records, shows that the units are old.
     if any(
         is_used and 0 <= unit.phy_offset < facts.end_phy_offset
         for unit, is_used in zip(known, used, strict=True)
@@ -168,14 +172,14 @@ def _believable(
         if not (is_used and fits and least <= unit.size_bytes <= MAX_LOST_BYTES and unit.phy_offset >= after):
             break
         if facts.is_record(unit.phy_offset):
-            return []
+            return []  # the record is whole, but the walk ended before it: it belongs to an earlier log
         run.append(unit)
         after = unit.end
     return run
 
 
 def _doubtful(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> dict[QueueKey, int]:
-    """Returns the queue offsets from which on runs do not agree with each other, by queue."""
+    """Returns, by queue, the queue offset from which on its run contradicts runs of other queues."""
     claims = [_Claim(unit, key) for key, run in runs.items() for unit in run]
     claims.sort(key=lambda claim: (claim.unit.phy_offset, claim.unit.size_bytes, claim.is_further))
     groups = [list(group) for _place, group in groupby(claims, lambda claim: claim.unit[:2])]
@@ -192,6 +196,8 @@ def _doubtful(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> dic
         begins = unit.phy_offset in ends or unit.phy_offset % facts.segment_size_bytes == 0
         return begins + (unit.end in starts)
 
+    # One segment beyond the last file, then one beyond the last believed record: a place far behind is
+    # damaged.
     reach = facts.files_end + facts.segment_size_bytes
     for group in groups:
         phy_offset = group[0].unit.phy_offset
@@ -202,7 +208,8 @@ def _doubtful(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> dic
             reach = max(reach, segment_end + facts.segment_size_bytes)
     for group, later in pairwise(groups):
         if later[0].unit.phy_offset < group[0].unit.end:
-            # Records lie close together: who begins where another ends is more likely to be right.
+            # Records have no gaps between them, so the unit that begins or ends at another record is more
+            # likely to be right. With equal support both are dropped.
             gap = support(group[0].unit) - support(later[0].unit)
             doubt(group if gap <= 0 else ())
             doubt(later if gap >= 0 else ())
@@ -227,7 +234,7 @@ def _records(runs: Mapping[QueueKey, list[KnownUnit]]) -> list[LostRecord]:
 
 
 def _placed(records: list[LostRecord], facts: TailFacts) -> Iterator[LostRecord]:
-    """Yields the records, each begun earlier where before it there is no room for a filler."""
+    """Yields the records; a record begins earlier if the gap before it is too small for a filler."""
     least = min_filler_bytes(record_crc=facts.record_crc)
     end = facts.end_phy_offset
     for record in records:
@@ -245,14 +252,14 @@ def take_up(
     facts: TailFacts,
     store_timestamp_ms: int,
 ) -> None:
-    """Puts the units of lost records into what their queues must hold, as dispatch of tombstones would.
+    """Adds the units of lost records to their queues, as dispatching their tombstones would.
 
     Args:
-        records: In log order.
-        queues: The plain queues, which are changed.
-        batch_queues: The batch queues, which are changed.
+        records: The lost records, in log order.
+        queues: The plain queues; changed in place.
+        batch_queues: The batch queues; changed in place.
         facts: The log.
-        store_timestamp_ms: That of the tombstones.
+        store_timestamp_ms: Store time of the tombstones.
     """
     plain: defaultdict[QueueKey, list[tuple[int, ...]]] = defaultdict(list)
     batch: defaultdict[QueueKey, list[tuple[int, ...]]] = defaultdict(list)
@@ -282,7 +289,8 @@ def take_up(
 def _extend(state: QueueState, first: int, units: list[tuple[int, ...]]) -> None:
     if not len(state.units):
         state.first_slot = state.min_offset = first
-    # An empty queue's minimum is its end, which is where the first of these units goes: it stays right.
+    # The minimum of an empty queue is its end, which is the offset of the first of these units: it stays
+    # right.
     state.behind = state.behind[first - state.behind_slot + len(units) :]
     state.behind_slot = first + len(units)
     state.units = np.concatenate([state.units, np.array(units, CQ_UNIT.dtype)], dtype=CQ_UNIT.dtype)
@@ -293,8 +301,8 @@ def lost_findings(records: list[LostRecord], end_phy_offset: int, segment_size_b
     """Returns a finding for the lost end of the log, and one for each queue that lost messages with it.
 
     Args:
-        records: What queues know of it, in log order.
-        end_phy_offset: Where the log ends.
+        records: The lost records, in log order.
+        end_phy_offset: End of the log.
         segment_size_bytes: Length of its files.
     """
     if not records:

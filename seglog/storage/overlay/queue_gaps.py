@@ -1,10 +1,10 @@
-"""Which messages of a queue the log lost without a hole: its units lead to places that hold other records.
+"""Messages of a queue that the log lost without a hole: the queue's units lead to places with other records.
 
-That is what a log file of another store under the name of one of these leaves, or an older copy of it. The
-queue's units still say where its own messages lay. Retention explains only places before the first file of
-the log. A unit is believed where its place is in the log and between those of the queue's records before
-and behind it, as places grow with queue offsets. Behind the queue's last record none is: RocketMQ cuts a log
-after a crash and leaves old units there.
+This is the trace of a log file that was replaced by a file of another store, or by an older copy. The queue's
+units still have the places of its own messages. Retention explains only places before the first file of the
+log. A unit is believed if its place is in the log, and between the places of the queue's records before and
+behind it, because places ascend with queue offsets. Units behind the queue's last record are not believed:
+RocketMQ cuts a log after a crash and leaves old units there.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from seglog.storage.walk.growable_rows import parts
 
 _MAX_I64: Final = (1 << 63) - 1
 _LOOKED_AT: Final = 1 << 16
-"""Rows looked at in a step: what is made of all takes its memory."""
+"""Rows that are examined in one step, so that temporary arrays stay small."""
 
 _Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueGap:
-    """Messages one behind the other in a queue that the log holds other records in place of.
+    """Consecutive messages of a queue at whose places the log has other records.
 
     Attributes:
         offsets: Their queue offsets.
-        phy_offset: Where the record of the first one lay.
-        size_bytes: From there to where the record of the last one ended.
+        phy_offset: Former physical offset of the first message's record.
+        size_bytes: Bytes from there to the former end of the last message's record.
     """
 
     offsets: range
@@ -54,18 +54,18 @@ def find_gaps(
     log: tuple[int, int],
     holes: Sequence[Hole],
 ) -> list[QueueGap]:
-    """Returns what a queue's units know of messages that the log has other records in place of.
+    """Returns the messages of a queue's units at whose places the log has other records.
 
-    What a hole took is not among them: :func:`~seglog.storage.overlay.lost_messages.lost_in_holes` names
-    that.
+    Messages in holes are not among them: :func:`~seglog.storage.overlay.lost_messages.lost_in_holes` returns
+    those.
 
     Args:
-        topic: The queue's; queues of ``%LMQ%`` hold other queues' messages, which lose them.
+        topic: The queue's topic; ``%LMQ%`` queues have no gaps, as their messages belong to other queues.
         rows: The queue's records that have a place in it.
         own: All its records.
         first_slot: Queue offset of ``stored[0]``.
         stored: Units of the queue's files.
-        log: Where the log starts and ends.
+        log: Start and end of the log.
         holes: Its unreadable stretches.
     """
     if topic.startswith(LMQ_PREFIX) or not len(rows):
@@ -77,10 +77,10 @@ def find_gaps(
     numbers = numbers[(sizes >= MIN_RECORD_BYTES) & (sizes != PRE_BLANK_BYTES)]
     places, sizes = stored["phy_offset"][numbers], stored["size_bytes"][numbers]
     ends = places + sizes
-    is_lost = (places >= start) & (ends > places) & (ends <= end)
+    is_lost = (places >= start) & (ends > places) & (ends <= end)  # whole within the log, and not expired
     numbers, places = numbers[is_lost], places[is_lost]
     if len(numbers):
-        is_lost = ~_are_among(places, own)
+        is_lost = ~_are_among(places, own)  # a record of the queue that exists, but has another offset now
         numbers, places = numbers[is_lost], places[is_lost]
     if not len(numbers):
         return []
@@ -91,13 +91,15 @@ def find_gaps(
     before, behind = edges[at], edges[at + 1]
     is_lost = (before < places) & (places < behind)
     for hole in holes:
-        # Of a jump over a hole the hole is reported; before the first record a hole takes what leads into it.
+        # A jump over a hole is reported with the hole. Before the queue's first record, only units that lead
+        # into the hole belong to it.
         is_told = (before < hole.end) & (hole.phy_offset < behind)
         leads_in = (places < hole.end) & (hole.phy_offset < places + stored["size_bytes"][numbers])
         is_lost &= ~np.where(before < 0, leads_in, is_told)
     numbers, places = numbers[is_lost], places[is_lost]
     if not len(numbers):
         return []
+    # The lost places must also ascend among themselves; of units in disorder none is believed.
     earlier = np.maximum.accumulate(np.concatenate([[-1], places[:-1]]))
     later = np.minimum.accumulate(np.concatenate([places[1:], [_MAX_I64]])[::-1])[::-1]
     numbers = numbers[(earlier < places) & (places < later)]
@@ -115,7 +117,7 @@ def find_gaps(
 
 
 def _without_row(rows: Rows, first_slot: int, stored: Units) -> _Ints:
-    """Returns the numbers of the units whose queue offset no record has."""
+    """Returns the numbers of the units at queue offsets without a record."""
     has_row = np.zeros(len(stored), np.bool_)
     for some in parts(rows, _LOOKED_AT):
         at = some["queue_offset"] - first_slot
@@ -124,7 +126,7 @@ def _without_row(rows: Rows, first_slot: int, stored: Units) -> _Ints:
 
 
 def _are_among(places: _Ints, own: Rows) -> npt.NDArray[np.bool_]:
-    """Returns which of some places are those of records, of which there may be many more."""
+    """Returns which of some places are those of records; there may be far more records than places."""
     order = np.argsort(places)
     ascending = places[order]
     found = np.zeros(len(places), np.bool_)

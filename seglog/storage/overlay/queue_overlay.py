@@ -1,13 +1,13 @@
-"""What each consume queue must hold, worked out from the log and held against the queue's files.
+"""The right content of each consume queue, derived from the log and compared with the queue's files.
 
-The log decides. A unit that a file holds counts only where the log cannot know better: for slots whose
-record was before the log's first file (expired) or in a hole of the log (so that an offset once given
-is never given again), for ``%LMQ%`` queues whose units share other queues' records, and for tags codes
-that a broker set by rules of its own (delivery times of other delay levels, addresses of ConsumeQueueExt).
+The log decides. A unit of a file counts only where the log has no better evidence: for slots whose record was
+before the log's first file (expired) or in a hole of the log (so that an offset once assigned is never
+assigned again), for ``%LMQ%`` queues, whose units lead to records of other queues, and for tags codes that a
+broker set by its own rules (delivery times of other delay levels, addresses of ConsumeQueueExt).
 
-Where a queue offset was given twice, the record that the file already points to stays; otherwise the
-later record wins. One that is far off the course of the others is nonsense. A queue offset that falls
-back to 0 begins the queue's life anew (its topic was deleted and created anew).
+If two records have the same queue offset, the record that the file leads to already keeps it; otherwise the
+later record wins. A queue offset that is far from those of its neighbours is damaged. A queue offset that
+falls back to 0 starts the queue anew (its topic was deleted and created again).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _MIN_I64: Final = -(1 << 63)
 _MAX_I64: Final = (1 << 63) - 1
 _PUT_ROWS: Final = 1 << 16
 _MOST_BEHIND_BYTES: Final = 256 << 20
-"""RocketMQ writes units behind the records, up to some 14 s later."""
+"""Bytes of log that may lack units after a kill: RocketMQ writes units up to some 14 s after records."""
 _LOOKED_AT: Final = 4096
-"""Units looked at in a step, from the end."""
+"""Units that are examined in one step, from the end."""
 
 _Mask = npt.NDArray[np.bool_]
 _T = TypeVar("_T", bound=np.generic)
@@ -47,20 +47,20 @@ _T = TypeVar("_T", bound=np.generic)
 
 @dataclass(slots=True)
 class QueueState:
-    """A queue as it must be.
+    """The right content of a queue.
 
     Attributes:
         first_slot: Queue offset of ``units[0]``.
-        units: ``(n,) CQ_UNIT.dtype``; a slot without message is zero, or as its file has it.
+        units: ``(n,) CQ_UNIT.dtype``; a slot without a message is zero, or as in its file.
         min_offset: Queue offset of the first message that the log holds; equals the maximum if none.
-        findings: Where the files differ.
-        agrees: Whether the files hold exactly this, and nothing behind it.
-        mended: Queue offset by physical offset of records that say another one of themselves.
-        held_from: Queue offset of the first unit of the files, where those in front of ``first_slot`` were
-            found to be as they must be and are not in ``units``.
-        behind: ``(n,) CQ_UNIT.dtype``, what the files hold behind ``units``, up to the last unit in use.
+        findings: The differences of the files.
+        agrees: Whether the files hold exactly these units, and nothing behind them.
+        mended: The right queue offset by physical offset, for records whose own field has a wrong one.
+        held_from: Queue offset of the first unit of the files, if the units before ``first_slot`` were
+            checked by a recovery point and are not in ``units``.
+        behind: ``(n,) CQ_UNIT.dtype``, units of the files behind ``units``, up to the last unit in use.
         behind_slot: Queue offset of ``behind[0]``.
-        gaps: Messages that only the files' units know of, and that the log has other records in place of.
+        gaps: Messages that only units of the files prove; the log has other records at their places.
     """
 
     topic: str
@@ -93,9 +93,9 @@ class QueueState:
 
     @property
     def max_phy_offset(self) -> int:
-        """Where the record of the last unit ends; -1 for a queue that never had one."""
+        """End of the record of the last unit, as a physical offset; -1 before the first message."""
         end, step = len(self.units), _LOOKED_AT
-        if end:  # the last one stands for a message as good as always
+        if end:  # the usual case: the last unit leads to a message
             phy_offset, size_bytes, _tags_code = self.units[end - 1].item()
             if phy_offset >= 0 and 0 < size_bytes != PRE_BLANK_BYTES:
                 return int(phy_offset + size_bytes)
@@ -111,16 +111,17 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What of the log decides about units.
+    """The facts about the log that decide about units.
 
     Attributes:
-        min_phy_offset: Where the log starts.
-        end_phy_offset: Where it ends.
+        min_phy_offset: Physical offset of its first byte.
+        end_phy_offset: Its end.
         holes: Its unreadable stretches.
-        record_starts: ``(n,) i8``, sorted, where the valid records start that have a place in some queue.
+        record_starts: ``(n,) i8``, sorted, physical offsets of all valid records that have a place in a
+            queue.
         record_sizes: ``(n,) i4``, their sizes.
         file_size_bytes: Length of a queue file.
-        is_closed: Whether the last writer closed the store; one that was killed may owe the last units.
+        is_closed: Whether the last writer closed the store; a killed one may not have written the last units.
     """
 
     min_phy_offset: int
@@ -133,7 +134,7 @@ class LogFacts:
 
 
 def is_message(units: Units) -> _Mask:
-    """Returns which units stand for a message: in use, and no pre-blank filler."""
+    """Returns which units lead to a message: in use, and not pre-blank."""
     mask: _Mask = in_use(units) & (units["size_bytes"] != PRE_BLANK_BYTES)
     return mask
 
@@ -149,7 +150,7 @@ def overlay_queue(
     has_files: bool,
     room: Room | None = None,
 ) -> QueueState:
-    """Returns what a queue must hold.
+    """Returns the right content of a queue.
 
     Args:
         topic: Its topic.
@@ -159,25 +160,29 @@ def overlay_queue(
         stored: Units of the queue's files.
         facts: The log.
         has_files: Whether the queue has any file.
-        room: Where the units go; memory if None.
+        room: Allocates the units; None for memory.
     """
+    # The usual case first, without a copy of the units.
     as_stored = _as_stored(topic, queue_id, rows, first_slot, stored, facts) if has_files else None
     if as_stored is not None:
         return as_stored
     own = rows
+    # Flipped bits first: an offset that is 0 by damage would look like a queue that began anew.
     rows, damaged = corrected_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
+    # Units of the files that count although the log has no record for them.
     sure, in_hole = _kept(topic, stored, facts)
     kept = sure | in_hole
     if kept.any():
-        # Behind the file's units come no more messages than the log has room for.
+        # Behind the units of the files there are at most as many messages as the log has room for.
         most = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
         is_within = rows["queue_offset"] <= first_slot + len(stored) + most
         rows = rows if is_within.all() else rows[is_within]
     lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
     rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
     if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
-        kept[:] = False
+        kept[:] = False  # files of another life of the queue: none of their units counts
+    # A unit that leads into a hole must also fit between the places of its neighbours' records.
     kept &= sure | _is_between(rows, first_slot, stored, in_hole)
     slots = rows["queue_offset"]
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
@@ -193,6 +198,8 @@ def overlay_queue(
     units = _zeros(top - base, room)
     known = _window(stored, first_slot, base, top)
     kept_window = _window(kept, first_slot, base, top)
+    # Three layers, each over the one before: units of the files that count, all records in log order (the
+    # later one wins), and records that the files lead to (of two with one offset, such a record keeps it).
     np.copyto(units, known, where=kept_window)
     _put_rows(units, rows, base)
     _put_rows(units, rows, base, pointed_to=known)
@@ -201,7 +208,8 @@ def overlay_queue(
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
     min_offset = base + int(messages.argmax()) if messages.any() else top
     per_file = facts.file_size_bytes // CQ_UNIT_BYTES
-    # Files of which retention took every message go, but for the one that the next unit belongs to.
+    # Files are removed if retention removed all their messages, except the file that the next unit belongs
+    # to.
     first_kept = min(min_offset, top - 1) // per_file * per_file
     if first_kept > base:
         units, base = units[first_kept - base :], first_kept
@@ -225,13 +233,13 @@ def _zeros(count: int, room: Room | None) -> Units:
 
 
 def _put_rows(units: Units, rows: Rows, base: int, pointed_to: Units | None = None) -> None:
-    """Puts the units of rows where the rows belong, some at a time: what is made of all takes its memory.
+    """Writes the units of rows at their queue offsets, in parts, so that temporary arrays stay small.
 
     Args:
-        units: A queue from slot ``base`` on.
+        units: The units of a queue from slot ``base`` on.
         rows: Its rows.
         base: The slot.
-        pointed_to: What the files hold there, to put only units of records that these lead to.
+        pointed_to: The units of the files there; if given, writes only units of records that these lead to.
     """
     for some in parts(rows, _PUT_ROWS):
         at, fresh = some["queue_offset"] - base, units_of(some)
@@ -245,9 +253,9 @@ def _put_rows(units: Units, rows: Rows, base: int, pointed_to: Units | None = No
 def _as_stored(
     topic: str, queue_id: int, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
 ) -> QueueState | None:
-    """Returns a queue whose files hold just what the log says, and before that what expired; None otherwise.
+    """Returns the queue if its files agree with the log, with only expired units before; otherwise None.
 
-    That is the common case, and quickly seen: of what :func:`overlay_queue` looks into, it has nothing.
+    That is the usual case, and fast to check: it needs none of the steps of :func:`overlay_queue`.
     """
     expired = int(rows["queue_offset"][0]) - first_slot if len(rows) else -1
     if not 0 <= expired <= len(stored) or not stand_in(rows, stored[expired:]):
@@ -269,11 +277,11 @@ def _as_stored(
 
 
 def behind_findings(state: QueueState, end_phy_offset: int, file_size_bytes: int) -> list[Finding]:
-    """Returns what there is to say about units behind the end of a queue.
+    """Returns the findings about units behind the end of a queue.
 
     Args:
         state: The queue.
-        end_phy_offset: Where the log ends.
+        end_phy_offset: End of the log.
         file_size_bytes: Length of a queue file.
     """
     extra = int(is_message(state.behind).sum())
@@ -293,10 +301,10 @@ def _with_behind(state: QueueState, first_slot: int, stored: Units) -> QueueStat
 
 
 def rows_as_placed(rows: Rows, state: QueueState) -> Rows:
-    """Returns the records that a queue has, with the queue offsets that it gives them.
+    """Returns the records that a queue has, with their queue offsets in the queue.
 
     Args:
-        rows: ``(n,) ROW``, the log's records of the queue, with the queue offsets that they state.
+        rows: ``(n,) ROW``, the log's records of the queue, with the queue offsets in their own fields.
         state: The queue.
     """
     slots = np.flatnonzero(is_message(state.units))
@@ -323,18 +331,17 @@ def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:
 
 
 def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
-    """Parts rows from those whose queue offset cannot be.
+    """Separates rows with a possible queue offset from rows with an impossible one.
 
-    Offsets of a queue follow each other without gaps but for records that cannot be read, so a row that is
-    further off the course of the others than all lost records could explain says nonsense: bits of it were
-    flipped where no record CRC shows it. Given its place, it would make the queue end there, and the queue's
-    files fill the disk.
+    Offsets of a queue have no gaps except for records that cannot be read. If a row's offset differs from the
+    course of the others by more than all lost records could explain, bits of it were flipped, and no record
+    CRC shows it. At its own offset, the row would make the queue so long that its files fill the disk.
     """
     if not len(rows):
         return rows, rows
     slots = rows["queue_offset"]
     if all((np.diff(slots[at : at + PART_ROWS + 1]) == 1).all() for at in range(0, len(rows), PART_ROWS)):
-        return rows, rows[:0]  # they follow each other
+        return rows, rows[:0]  # offsets without gaps: the usual case
     course = slots - np.arange(len(rows))
     middle = int(np.partition(course, (len(rows) - 1) // 2)[(len(rows) - 1) // 2])
     wild = (course < max(middle - room, _MIN_I64)) | (course > min(middle + room, _MAX_I64))
@@ -342,15 +349,16 @@ def _within_reason(rows: Rows, room: int) -> tuple[Rows, Rows]:
 
 
 def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
-    """Returns whether units of files with such names can be of the same stretch of the queue as the rows."""
+    """Returns whether units at these offsets can belong to the same stretch of the queue as the rows."""
     low, high = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
     return first_slot <= high + room and first_slot + stored_count >= low - room
 
 
 def _is_between(rows: Rows, first_slot: int, stored: Units, asked: _Mask) -> _Mask:
-    """Returns which of some stored units lead to places between those of the records before and after them.
+    """Returns which stored units lead to places between those of the records before and after them.
 
-    Places grow as queue offsets do; a unit that leads elsewhere is garbage, or of an older life.
+    Places ascend with queue offsets; a unit that leads elsewhere is garbage, or from before the queue began
+    anew.
     """
     if not len(rows) or not asked.any():
         return asked
@@ -370,11 +378,11 @@ def _kept(topic: str, stored: Units, facts: LogFacts) -> tuple[_Mask, _Mask]:
     """Returns which stored units count although the log has no record of their queue for them.
 
     Returns:
-        Those that count in any case, and those that lead into a hole of the log.
+        The units that always count, and the units that lead into a hole of the log.
     """
     phy = stored["phy_offset"]
     end = phy + stored["size_bytes"]
-    message = is_message(stored) & (end > phy)  # a place near 2**63 is nonsense, not long expired
+    message = is_message(stored) & (end > phy)  # overflow near 2**63: a damaged place, not an expired one
     kept: _Mask = message & (end <= facts.min_phy_offset)
     in_hole = np.zeros(len(stored), np.bool_)
     for hole in facts.holes:
@@ -393,16 +401,16 @@ def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
         return rows
     last = int(restarts[-1])
     if first_slot == 0 and len(stored) and stored["phy_offset"][0] in rows["phy_offset"][:last]:
-        # The files still show the first life: Java appended a second "0" at the queue's end.
+        # The files still lead to the first records: RocketMQ appended a second "0" at the end of the queue.
         return np.delete(rows, restarts)
     return rows[last:]
 
 
 def has_own_tags_code(topic: str, stored: Units) -> _Mask:
-    """Returns whose tags code may be right although the record alone does not give it.
+    """Returns the units whose tags code may be right although it does not follow from the record.
 
-    A broker sets such codes by rules of its own: addresses in ConsumeQueueExt, and in the delay topic the
-    time of delivery by its own table of levels.
+    A broker sets such codes by its own rules: addresses in ConsumeQueueExt, and in the delay topic the time
+    of delivery by its own table of levels.
     """
     mask: _Mask = stored["tags_code"] <= MAX_EXT_ADDRESS
     if topic == SCHEDULE_TOPIC:
@@ -411,15 +419,15 @@ def has_own_tags_code(topic: str, stored: Units) -> _Mask:
 
 
 def may_differ_in_tags_code(topic: str, stored: Units, codes: npt.NDArray[np.int64]) -> _Mask:
-    """Returns which units may have another tags code than their records give.
+    """Returns which units may have another tags code than the code that follows from their records.
 
-    Not those of tombstones: what a code was of a record is lost with it. In the delay topic a tombstone has
-    no delay level, so its record gives no time of delivery.
+    Units of tombstones may not: the tags code of a record is lost with the record. In the delay topic a
+    tombstone has no delay level, so no time of delivery follows from it.
 
     Args:
         topic: The queue's topic.
         stored: Its units.
-        codes: ``(n,) i8``, what the record of each gives.
+        codes: ``(n,) i8``, the code that follows from the record of each unit.
     """
     mask: _Mask = has_own_tags_code(topic, stored) & (codes != LOST_TAGS_CODE)
     if topic == SCHEDULE_TOPIC:
@@ -434,11 +442,11 @@ def _keep_own_tags_codes(topic: str, units: Units, known: Units) -> None:
 
 
 def code_of_missing(missing: _Mask, phy_offset: int, facts: LogFacts) -> str:
-    """Returns the code of a finding about units that a queue's files lack; a kill explains the last ones.
+    """Returns the code of the finding about missing units of a queue; a kill explains missing last units.
 
     Args:
         missing: Which units of the queue are missing.
-        phy_offset: Where the record of the first of them starts.
+        phy_offset: Physical offset of the record of the first missing unit.
         facts: The log.
     """
     may_be_due = not facts.is_closed and facts.end_phy_offset - phy_offset <= _MOST_BEHIND_BYTES
@@ -447,7 +455,7 @@ def code_of_missing(missing: _Mask, phy_offset: int, facts: LogFacts) -> str:
 
 
 def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
-    """Returns ``values`` cut and filled up with zeros to the slots ``base`` to ``top``."""
+    """Returns ``values`` cut, and filled with zeros, to the slots ``base`` to ``top``."""
     start, end = max(first, base), min(first + len(values), top)
     if (start, end) == (base, top):
         return values[base - first : top - first]

@@ -1,12 +1,12 @@
-"""Reads: from a queue offset, a time or a position of the log to records, without a copy of their bytes.
+"""Reads: find records by queue offset, time or physical offset, and return them without copying their bytes.
 
 Holds RocketMQ's rules of a pull (``get``) for plain, batch and compaction queues, queues as numpy arrays
-(``queue_view``), and the reader of a store that another process writes. ``readings`` has a class a kind of
-queue, so that ``queue_reader`` asks for none. Memory that was handed out is counted in
-``buffer_leases`` until it is given back.
+(``queue_view``), and the reader of a store that another process writes. ``readings`` has one class for each
+kind of queue, so that ``queue_reader`` needs no test for the kind. ``buffer_leases`` counts memory that
+callers hold until they release it.
 
 Called by ``store``; writes nothing.
-Truth: a record's own bytes. A unit that leads elsewhere is skipped and named.
+Truth: a record's own bytes. A read skips a unit that leads to no such record, and reports its queue offset.
 """
 
 from seglog.storage.reads.byte_column import ByteColumn as ByteColumn

@@ -1,7 +1,7 @@
 """The rules of reading a batch queue: as :mod:`seglog.storage.reads.get`, in steps of whole records.
 
-A read that begins inside a batch starts with the record that holds the offset; the client leaves out what
-it has had. Counts are of messages, and a record counts for all of its messages.
+A read that begins inside a batch starts with the record that holds the offset; the client drops the messages
+that it already has. Counts are of messages: a record counts as all of its messages.
 
 Source: ``DefaultMessageStore.java getMessage``, ``BatchConsumeQueue.java getBatchMsgIndexBuffer,
 getOffsetInQueueByTime``.
@@ -59,17 +59,17 @@ def collect(
     *,
     is_sparse: bool = False,
 ) -> GetResult:
-    """Reads the records from the unit on that holds ``queue_offset`` or, in a gap, the next one.
+    """Reads records, beginning with the unit that holds ``queue_offset`` or, in a gap, with the next unit.
 
     Args:
-        queue: See :func:`read_batch_queue`, and so for the others.
-        log: Where the records are.
-        queue_offset: Where to start.
+        queue: The units of the queue.
+        log: The log of its records.
+        queue_offset: First queue offset to read.
         max_count: Messages at most.
-        wanted: Which messages.
+        wanted: The filter; None for all messages.
         max_bytes: Stored bytes at most.
         ends: The queue's minimum and maximum.
-        is_sparse: Whether queue offsets have gaps, which then count for nothing.
+        is_sparse: Whether queue offsets have gaps, which are then not reported as lost.
     """
     index = find_index(queue, queue_offset)
     scan_bytes = max(MAX_FILTER_BYTES, max_count * BATCH_UNIT_BYTES)
@@ -117,13 +117,13 @@ def find_index(queue: BatchUnitSource, queue_offset: int) -> int:
 
 
 def _first_where(queue: BatchUnitSource, start: int, holds: Callable[[np.void], bool]) -> int:
-    """Returns the number of the first unit from ``start`` on that a test holds for, as for all behind it."""
+    """Returns the number of the first unit from ``start`` on that passes a test, as all later units do."""
     numbers = range(start, queue.end_index)
     return start + bisect_left(numbers, True, key=lambda number: holds(queue.units(number, 1)[0]))
 
 
 def batch_offset_by_time(queue: BatchUnitSource, timestamp_ms: int, boundary: Boundary) -> int:
-    """Returns the queue offset of the first record at or after a moment; ``upper``: the last up to it."""
+    """Returns the queue offset of the first record at or after a time; ``upper``: the last one up to it."""
     lowest = find_index(queue, queue.min_offset)
     least_ms = timestamp_ms + (boundary == "upper")
     first = _first_where(queue, lowest, lambda unit: int(unit["store_timestamp_ms"]) >= least_ms)

@@ -1,9 +1,9 @@
-"""Who holds memory of an open store: arrays that share it, counted until they are gone.
+"""The arrays that share memory with an open store, counted until they are released.
 
-An array made by :meth:`Loan.lend` counts as long as it or anything made of it without copying lives:
-slices, fields, memoryviews, Arrow buffers all keep it alive. Their memory stays valid in any case,
-since a map goes when its last view does; but a file that was closed may be cut or rewritten by its next
-owner, and then a view of it changes, or ends the process. So closing with live views is an error.
+An array of :meth:`Loan.lend` counts as long as it or any view made of it lives: slices, fields, memoryviews
+and Arrow buffers all keep it alive. Their memory stays valid in any case, because a map lives as long as its
+last view; but the next owner of a closed file may cut or rewrite it, and then a view of it changes, or ends
+the process. So closing a store with live views is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Lent(weakref.ref[npt.NDArray[np.uint8]]):
 
 
 class Loan:
-    """Memory that counts as one view of the store, however many pieces it has."""
+    """Memory that counts as one view of the store, of any number of pieces."""
 
     def __init__(self, leases: Leases, who: Who) -> None:
         self._leases = leases
@@ -63,7 +63,7 @@ class Leases:
         self._lent: set[_Lent] = set()
 
     def loan(self, topic: str, queue_id: int, kind: str) -> Loan:
-        """Begins a view of a queue; ``kind`` says what it holds, such as ``units``."""
+        """Begins a view of a queue; ``kind`` is the kind of its data, such as ``units``."""
         return Loan(self, (topic, queue_id, kind, next(self._numbers)))
 
     def lend(self, memory: memoryview, who: Who) -> npt.NDArray[np.uint8]:
@@ -72,8 +72,8 @@ class Leases:
         array.flags.writeable = False
         with self._lock:
             self.check_open()
-            # The callback runs in the thread that drops the last reference, perhaps within this class. It is
-            # one call in C: no lock, and no moment at which a signal or another thread could come between.
+            # The callback runs in the thread that drops the last reference, perhaps within this class. So it
+            # must take no lock: it is one call in C, which neither a signal nor another thread can interrupt.
             lent = _Lent(array, self._lent.discard)
             lent.who = who
             self._lent.add(lent)
@@ -89,21 +89,21 @@ class Leases:
             raise ClosedError(f"the store {self._name} was closed")
 
     def holders(self) -> tuple[ViewHolder, ...]:
-        """Returns whose views are alive, sorted."""
-        # To call a reference would keep its array alive for a moment, in which another thread could let go of
-        # the array and still find it here. An array that is gone has left the set already.
+        """Returns the queues and kinds of the views that are alive, sorted."""
+        # The references are not called: a call would keep the array alive for a moment, in which another
+        # thread could release it and still find it counted. A released array has left the set already.
         loans = {lent.who for lent in self._lent.copy()}
         views = Counter((topic, queue_id, kind) for topic, queue_id, kind, _loan in loans)
         return tuple(ViewHolder(*key, number) for key, number in sorted(views.items()))
 
     def close(self, *, force: bool) -> None:
-        """Lends nothing from now on.
+        """Refuses to lend from now on.
 
         Args:
-            force: Whether to do so although views are alive.
+            force: Whether to do so even if views are alive.
 
         Raises:
-            StoreInUseError: Views are alive; everything stays as it is.
+            StoreInUseError: Views are alive; nothing was changed.
         """
         with self._lock:
             held = self.holders()

@@ -1,6 +1,6 @@
-"""Byte strings of many records, such as their bodies: where each is, and the memory that holds it.
+"""Byte strings of many records, such as their bodies: the place of each string, and the memory that holds it.
 
-Nothing is copied until :meth:`ByteColumn.pack` asks for one buffer, in the layout of Arrow's
+Nothing is copied before :meth:`ByteColumn.pack`, which returns one buffer in the layout of Arrow's
 ``large_binary``: string ``i`` is ``data[offsets[i] : offsets[i + 1]]``.
 """
 
@@ -21,14 +21,14 @@ class ByteColumn(Sequence[memoryview]):
 
     Attributes:
         buffers: Memory that holds the strings, ``(m,) u8`` each, read-only.
-        buffer_numbers: ``(n,) i4``, which of them holds each string.
-        starts: ``(n,) i8``, where in it.
-        sizes: ``(n,) i8``, how long it is; 0 where there is none.
-        is_there: ``(n,)``, false where the message cannot be read.
+        buffer_numbers: ``(n,) i4``, number of the buffer that holds each string.
+        starts: ``(n,) i8``, start of each string in its buffer.
+        sizes: ``(n,) i8``, length of each string in bytes; 0 for a missing one.
+        is_there: ``(n,)``, false if the message cannot be read.
     """
 
     def __init__(self, count: int) -> None:
-        """Makes a column of ``count`` strings that are not there."""
+        """Creates a column of ``count`` strings, all missing."""
         self.buffers: list[Bytes] = []
         self.buffer_numbers: npt.NDArray[np.int32] = np.zeros(count, np.int32)
         self.starts: Ints = np.zeros(count, np.int64)
@@ -36,7 +36,7 @@ class ByteColumn(Sequence[memoryview]):
         self.is_there: Mask = np.zeros(count, np.bool_)
 
     def place(self, rows: Ints, buffer: Bytes, starts: Ints, sizes: Ints) -> None:
-        """Says that the strings of ``rows`` lie in ``buffer``."""
+        """Sets the places of the strings of ``rows`` in ``buffer``."""
         self.buffer_numbers[rows] = len(self.buffers)
         self.starts[rows] = starts
         self.sizes[rows] = sizes
@@ -60,11 +60,11 @@ class ByteColumn(Sequence[memoryview]):
 
     @override
     def __getitem__(self, index: int | slice) -> memoryview | list[memoryview]:
-        """Returns one string without copying, empty where it is not there; a list for a slice."""
+        """Returns one string without copying, empty if it is missing; a list for a slice."""
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         if not self.buffers:
-            self.starts[index]  # an index beyond the column is an error all the same
+            self.starts[index]  # raises IndexError for an index beyond the column
             return memoryview(b"")
         start = int(self.starts[index])
         buffer = self.buffers[int(self.buffer_numbers[index])].data
@@ -77,7 +77,7 @@ class ByteColumn(Sequence[memoryview]):
         return iter_parts(buffers, self.buffer_numbers, self.starts, self.sizes)
 
     def pack(self) -> tuple[Ints, Bytes]:
-        """Copies the strings behind each other.
+        """Copies the strings one behind the other into one buffer.
 
         Returns:
             ``(n + 1,) i8`` offsets and ``(m,) u8`` data, in memory of their own.

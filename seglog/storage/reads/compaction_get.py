@@ -1,8 +1,8 @@
 """The rules of reading a compaction queue from its own log.
 
-As :mod:`seglog.storage.reads.batch_get`, but an offset before the first message or in a gap starts at the
-next one, and offsets far behind the end are answered in RocketMQ's own way. RocketMQ leaves filtering to the
-client here; a filter that is given is applied.
+As :mod:`seglog.storage.reads.batch_get`, but a read from an offset before the first message or in a gap
+starts at the next message, and the result for offsets far behind the end is RocketMQ's. RocketMQ leaves
+filtering to the client here; this module applies a given filter.
 
 Source: ``store/.../kv/CompactionLog.java getMessage``.
 """
@@ -29,10 +29,10 @@ def read_compaction_queue(
     Args:
         queue: Its units; None if it has no log yet.
         log: Its log.
-        queue_offset: Where to start.
+        queue_offset: First queue offset to read.
         max_count: Messages at most, 1 or more.
-        wanted: Which messages; None for all.
-        max_bytes: Stored bytes at most; the first message always comes whole.
+        wanted: The filter; None for all messages.
+        max_bytes: Stored bytes at most; the first message is always returned whole.
     """
     if queue is None or log is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)

@@ -1,8 +1,8 @@
-"""A message as a row of an export: everything that its record says, and nothing lost on the way back.
+"""A message as a row of an export: all fields of its record, so that an import loses nothing.
 
-Bodies and properties are as stored. Text goes as text where it is UTF-8, and as base64 where it is not;
-properties go as an object where that gives the same bytes again, and as base64 beside it where it does not
-(repeated names, empty values). ``__CRC32#`` is left out: it is of the record, not of the message.
+Bodies and properties are as stored. A body is exported as text if it is UTF-8, otherwise as base64.
+Properties are exported as an object, and as base64 beside it if the object does not give the same bytes again
+(repeated names, empty values). ``__CRC32#`` is left out: it belongs to the record, not to the message.
 """
 
 # ruff: noqa: N815 - the columns are called as RocketMQ's tools call them
@@ -25,10 +25,10 @@ class MessageRow:
     """One message of an export; names and order are those of the columns.
 
     Attributes:
-        commitLogOffset: Where it was, as queueOffset, msgId, storeTimestamp and storeHost: an import gives
-            new ones.
+        commitLogOffset: Its place in the exported store, like queueOffset, msgId, storeTimestamp and
+            storeHost: an import assigns new ones.
         properties: As stored, without ``__CRC32#``.
-        bodyError: Why a body that was to be inflated is as stored.
+        bodyError: The reason why a compressed body could not be inflated and is as stored.
     """
 
     topic: str
@@ -89,7 +89,7 @@ def row_of(message: Message, queue_offset: int) -> MessageRow:
 
 
 def inflated(row: MessageRow, message: Message) -> MessageRow:
-    """Returns a row whose body is as its producer gave it, or as stored with a ``bodyError``."""
+    """Returns a row with the inflated body, or with the body as stored and a ``bodyError``."""
     if message.compression is None:
         return row
     read = message.read_body()

@@ -1,8 +1,8 @@
-"""Units of ConsumeQueueExt, and the tags codes of queues whose own units hold addresses there instead.
+"""Units of ConsumeQueueExt, and the tags codes of queues whose own units hold addresses of such units.
 
-Read when a filter or a reader asks for them, with ``pread``: the files belong to RocketMQ and are never
-written here. Where a unit cannot be read, or an address is outside of all files, a filter looks at the
-record, which is right.
+The files are read with ``pread`` when a filter or a reader needs them; they belong to RocketMQ and are never
+written here. If a unit cannot be read, or an address is outside of all files, the filter takes the tags code
+from the record, which is always right.
 
 Source: ``ConsumeQueue.java getExt``, ``ConsumeQueueExt.java get``.
 """
@@ -35,12 +35,12 @@ from seglog.storage.reads.get import RecordSource
 
 @dataclass(frozen=True, slots=True)
 class FoundExt:
-    """What is at an address.
+    """The ext unit at an address.
 
     Attributes:
-        position_bytes: In the endless sequence of the queue's ext files.
-        file: The file of that place, relative to the store; it may be missing.
-        unit: None where no unit can be read.
+        position_bytes: Position in the sequence of the queue's ext files.
+        file: The file of that position, relative to the store; it may be missing.
+        unit: The unit; None if it cannot be read.
     """
 
     position_bytes: int
@@ -49,10 +49,10 @@ class FoundExt:
 
 
 class ExtFiles:
-    """The ext files of one queue, as they are listed now.
+    """The ext files of one queue, listed at construction.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         topic: The queue's topic.
         queue_id: Its number.
@@ -66,7 +66,7 @@ class ExtFiles:
         self._file_size_bytes = infer_file_size(sizes.items(), DEFAULT_EXT_FILE_BYTES)
 
     def find(self, address: int) -> FoundExt:
-        """Returns what is at an address, a tags code up to :data:`MAX_EXT_ADDRESS`."""
+        """Returns the unit at an address, a tags code up to :data:`MAX_EXT_ADDRESS`."""
         position = ext_position(address)
         in_file = position % self._file_size_bytes
         name = f"{self._directory}/{segment_file_name(position - in_file)}"

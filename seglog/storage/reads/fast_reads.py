@@ -1,4 +1,4 @@
-"""What serves plain reads of an open store: the native kernels where they can, Python where not."""
+"""Plain reads of an open store: by the native kernels if they can serve the store, otherwise in Python."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class NativeReads:
-    """The native plain reads, given what Python calls queues, filters and logs.
+    """The native plain reads, with queues, filters and logs passed as Python objects.
 
     Attributes:
-        native: They, which the native calls of a store ask before they come to Python.
-        record_at: Returns a record's bytes if it is plainly there.
-        close: Serves nothing from now on.
+        native: The native reads; the native calls of a store use them before they call Python.
+        record_at: Returns the bytes of a record if a plain read can serve it.
+        close: Ends all native reads.
     """
 
     def __init__(self, reads: _native.Reads[GetResult]) -> None:
@@ -31,15 +31,15 @@ class NativeReads:
         self.close = reads.close
 
     def try_get(self, *_arguments: object) -> None:
-        """Returns None: they were asked before."""
+        """Returns None: the native calls have tried these reads already."""
 
     def add(self, topic: str, queue_id: int, queue: OpenPlainQueue) -> None:
-        """Takes up a queue that has maps."""
+        """Registers a queue that has maps."""
         if queue.maps is not None:
             self.native.add(topic, queue_id, queue.tail, queue.maps)
 
     def know(self, expression: str, wanted: MessageFilter | None) -> None:
-        """Takes up what a filter expression stands for."""
+        """Registers the tags of a filter expression."""
         self.native.know(expression, wanted.tag_set if isinstance(wanted, TagFilter) else None)
 
     def forget(self, _log: StoreLog) -> None:
@@ -48,11 +48,11 @@ class NativeReads:
 
 
 FastReads: TypeAlias = NativeReads | PlainReads
-"""What serves plain reads of one store, once it knows of queues and filters."""
+"""The plain reads of one store; queues and filters are registered as they are first used."""
 
 
 def open_reads(log: StoreLog) -> FastReads:
-    """Returns what serves plain reads of a store.
+    """Returns the plain reads of a store.
 
     Args:
         log: The store's log.

@@ -1,9 +1,9 @@
-"""The rules of reading a queue: which of nine things happens, what comes back, and where to continue.
+"""The rules of reading a queue: the nine statuses, the messages of a read, and the offset to continue at.
 
-A read steps over what was lost: records that cannot be read, tombstones, and queue offsets without unit. It
-continues behind them as if they did not exist, and says which offsets those were. Where nothing else is left
-the status is MESSAGE_WAS_REMOVING, or OFFSET_FOUND_NULL if no unit follows in the queue file, and the offset
-to ask for next is behind them: a reader that continues there always gets to the end of the queue.
+A read skips lost messages: records that cannot be read, tombstones, and queue offsets without a unit. It
+continues behind them as if they did not exist, and returns their offsets as ``lost``. If nothing but lost
+messages is left, the status is MESSAGE_WAS_REMOVING, or OFFSET_FOUND_NULL if no unit follows in the queue
+file, and the next offset is behind them: a reader that continues there always reaches the end of the queue.
 
 Source: ``DefaultMessageStore.java getMessage``. Differences: an unreadable record costs that record, where
 Java skips to the next log file; tags are compared exactly unless the filter says otherwise.
@@ -35,12 +35,12 @@ from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.reads.message_filter import MessageFilter
 
 MAX_FILTER_BYTES: Final = 16000
-"""``maxFilterMessageSize``: a filtered read looks at no more than this many bytes of units (800)."""
+"""``maxFilterMessageSize``: a filtered read examines at most this many bytes of units (800 units)."""
 FIRST_LOOK: Final = 64
 FIRST_LOOK_A_MESSAGE: Final = 4
-"""Units that a filtered read looks at first, at least and for each message wanted: mostly they are enough."""
+"""Units that a filtered read examines first: at least 64, and 4 for each message wanted; usually enough."""
 TOMBSTONE_CODES: Final = frozenset((0, LOST_TAGS_CODE))
-"""A tombstone has its own tag or, where that did not fit, none; or a broker set the code of its unit."""
+"""Tags codes of tombstones: that of their own tag or, if the tag did not fit, 0. A broker may set others."""
 MAX_TOTAL_BYTES: Final = 128 << 20
 """RocketMQ's own bound of one read."""
 
@@ -49,7 +49,7 @@ TagsCodes = Callable[[Units], npt.NDArray[np.int64]]
 
 
 class Queue(Protocol):
-    """What a read needs of a queue."""
+    """A queue, as a read uses it."""
 
     @property
     def min_offset(self) -> int:
@@ -61,7 +61,7 @@ class Queue(Protocol):
 
     @property
     def max_phy_offset(self) -> int:
-        """Where the record of the last unit ends, -1 before the first."""
+        """End of the record of the last unit, as a physical offset; -1 before the first."""
 
     @property
     def units_per_file(self) -> int:
@@ -72,45 +72,46 @@ class Queue(Protocol):
 
 
 class RecordSource(Protocol):
-    """Where records are."""
+    """Reads records."""
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
         """Returns a record's bytes, None if they cannot be served."""
 
 
 class Log(RecordSource, Protocol):
-    """What a read needs of the log."""
+    """The log, as a read uses it."""
 
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns the bytes of records that are neighbours; None if each must be asked for by itself."""
+        """Returns the bytes of neighbouring records; None if the caller must read them one by one."""
 
 
 class GetResult(ReadResult):
-    """What a read found; treat it as read-only.
+    """The result of a read; treat it as read-only.
 
     Attributes:
-        status: Which of the nine things happened.
-        next_offset: Queue offset to ask for next.
-        min_offset: Of the queue.
-        max_offset: Of the queue.
-        runs: All records as few stretches of memory: records that are neighbours in the log, as those of a
-            queue that is written to alone, come as one. Together they are what a broker sends.
+        status: One of the nine statuses of a read.
+        next_offset: Queue offset of the next read.
+        min_offset: Minimum of the queue.
+        max_offset: Maximum of the queue.
+        runs: All records in as few stretches of memory as possible: records that are neighbours in the log,
+            as those of a queue that alone is written to, are one stretch. A broker sends the runs as they
+            are.
         records: Whole stored records, one by one. Runs and records are views of the log, which stay valid as
             long as they are held.
-        lost: Queue offsets before ``next_offset`` whose messages were lost and were stepped over, in order.
-            Those that a filter rules out by the tags code in their unit are left out.
+        lost: Queue offsets before ``next_offset`` whose messages were lost and were skipped, in order.
+            Offsets that a filter rules out by the tags code of their unit are left out.
     """
 
     __slots__ = ()
 
     @property
     def repairable(self) -> tuple[range, ...]:
-        """Queue offsets that were stepped over as ``lost`` ones are, and that a repair brings back."""
+        """Queue offsets that were skipped like ``lost`` ones, but whose messages a repair brings back."""
         return ()
 
     @property
     def stepped_over(self) -> tuple[range, ...]:
-        """Queue offsets that were stepped over, lost or repairable, in order."""
+        """Queue offsets that were skipped, lost or repairable, in order."""
         return self.lost
 
     @property
@@ -126,7 +127,7 @@ class GetResult(ReadResult):
 
     @override
     def __eq__(self, other: object) -> bool:
-        """Compares what was found, however it is cut into runs."""
+        """Compares the results, however their records are divided into runs."""
         if not isinstance(other, GetResult):
             return NotImplemented
         return self._facts() == other._facts()
@@ -150,7 +151,7 @@ class GetResult(ReadResult):
 
 
 class _WithRepairable(GetResult):
-    """A read that stepped over messages that a repair brings back."""
+    """The result of a read that skipped messages which a repair brings back."""
 
     __slots__ = ("_repairable",)
 
@@ -158,7 +159,7 @@ class _WithRepairable(GetResult):
 
     @classmethod
     def of(cls, found: GetResult, lost: tuple[range, ...], repairable: tuple[range, ...]) -> GetResult:
-        """Returns what was read, with what it stepped over parted."""
+        """Returns the result with the skipped offsets divided into lost and repairable ones."""
         place = found.next_offset, found.min_offset, found.max_offset
         told = cls(found.status, *place, found.records, lost)
         told._repairable = repairable
@@ -176,7 +177,7 @@ class _WithRepairable(GetResult):
 
 
 def without_repairable(found: GetResult, repairable: frozenset[int]) -> GetResult:
-    """Returns what was read, with the repairable ones of the queue offsets that it stepped over."""
+    """Returns the result with its repairable offsets moved from ``lost`` to ``repairable``."""
     lost, back = (
         ranges_of((offset, 1) for one in found.lost for offset in one if (offset in repairable) is is_back)
         for is_back in (False, True)
@@ -196,16 +197,16 @@ def read_queue(
     """Reads messages of one queue.
 
     Args:
-        queue: The queue; None if there can be none of that name.
-        log: Where its records are.
-        queue_offset: Where to start.
+        queue: The queue; None if no queue can have that name.
+        log: The log of its records.
+        queue_offset: First queue offset to read.
         max_count: Messages at most, 1 or more.
-        wanted: Which messages; None for all.
-        max_bytes: Stored bytes at most; the first message always comes whole.
-        tags_codes: Returns the codes of units some of which hold addresses in ConsumeQueueExt.
+        wanted: The filter; None for all messages.
+        max_bytes: Stored bytes at most; the first message is always returned whole.
+        tags_codes: Returns the codes of units, for queues with units that hold addresses in ConsumeQueueExt.
 
     Returns:
-        Messages of one queue file at most: a read does not go beyond the file that it starts in.
+        Messages of one queue file at most: a read ends at the end of the file in which it starts.
     """
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -220,6 +221,7 @@ def read_queue(
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
     file_end = min(high, queue_offset - queue_offset % queue.units_per_file + queue.units_per_file)
     if wanted is None:
+        # The usual case first: every unit leads to a message, and no record needs to be looked at.
         length = min(max_count, file_end - queue_offset)
         units = queue.units(queue_offset, length)
         plain = _collect_runs(log, units.tolist(), max_bytes)
@@ -251,7 +253,7 @@ def read_queue(
 
 
 class _Looked(NamedTuple):
-    """What some units lead to: their rows, records by unit, how many were examined, which lead to nothing."""
+    """The units as rows, their records by unit, the number of units examined, the units without message."""
 
     rows: list[tuple[int, int, int]]
     records: dict[int, memoryview]
@@ -273,18 +275,18 @@ def _look(
         codes = units["tags_code"].astype(np.int64) if tags_codes is None else tags_codes(units)
         matching = wanted.matches_codes(codes)
         passed = matching.tolist()
-        # What was lost may have had any tag.
+        # A lost message may have had any tag: its unit is examined, so that the read reports it.
         chosen = np.flatnonzero(matching | (codes == LOST_TAGS_CODE) | ~is_message(units)).tolist()
     rows = units.tolist()
     return _Looked(rows, *_collect(log, rows, chosen, max_count, wanted, passed, max_bytes))
 
 
 def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
-    """Returns whether a record that a unit leads to is a tombstone; quick for others.
+    """Returns whether the record of a unit is a tombstone; decides quickly for messages.
 
     Args:
         record: The whole record.
-        tags_code: Of the unit.
+        tags_code: Tags code of the unit.
     """
     may_be_lost = tags_code in TOMBSTONE_CODES or not MIN_TAG_HASH <= tags_code <= MAX_TAG_HASH
     return may_be_lost and has_lost_flag(record) and is_tombstone(record)
@@ -293,9 +295,9 @@ def leads_to_tombstone(record: memoryview, tags_code: int) -> bool:
 def _collect_runs(
     log: Log, units: list[tuple[int, int, int]], max_bytes: int
 ) -> tuple[list[memoryview], list[int]] | None:
-    """Returns runs and the sizes of their records, None unless each unit leads to a message as usual.
+    """Returns runs and the sizes of their records; None unless each unit leads to a message.
 
-    What it returns is what :func:`_collect` does, without looking at each record.
+    The records are those that :func:`_collect` returns, but this function does not look at each of them.
     """
     places: list[tuple[int, int]] = []
     held_bytes = 0
@@ -317,13 +319,13 @@ def _collect_runs(
 def _joined(
     log: Log, places: list[tuple[int, int]], records: list[memoryview]
 ) -> tuple[list[memoryview], list[int] | None]:
-    """Returns records that were looked at one by one as runs, with their sizes."""
+    """Returns records that were read one by one as runs, with their sizes."""
     runs = _read_runs(log, places)
     return (records, None) if runs is None else (runs, [size for _phy_offset, size in places])
 
 
 def _read_runs(log: Log, places: list[tuple[int, int]]) -> list[memoryview] | None:
-    """Returns the records at some places as runs, None if the log gives them one by one only."""
+    """Returns the records at some places as runs; None if the log can only read them one by one."""
     stretches: list[tuple[int, int]] = []
     for phy_offset, size in places:
         if stretches and stretches[-1][1] == phy_offset:
@@ -358,7 +360,7 @@ def _collect(
     passed: Sequence[bool] | None,
     max_bytes: int,
 ) -> tuple[dict[int, memoryview], int, list[int]]:
-    """Returns the records by unit, how many units were examined, and which of them lead to no message."""
+    """Returns the records by unit, the number of units examined, and the units that lead to no message."""
     records: dict[int, memoryview] = {}
     held_bytes = 0
     missing: list[int] = []

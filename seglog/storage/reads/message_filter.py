@@ -1,8 +1,8 @@
-"""Which messages a reader wants.
+"""Filters: the messages that a reader wants.
 
-A filter is asked twice: for the tags codes of many queue units at once, which costs no look at the log,
-and then for each record that passed. Codes collide, so only the second answer is exact; a broker that
-leaves it to its clients, as RocketMQ does, uses :class:`TagFilter` with ``exact=False``.
+A read calls a filter twice: first with the tags codes of many queue units, without reading the log, and then
+with each record that passed. Codes collide, so only the second test is exact. A broker that leaves the second
+test to its clients, as RocketMQ does, uses :class:`TagFilter` with ``exact=False``.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class MessageFilter(Protocol):
         """Returns which units may lead to a wanted message; ``(n,)`` for ``(n,)``."""
 
     def matches(self, record: memoryview) -> bool:
-        """Returns whether a record that passed is wanted."""
+        """Returns whether a record whose unit passed is wanted."""
 
 
 class TagFilter:
-    """Messages with one of some tags.
+    """Messages that have one of several tags.
 
     Attributes:
         tags: The tags.
-        tag_set: The same for native kernels, None without them.
+        tag_set: The tags for native kernels, None without native kernels.
 
     Args:
         expression: ``TagA || TagB``.
@@ -70,14 +70,14 @@ class TagFilter:
         return found
 
     def matches(self, record: memoryview) -> bool:
-        """Compares the tag, unless codes are enough."""
+        """Compares the tag itself if the filter is exact."""
         if not self._exact:
             return True
         return props.find_property(decode_message(record).properties_raw, b"TAGS") in self._wanted
 
 
 def make_filter(wanted: str | MessageFilter | None) -> MessageFilter | None:
-    """Returns the filter that an argument stands for, None for all messages.
+    """Returns the filter of an argument, None for all messages.
 
     Raises:
         InvalidArgumentError: It names no tag, or is no filter.

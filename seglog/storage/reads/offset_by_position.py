@@ -1,7 +1,7 @@
-"""Finds where in a queue the messages begin that lie from a place of the log on, by its units alone.
+"""Finds the first queue offset whose record is at or behind a physical offset, by the queue's units alone.
 
-What retention takes of a queue is a range of queue offsets: from its minimum to the first message that stays.
-Looked at are the files of the queue in which such a range ends; of the others only the last unit.
+Retention removes a range of queue offsets: from the minimum to the first message that stays. Only the queue
+file in which such a range ends is read; of the other files only the last unit is.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from seglog.storage.reads.open_queues import OpenBatchQueue, OpenPlainQueue, Ope
 
 
 def offsets_from(queues: OpenQueues, phy_offsets: Sequence[int]) -> dict[QueueKey, list[int]]:
-    """Returns, by queue, the queue offset of the first message at or behind each of some places.
+    """Returns, by queue, the queue offset of the first message at or behind each physical offset.
 
     Args:
-        queues: The queues, as they are now; where one has no such message, its maximum is returned.
-        phy_offsets: Places in the log, ascending.
+        queues: The queues, as they are now; the result of a queue without such a message is its maximum.
+        phy_offsets: Physical offsets, ascending.
     """
     return {
         (queue.topic, queue.queue_id): _batch_offsets(queue, phy_offsets)
@@ -44,7 +44,7 @@ def _plain_offsets(queue: OpenPlainQueue, phy_offsets: Sequence[int]) -> list[in
 
 
 def _within(queue: OpenPlainQueue, start: int, end: int, phy_offset: int) -> int:
-    """Returns the first message of a stretch of one file that is from a place on; its end without one."""
+    """Returns the first message at or behind a place in a stretch of one file; the stretch's end if none."""
     last = queue.units(end - 1, 1)
     if is_message(last)[0] and last["phy_offset"][0] < phy_offset:
         return end

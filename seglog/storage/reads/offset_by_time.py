@@ -1,8 +1,8 @@
-"""Finds the place of a moment in a queue, by the store times of its records.
+"""Finds the queue offset of a time, by the store times of the queue's records.
 
-Source: ``ConsumeQueue.java getOffsetInQueueByTime``: LOWER is the first message at or after the moment (the
+Source: ``ConsumeQueue.java getOffsetInQueueByTime``: LOWER is the first message at or after the time (the
 end of the queue if there is none), UPPER the last one at or before it (the start of the queue if there is
-none). Where Java answers 0 on an unreadable record, the nearest readable one after it decides.
+none). Java returns 0 for an unreadable record; here the next readable record decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Boundary = Literal["lower", "upper"]
 
 
 def offset_by_time(queue: OpenPlainQueue, log: StoreLog, timestamp_ms: int, boundary: Boundary) -> int:
-    """Returns the queue offset that belongs to a moment, within the queue's minimum and maximum."""
+    """Returns the queue offset of a time, between the queue's minimum and maximum."""
     with ScatteredReads() as reads:
         return _search(queue, log, timestamp_ms, boundary, reads)
 
@@ -27,7 +27,7 @@ def _search(
 ) -> int:
     low, high = queue.min_offset, queue.max_offset
     first, last = low, high
-    # Store times grow with the queue offset as far as the broker's clock did.
+    # A binary search: store times grow with the queue offset, unless the broker's clock was set back.
     while first < last:
         middle = (first + last) // 2
         at, found_ms = _time_from(queue, log, range(middle, last), reads)

@@ -1,4 +1,4 @@
-"""The log and the queues of an open store, as reads see them: a writer's, or a reader's snapshots."""
+"""The types of log and queues of an open store: those of a writer, and the snapshots of a reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OpenPlainQueue: TypeAlias = ConsumeQueue | SnapshotQueue
 OpenBatchQueue: TypeAlias = BatchQueue | SnapshotBatchQueue
 """A queue of 46-byte units."""
 BatchUnitSource: TypeAlias = OpenBatchQueue | CompactionUnits
-"""What has 46-byte units: a batch queue, or the log of a compaction queue."""
+"""A sequence of 46-byte units: a batch queue, or the log of a compaction queue."""
 OpenQueue: TypeAlias = OpenPlainQueue | OpenBatchQueue
 SnapshotTable: TypeAlias = QueueTable[SnapshotQueue, SnapshotBatchQueue, SnapshotCompactionQueue]
 OpenQueues: TypeAlias = QueueTable[ConsumeQueue, BatchQueue, CompactionQueue] | SnapshotTable

@@ -1,6 +1,7 @@
 """The ordinary way of reading a queue: every argument, every queue, and files in any state.
 
-Plain reads, which come first, hand on what they do not serve; they learn here of queues and filters.
+Plain reads are tried first; a read that they do not serve is done here. This module also registers queues and
+filters with them.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from seglog.storage.reads.readings import QueueReading, Readings
 
 
 class ReadCore(Protocol):
-    """What reads need of one side of an open store, a writer or a reader."""
+    """A writer or a reader of an open store, as reads use it."""
 
     @property
     def log(self) -> StoreLog:
-        """Its log, which may be another one after :meth:`refresh`."""
+        """Its log; :meth:`refresh` may replace it."""
 
     @property
     def queues(self) -> OpenQueues:
-        """Its queues; another table after :meth:`refresh`, perhaps."""
+        """Its queues; :meth:`refresh` may replace the table."""
 
     def repairable(self, topic: str, queue_id: int) -> frozenset[int]:
         """Returns the queue offsets of a queue whose messages a repair would bring back."""
 
     def leave_front(self) -> bool:
-        """Takes notice of log files that retention removed; returns whether any were."""
+        """Looks for log files that retention removed; returns whether there are any."""
 
 
 class QueueReader:
@@ -43,7 +44,7 @@ class QueueReader:
 
     Args:
         core: The store.
-        readings: How its queues are read.
+        readings: The ways to read its queues.
         reads: Serves plain reads.
         check_open: Raises once the store is closed.
     """
@@ -65,7 +66,7 @@ class QueueReader:
         filter: str | MessageFilter | None,  # noqa: A002 - RocketMQ's own word for it
         max_bytes: int,
     ) -> GetResult:
-        """Does what ``MessageStore.get`` says."""
+        """Reads as ``MessageStore.get`` does."""
         self._check_open()
         topic, queue_id = as_text("topic", topic), as_int("queue_id", queue_id, useful_to=MAX_QUEUE_ID)
         queue_offset = as_int("queue_offset", queue_offset, useful_to=MAX_I64)
@@ -93,11 +94,12 @@ class QueueReader:
                 return found
             if not self._has_left_front(topic, queue_id, reading, found.lost[0].start + 1):
                 return without_repairable(found, reading.repairable(core.repairable(topic, queue_id)))
-        # Retention removed what we looked at: that is not lost, and the queue begins behind it.
+        # Retention removed the messages during this read: they are not lost. The queue begins behind them
+        # now.
         return self.get(topic, queue_id, queue_offset, max_count, filter, max_bytes)
 
     def _has_left_front(self, topic: str, queue_id: int, reading: QueueReading, least_min: int) -> bool:
-        """Returns whether a queue is another one now, or begins at ``least_min`` or later."""
+        """Returns whether a queue was replaced, or begins at ``least_min`` or later now."""
         self._core.leave_front()
         return reading.is_superseded(self._core.queues.find(topic, queue_id), least_min)
 

@@ -4,14 +4,14 @@
     units = view.units()
     late = units[(units["tags_code"] == tags_code("paid")) & (view.timestamps() >= since_ms)]
 
-A view is a snapshot: it covers the messages that were there when it was made, and what it covers does not
-change while a writer appends. Make a new one to see more.
+A view is a snapshot: it covers the messages that existed when it was created, and does not change while a
+writer appends. Create a new view to see more messages.
 
 Memory: in a store open for writing, :meth:`QueueView.units` of a range within one queue file and
-:meth:`QueueView.bodies` share memory with the files; everything else is copied, and so is everything in a
-read-only store, whose files may be cut by their owner at any moment. Arrays that share memory, and
-all that is made of them without copying, may live as long as the store is open: closing it before they
-are gone raises :class:`~seglog.errors.StoreInUseError`, which says whose they are, and leaves it open.
+:meth:`QueueView.bodies` share memory with the files; all other arrays are copies. In a read-only store all
+arrays are copies, because the owner of the files may cut them at any moment. Arrays that share memory, and
+arrays made of them without copying, may live as long as the store is open: closing the store before they are
+released raises :class:`~seglog.errors.StoreInUseError`, which names their queues, and leaves it open.
 """
 
 from __future__ import annotations
@@ -61,34 +61,34 @@ COLUMNS: Final[dict[str, str]] = {
     "body_bytes": "i4",
     "is_message": "?",
 }
-"""Columns of fixed width and their types. The first four are of the units; ``is_message`` says whether a
-message can be read there, and where it cannot those of the message are :data:`UNREADABLE`."""
+"""Columns of fixed width and their types. The first four are fields of the unit, the others of the message.
+``is_message`` is whether the message can be read; if not, its fields are :data:`UNREADABLE`."""
 _OF_UNITS: Final = ("phy_offset", "size_bytes", "tags_code")
 _PIECE_ROWS: Final = 1 << 16
-"""Rows at a time: temporary arrays stay small enough for their memory to be used again."""
+"""Rows that are read at a time: the temporary arrays stay so small that their memory is reused."""
 
 
 Column = npt.NDArray[np.generic]
 
 
 class QueueView:
-    """A queue as it was when the view was made; see the module for what shares memory.
+    """A queue at the moment when the view was created; the module docstring says which arrays share memory.
 
     Attributes:
         topic: Its topic.
         queue_id: Its number.
         min_offset: Queue offset of its first message.
-        max_offset: Queue offset behind its last one.
+        max_offset: Queue offset behind its last message.
 
-    Ranges are given as ``queue_offset`` (the first message; None for the queue's) and ``count`` (None for
-    all that follow; what is behind the end is left out). Row ``i`` of a result is queue offset
-    ``queue_offset + i``; a slot without message has a row as well.
+    A range is ``queue_offset`` (the first message; None for the first of the queue) and ``count`` (None for
+    all messages that follow; a range ends at the end of the view). Row ``i`` of a result is queue offset
+    ``queue_offset + i``; a slot without a message has a row as well.
     """
 
     def __init__(
         self, topic: str, queue_id: int, queue: Queue, log: StoreLog, place: Place, leases: Leases
     ) -> None:
-        """Made by :meth:`MessageStore.queue`."""
+        """Called by :meth:`MessageStore.queue`."""
         self.topic = topic
         self.queue_id = queue_id
         self.min_offset = place.min_offset
@@ -103,14 +103,14 @@ class QueueView:
         return f"<QueueView {self.topic}/{self.queue_id} from {self.min_offset} to {self.max_offset}>"
 
     def __len__(self) -> int:
-        """Returns how many slots it has."""
+        """Returns the number of its slots."""
         return self.max_offset - self.min_offset
 
     def units(self, queue_offset: int | None = None, count: int | None = None) -> Units:
         """Returns units of the queue.
 
         Returns:
-            ``(n,) CQ_UNIT.dtype``, read-only; a view of the map where one file holds the range.
+            ``(n,) CQ_UNIT.dtype``, read-only; a view of the map if one file holds the range.
 
         Raises:
             OffsetRangeError: ``queue_offset`` is outside of the view.
@@ -127,7 +127,7 @@ class QueueView:
     def iter_units(
         self, queue_offset: int | None = None, count: int | None = None
     ) -> Iterator[tuple[int, Units]]:
-        """Yields units file by file, each array with the queue offset of its first; none is copied."""
+        """Yields the units of each file as one array, with the queue offset of the first; copies none."""
         start, count = self._range(queue_offset, count)
         end = start + count
         while start < end:
@@ -139,7 +139,7 @@ class QueueView:
         """Returns store times.
 
         Returns:
-            ``(n,) i8``, ms since the epoch, -1 where there is no message; a copy.
+            ``(n,) i8``, ms since the epoch, -1 for a slot without a message; a copy.
 
         Raises:
             As :meth:`units`.
@@ -150,7 +150,7 @@ class QueueView:
     def columns(
         self, names: Sequence[str] = tuple(COLUMNS), queue_offset: int | None = None, count: int | None = None
     ) -> dict[str, Column]:
-        """Returns columns of fixed width, each in memory of its own as Arrow and data frames want them.
+        """Returns columns of fixed width, each in memory of its own, as Arrow and data frames need them.
 
         Args:
             names: Keys of :data:`COLUMNS`.
@@ -158,7 +158,7 @@ class QueueView:
             count: See the class.
 
         Raises:
-            InvalidArgumentError: There is no column of that name.
+            InvalidArgumentError: A name is not that of a column.
             As :meth:`units`, for the rest.
         """
         names = _checked_names("names", names)
@@ -219,7 +219,7 @@ class QueueView:
         return units
 
     def _pieces(self, queue_offset: int, count: int) -> Iterator[tuple[int, Units]]:
-        """Yields units of a range piece by piece, each with its place in the range."""
+        """Yields units of a range piece by piece, each piece with its place in the range."""
         for first in range(0, count, _PIECE_ROWS):
             yield first, self._copied_units(queue_offset + first, min(_PIECE_ROWS, count - first))
 
@@ -274,14 +274,14 @@ def _checked_names(argument: str, names: Iterable[object]) -> tuple[str, ...]:
 
 
 def _as_slice(rows: Ints) -> Ints | slice:
-    """Returns growing row numbers as a slice if there is no gap: several times quicker."""
+    """Returns ascending row numbers as a slice if they have no gap: indexing is several times faster."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
 
 
 def _read_messages(span: Span, buffer: Bytes, fields: Sequence[str]) -> tuple[Mask, dict[str, Ints]]:
-    """Returns which records of a span are messages, and fields of their heads; tombstones are none."""
+    """Returns which records of a span are messages, not tombstones, and fields of their heads."""
     fields = [*fields, *({"flag"} - set(fields))]
     valid, heads = read_heads(buffer, span.positions, span.phy_offsets, span.sizes, fields)
     for row in np.flatnonzero(valid & (heads["flag"] == LOST_FLAG)).tolist():
@@ -304,7 +304,7 @@ def _string_ranges(kind: str, span: Span, buffer: Bytes) -> tuple[Ints, Ints, In
 
 
 def _compacted(source: Bytes, starts: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
-    """Returns the strings behind each other in memory of their own, and where they start there."""
+    """Returns the strings one behind the other in new memory, and their starts there."""
     places = np.cumsum(sizes) - sizes
     target = np.empty(int(sizes.sum()), np.uint8)
     copy_ranges(source, starts, sizes, target, places)

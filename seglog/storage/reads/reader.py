@@ -1,8 +1,8 @@
-"""The reading side of a store that this process has no lock of: a snapshot that can follow the writer.
+"""The reading side of a store that another process may write: a snapshot that can follow the writer.
 
-Nothing is written and nothing is mapped: the files may be cut at any moment by their owner. Queues are
-worked out from the log in memory, so a reader sees what recovery would serve even where queue files are
-wrong or gone.
+The reader writes nothing and maps nothing, because the owner of the files may cut them at any moment. It
+derives the queues from the log, in memory, so it serves the messages that recovery would serve even if queue
+files are wrong or missing.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Reader:
 
     Attributes:
         read_only: True.
-        log: Its log; another one once nothing is left of what was seen.
-        queues: Its queues, in the same way.
+        log: Its log; replaced when all files that the reader had seen are gone.
+        queues: Its queues; replaced together with the log.
     """
 
     read_only = True
@@ -75,13 +75,13 @@ class Reader:
         for key, rows in found.compaction_rows.items():
             queues.compaction[key].extend(rows)
         self.queues = queues
-        # What was worked out from them is here; they would take as much as all of it together.
+        # The queues hold all that is needed of the rows, which take as much memory as all queues together.
         found.rows, found.compaction_rows = found.rows[:0].copy(), {}
         self._leave_front()
 
     @property
     def geometry(self) -> StoreGeometry:
-        """Lengths of the store's files, as far as they tell."""
+        """Lengths of the store's files, as far as the files show them."""
         return self._found.geometry
 
     @property
@@ -90,7 +90,7 @@ class Reader:
         return tuple(self._found.holes)
 
     def lost_in_gaps(self) -> list[LostMessages]:
-        """Returns the messages that the log has other records in place of."""
+        """Returns the messages at whose places the log has other records."""
         return [lost for state in self._found.queues.values() for lost in lost_in_gaps(state)]
 
     def repairable(self, topic: str, queue_id: int) -> frozenset[int]:
@@ -99,18 +99,18 @@ class Reader:
 
     @property
     def later_findings(self) -> tuple[Finding, ...]:
-        """Nothing: all records were looked at when the store was opened."""
+        """Empty: the opening examined all records."""
         return ()
 
     def indexed(self) -> None:
-        """Returns None: the index is its writer's."""
+        """Returns None: only a writer uses the key index."""
 
     def on_change(self, forget: Callable[[], None]) -> None:
-        """Has ``forget`` called when queues may have become others."""
+        """Calls ``forget`` whenever queues may have been replaced."""
         self._changed = forget
 
     def refresh(self) -> int:
-        """Looks for what was written since; returns how many records that were."""
+        """Reads the records that were written since the last look; returns their number."""
         with explained():
             count = self._look_again()
         self._changed()
@@ -121,7 +121,7 @@ class Reader:
             return look_again(self._refresh)
 
     def leave_front(self) -> bool:
-        """Takes notice of log files that retention removed; returns whether any were."""
+        """Looks for log files that retention removed; returns whether there are any."""
         with self._lock:
             return self._leave_front()
 
@@ -130,8 +130,8 @@ class Reader:
         log_files, _strays = list_log_files(self._files, found.root)
         log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
         at = found.max_phy_offset - found.max_phy_offset % found.geometry.segment_size_bytes
-        # Until there was a record, the files may not have told how long they are. And where all files that
-        # were seen are gone, the walk has no place to continue from.
+        # Surveys anew if there was no record yet, because the lengths of the files may have been unknown, and
+        # if all files that the walk has seen are gone, because it has no place to continue at.
         if found.scan.last_phy_offset < 0 or (log_files and log_files[0].first_offset > at):
             self.log.close()
             found = survey_moving(lambda: survey(found.root, self._files), found.root, self._files)
@@ -199,14 +199,14 @@ class Reader:
         self.queues.compaction[key] = queue
 
     def wait_for_any(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
-        """Looks again and again until a queue goes beyond its offset or the time is over."""
+        """Polls the store until a queue grows beyond its offset or the time is over."""
         with explained():
             has_any = self._poll(queues, timeout_ms)
         self._changed()
         return has_any
 
     async def wait_for_any_async(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
-        """Waits as :meth:`wait_for_any` does; a thread looks meanwhile."""
+        """Waits as :meth:`wait_for_any` does; a thread polls meanwhile."""
         return await asyncio.to_thread(self.wait_for_any, queues, timeout_ms)
 
     def _poll(self, queues: Mapping[QueueKey, int], timeout_ms: float) -> bool:
@@ -236,7 +236,7 @@ class Reader:
         """Does nothing: a reader has no listeners."""
 
     def _refuse(self, *_arguments: object, **_named: object) -> NoReturn:
-        """Refuses what only a writer can do."""
+        """Refuses the calls of a writer."""
         root = self._found.root
         if self._closed:
             raise ClosedError(f"the store {root} was closed")
@@ -252,4 +252,4 @@ class Reader:
 
 
 def _nothing() -> None:
-    """Called on a change until a caller gives another function."""
+    """The function to call on a change, until a caller sets another."""

@@ -1,16 +1,17 @@
-"""How queues are read: one class for each kind, so that no reader asks which kind a queue has.
+"""The ways to read queues: one class for each kind of queue, so that no reader tests the kind.
 
-The classes serve both sides of a store: a writer's queues in maps and a reader's in memory look the same.
+The classes serve both sides of a store: a writer's queues in maps and a reader's queues in memory have the
+same interface.
 
     ``get``: reads messages; arguments and result as of :func:`seglog.storage.reads.get.read_queue`.
-    ``is_superseded``: whether retention explains what a read missed, given the queue that has the name now,
-        and where it would begin then, or later.
-    ``repairable``: which queue offsets that a read steps over a repair brings back, given those that it
-        brings back to the commit log.
-    ``offer``: lets plain reads serve the queue, if they can.
+    ``is_superseded``: whether retention explains the messages that a read missed, given the queue that has
+        the name now and the lowest minimum that it then must have.
+    ``repairable``: the skipped queue offsets whose messages a repair brings back, given the offsets whose
+        records a repair brings back to the commit log.
+    ``offer``: registers the queue for plain reads, if they can serve it.
 
-Those of the commit log have ``offset_by_time``, and ``with_units``: the queue as one with a unit for each
-message, an InvalidArgumentError if it has none.
+The classes of the commit log also have ``offset_by_time``, and ``with_units``: the queue as one with a unit
+for each message; raises InvalidArgumentError for a batch queue.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class _BatchReading(_LogReading):
 
 
 class _CompactionReading:
-    """Messages come from the queue's own log, which retention of the commit log does not cut."""
+    """Reads messages from the queue's own log, which retention of the commit log does not cut."""
 
     def __init__(self, log: CompactionLog | None) -> None:
         self._log = log
@@ -116,12 +117,12 @@ class _CompactionReading:
 
 
 LogQueueReading: TypeAlias = _PlainReading | _BatchReading
-"""How a queue is read whose units lead into the commit log."""
+"""The way to read a queue whose units lead into the commit log."""
 QueueReading: TypeAlias = LogQueueReading | _CompactionReading
 
 
 class Readings:
-    """Finds out how queues of one store are read.
+    """Chooses the way to read a queue of one store.
 
     Args:
         ext_codes: Resolves the tags codes of its queues that are in ConsumeQueueExt.
@@ -131,13 +132,13 @@ class Readings:
         self._ext_codes = ext_codes
 
     def of(self, queues: OpenQueues, topic: str, queue_id: int) -> QueueReading | None:
-        """Returns how messages of a queue are read; None for a queue that never had one."""
+        """Returns the way to read the messages of a queue; None for a queue that never had a message."""
         if topic in queues.kinds.compaction:
             return _CompactionReading(queues.compaction.get((topic, queue_id)))
         return self.in_log(queues, topic, queue_id)
 
     def in_log(self, queues: OpenQueues, topic: str, queue_id: int) -> LogQueueReading | None:
-        """Returns how a queue of any topic is read by its units in the commit log."""
+        """Returns the way to read a queue of any topic by its units in the commit log."""
         key = topic, queue_id
         plain = queues.plain.get(key)
         if plain is not None:

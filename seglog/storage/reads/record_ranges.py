@@ -1,7 +1,7 @@
 """Stretches of the log that hold the records of queue units, to read many records at once.
 
-Which records come together: in a store open for writing all of one segment, in its map; in a read-only
-store, whose files may be cut by their owner at any moment, those of a window of a few MiB, in a copy.
+In a store open for writing a stretch is a part of one segment's map. In a read-only store, whose files the
+owner may cut at any moment, a stretch is a copy of a window of a few MiB.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from seglog.storage.reads.open_queues import StoreLog
 
 _WINDOW_BYTES: Final = 8 << 20
 _GAP_BYTES: Final = 1 << 20
-"""A read-only store reads over stretches of other queues up to this long rather than asking again."""
+"""A read-only store reads gaps of records of other queues up to this long, instead of a second read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a view must know of its queue and store, taken in this order: what is in a queue is in the log.
+    """The ends of queue and log at the moment of a view, read in this order, so the log has every record.
 
     Attributes:
         min_offset: Queue offset of the first message.
-        max_offset: Queue offset behind the last one.
-        end_phy_offset: Where the log ended when the view was made.
+        max_offset: Queue offset behind the last message.
+        end_phy_offset: End of the log when the view was created.
         segment_size_bytes: Length of commit-log files.
-        is_shared: Whether memory of the log and queues is that of the files.
+        is_shared: Whether the memory of log and queues is mapped from the files.
     """
 
     min_offset: int
@@ -45,7 +45,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Span:
-    """Records that lie in one stretch of the log: which rows, where, and the stretch."""
+    """Records in one stretch of the log: their rows, their positions in it, and the stretch's bytes."""
 
     rows: Ints
     positions: Ints
@@ -55,7 +55,7 @@ class Span:
 
 
 def iter_spans(units: Units, log: StoreLog, place: Place) -> Iterator[Span]:
-    """Yields the records of units by stretches of the log; those that cannot be read are left out."""
+    """Yields the records of units by stretches of the log; leaves out records that cannot be read."""
     segment = place.segment_size_bytes
     phy = units["phy_offset"].astype(np.int64)
     size = units["size_bytes"].astype(np.int64)
@@ -85,7 +85,7 @@ def iter_spans(units: Units, log: StoreLog, place: Place) -> Iterator[Span]:
 
 
 def _divide(phy_offsets: Ints, segment_size_bytes: int) -> tuple[Ints, Ints]:
-    """Returns numbers of segments and positions in them; quick where all lie in one, as dividing is slow."""
+    """Returns segment numbers and positions in the segments; needs no slow division for a single segment."""
     if len(phy_offsets):
         first = int(phy_offsets.min()) // segment_size_bytes
         if first == int(phy_offsets.max()) // segment_size_bytes:

@@ -1,11 +1,11 @@
-"""Plain reads in Python: what the native pull does, for stores without it and for stores opened for reading.
+"""Plain reads in Python: the same as the native pull, for installations without it and for read-only stores.
 
-Of a queue that is read from end to end, ranges are looked at ahead, thousands of units with a few numpy
-calls; each pull then needs only the places of its first and last record. A single message costs one
-unit and one record. A read that is not plain is left to :func:`seglog.storage.reads.get.read_queue`.
+If a queue is read sequentially, this module examines thousands of units ahead with a few numpy calls; each
+pull then needs only the places of its first and last record. A read of a single message reads one unit and
+one record. A read that is not plain is left to :func:`seglog.storage.reads.get.read_queue`.
 
-What was found out about units stays true: a unit below the queue's maximum does not change while the store
-is open.
+The facts about examined units stay true, because a unit below the queue's maximum does not change while the
+store is open.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from seglog.storage.reads.open_queues import OpenPlainQueue, StoreLog
 
 DEFAULT_MAX_COUNT: Final = 32
 RECHECK_S: Final = 0.001
-"""How often files are checked for having been cut."""
+"""The interval in which a read checks that its files were not cut."""
 _ONE: Final = 1
 _STRETCH_UNITS: Final = 4096
 _STRETCH_BYTES: Final = 8 << 20
 _MIN_STRETCH_UNITS: Final = 512
-"""Looking ahead pays from there on."""
+"""Looking ahead at fewer units costs more than it saves."""
 _MAX_RUNS: Final = _STRETCH_UNITS // 16
-"""With more runs, pulls gain too little by knowing them."""
+"""If a stretch has more runs, knowing them saves too little."""
 _FLAG_FIRST_BYTE: Final = LOST_FLAG >> 24
 
 _Ints = npt.NDArray[np.int64]
@@ -47,17 +47,17 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class _Known:
-    """A queue, and what was found out about a stretch of it.
+    """A queue, and the facts about an examined stretch of it.
 
     Attributes:
-        next_offset: Where the last read ended.
-        first: Queue offset where the stretch begins.
-        count: Its units.
-        starts: Where each record starts in the log.
-        ends: Where it ends.
-        sizes: How long it is.
-        run_ends: Behind which unit the run of each ends; 0 for a unit that is not plain.
-        lookahead_useless_until: Up to which queue offset looking ahead is no use.
+        next_offset: Queue offset at which the last read ended.
+        first: Queue offset of the first unit of the stretch.
+        count: Number of its units.
+        starts: Physical offset of each record.
+        ends: End of each record in the log.
+        sizes: Size of each record in bytes.
+        run_ends: For each unit, the index behind the last unit of its run; 0 for a unit that is not plain.
+        lookahead_useless_until: Queue offset below which looking ahead saves nothing.
     """
 
     __slots__ = (
@@ -108,19 +108,19 @@ class PlainReads:
             self._queues[topic, queue_id] = _Known(queue)
 
     def know(self, _expression: str, _wanted: MessageFilter | None) -> None:
-        """Does nothing: reads with filters go to the other method."""
+        """Does nothing: reads with filters are not plain here."""
 
     def record_at(self, _phy_offset: int) -> memoryview | None:
-        """Leaves single records to the other method."""
+        """Returns None: the ordinary way reads single records."""
         return None
 
     def forget(self, log: StoreLog) -> None:
-        """Forgets all queues, which may have become others, and takes the log that is read now."""
+        """Forgets all queues, which may have been replaced, and uses another log from now on."""
         self._queues = {}
         self._log = log
 
     def close(self) -> None:
-        """Leaves everything to the other method from now on."""
+        """Leaves every read to the ordinary way from now on."""
         self._queues = {}
 
     def try_get(
@@ -135,7 +135,7 @@ class PlainReads:
         """Reads as ``MessageStore.get`` does; None for a read that is not plain."""
         try:
             known = self._queues.get((topic, queue_id))
-        except TypeError:  # the other method names the argument
+        except TypeError:  # an argument of a wrong type; the ordinary way raises the right error
             known = None
         if (
             known is not None
@@ -151,7 +151,7 @@ class PlainReads:
                     known.recheck_at_s = now_s + RECHECK_S
                     known.queue.recheck()
                     self._log.recheck()
-                if max_count is _ONE:  # and no True, which is equal to it
+                if max_count is _ONE:  # not ==, which True would pass
                     return self._one(known, queue_offset, low, high)
                 if type(max_count) is int and max_count > 0:
                     return self._pull(known, queue_offset, max_count, max_bytes, low, high)
@@ -176,7 +176,7 @@ class PlainReads:
         known.next_offset = end_offset
         index, stop = queue_offset - known.first, end_offset - known.first
         if index < 0 or stop > known.count:
-            # Only a reader that continues where it ended gains by looking ahead.
+            # Looking ahead pays only if this read continues where the last one ended.
             may_gain = is_next and end_offset > known.lookahead_useless_until
             if not may_gain or not self._look_ahead(known, queue_offset, high):
                 return None
@@ -206,7 +206,7 @@ class PlainReads:
         return GetResult(GetStatus.FOUND, end_offset, low, high, runs, (), sizes)
 
     def _look_ahead(self, known: _Known, queue_offset: int, high: int) -> bool:
-        """Finds out about the units from an offset on; returns whether that was of use."""
+        """Examines the units from an offset on; returns whether pulls can use the facts."""
         per_file = known.units_per_file
         end = min(queue_offset + _STRETCH_UNITS, high, queue_offset - queue_offset % per_file + per_file)
         if end - queue_offset < _MIN_STRETCH_UNITS:
@@ -237,7 +237,7 @@ class PlainReads:
         return True
 
     def _may_hold_tombstone(self, starts: _Ints, ends: _Ints, may_be_lost: _Mask) -> bool:
-        """Returns whether a run may hold one, quickly: tombstones are far rarer than this says yes."""
+        """Returns whether a run may hold a tombstone: a quick test that is often true without one."""
         suspects = starts[may_be_lost]
         if not len(suspects):
             return False

@@ -1,4 +1,4 @@
-"""A batch queue in memory, which grows as the log does: what a store opened for reading serves."""
+"""A batch queue in memory, for stores opened for reading; it grows as the log does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from seglog.storage.overlay.batch_overlay import BatchQueueState, batch_end, bat
 
 
 class SnapshotBatchQueue:
-    """A batch queue as it was when the log was last looked at.
+    """A batch queue at the moment of the last look at the log.
 
     Attributes:
         min_offset: Queue offset of the first message that the log holds.
         max_offset: Queue offset of the next message.
-        max_phy_offset: Where the last record starts, -1 before the first.
+        max_phy_offset: Physical offset of the last record, -1 before the first.
         first_index: Number of the first unit.
     """
 
@@ -43,7 +43,7 @@ class SnapshotBatchQueue:
         return self._units[start : start + max(0, count)]
 
     def extend(self, units: BatchUnits) -> None:
-        """Adds the units of records that came since; offsets given before keep their message."""
+        """Adds the units of new records; offsets that the queue already has keep their message."""
         units = units[units["base_queue_offset"] >= self.max_offset]
         if not len(units):
             return
@@ -54,7 +54,7 @@ class SnapshotBatchQueue:
         self.max_offset = batch_end(units)
 
     def raise_min(self, min_phy_offset: int) -> None:
-        """Moves the minimum behind messages that retention took away."""
+        """Raises the minimum behind messages that retention removed."""
         index = batch_min_index(self._units, min_phy_offset)
         is_left = index < len(self._units)
         self.min_offset = int(self._units[index]["base_queue_offset"]) if is_left else self.max_offset

@@ -1,4 +1,4 @@
-"""A compaction queue of a store that was opened for reading: its files, and what they lack of the log."""
+"""A compaction queue of a store opened for reading: its files, and the records that only the log has yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from seglog.storage.reads.snapshot_log import SnapshotLog
 
 
 class SnapshotCompactionQueue:
-    """One queue; also the log that its units lead into.
+    """One queue, and the log that its units lead into.
 
     Attributes:
-        units: Where its messages lie, or would lie once the writer opens the store.
+        units: The places of its messages, also of those that only a writer's next open will copy.
     """
 
     def __init__(self, state: CompactionState, files: Files, log: SnapshotLog) -> None:
@@ -46,7 +46,7 @@ class SnapshotCompactionQueue:
             )
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of a record of the queue's log, None if it is gone."""
+        """Returns a copy of a record of the queue's log; None if it cannot be read any more."""
         if phy_offset in self._lost:
             return None
         source = self._in_commit_log.get(phy_offset)

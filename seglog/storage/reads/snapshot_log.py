@@ -16,16 +16,16 @@ from seglog.storage.walk.queue_offsets import with_queue_offset
 
 
 class SnapshotLog:
-    """The log as it was when it was last looked at.
+    """The log at the moment of the last look.
 
     Attributes:
         holes: Its unreadable stretches.
-        mended: Queue offset by physical offset of records that say another one of themselves.
-        withheld: Where records lie that a repair would serve otherwise.
-        min_phy_offset: Where it starts, -1 without a file.
-        end_phy_offset: Where it ended when it was last looked at. Queues may know places behind it: of
-            messages that were lost with the log's end.
-        last_phy_offset: Where the last record starts, -1 before the first.
+        mended: The right queue offset by physical offset, for records whose own field has a wrong one.
+        withheld: Physical offsets of records that are not served, because a repair would change them.
+        min_phy_offset: Physical offset of its first byte, -1 without a file.
+        end_phy_offset: Its end at the last look. Queues may have units with places behind it: those of
+            messages that were lost with the end of the log.
+        last_phy_offset: Physical offset of the last record, -1 before the first.
         maps: None: nothing is mapped.
     """
 
@@ -43,17 +43,17 @@ class SnapshotLog:
 
     @property
     def tail(self) -> SnapshotLog:
-        """Where it ends: what it says itself."""
+        """Its end: the object itself, which has the same attributes."""
         return self
 
     def follow(self, found: Survey) -> None:
-        """Moves on to where the log ends by now."""
+        """Moves on to the end of the log that a survey found."""
         self.holes = HoleMap(found.holes)
         self.end_phy_offset = found.max_phy_offset
         self.last_phy_offset = found.scan.last_phy_offset
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of a record's bytes, None if they are gone."""
+        """Returns a copy of a record's bytes; None if they cannot be read any more."""
         if phy_offset + size_bytes > self.end_phy_offset or self.holes.covers(phy_offset):
             return None
         if phy_offset in self.withheld:
@@ -70,24 +70,24 @@ class SnapshotLog:
         """Returns None: no file is mapped."""
 
     def read_run(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of neighbouring records in one piece; None to have each asked for by itself."""
+        """Returns a copy of neighbouring records in one piece; None if the caller must read one by one."""
         if phy_offset + size_bytes > self.end_phy_offset or self.holes or self.mended or self.withheld:
             return None
         return self.stretch(phy_offset, size_bytes)
 
     def recheck(self) -> None:
-        """Does nothing: each read asks the system."""
+        """Does nothing: each read is a system call, which sees the file's length."""
 
     def can_serve(
         self, phy_offsets: npt.NDArray[np.int64], _sizes: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Returns which of many records are served; all were looked at when the store was opened."""
+        """Returns which of many records are served; the opening examined all of them."""
         if not self.withheld:
             return np.ones(len(phy_offsets), np.bool_)
         return ~np.isin(phy_offsets, list(self.withheld))
 
     def stretch(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of bytes of one file, records or not; None if they are gone."""
+        """Returns a copy of any bytes of one file; None if they cannot be read any more."""
         with self._lock:
             found = self._reader.read(phy_offset, size_bytes)
         return found if len(found) == size_bytes else None

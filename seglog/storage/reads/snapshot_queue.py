@@ -1,4 +1,4 @@
-"""A plain queue in memory, which grows as the log does: what a store opened for reading serves."""
+"""A plain queue in memory, for stores opened for reading; it grows as the log does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SnapshotQueue:
     Attributes:
         min_offset: Queue offset of the first message that the log holds.
         max_offset: Queue offset of the next message.
-        max_phy_offset: Where the record of the last unit ends, -1 before the first.
+        max_phy_offset: End of the record of the last unit, as a physical offset; -1 before the first.
         maps: None: nothing is mapped.
     """
 
@@ -37,11 +37,11 @@ class SnapshotQueue:
 
     @property
     def tail(self) -> SnapshotQueue:
-        """Where it begins and ends: what it says itself."""
+        """Its minimum and maximum: the object itself, which has the same attributes."""
         return self
 
     def unit(self, queue_offset: int) -> tuple[int, int, int]:
-        """Returns physical offset, size and tags code of one unit of the queue; zeros in front of them."""
+        """Returns physical offset, size and tags code of a unit; zeros before the first unit."""
         index = queue_offset - self._first_slot
         phy_offset, size_bytes, tags_code = self._units[index].item() if index >= 0 else (0, 0, 0)
         return phy_offset, size_bytes, tags_code
@@ -58,9 +58,10 @@ class SnapshotQueue:
         """Returns None: no file is mapped."""
 
     def extend(self, rows: Rows) -> None:
-        """Adds the units of records that came since; slots given before keep their message.
+        """Adds the units of new records; offsets that the queue already has keep their message.
 
-        A queue offset out of all reason is left to the next open, which sees all records of the queue.
+        A queue offset that is far too high is ignored until the next open, which sees all records of the
+        queue.
         """
         rows = rows[rows["queue_offset"] >= self.max_offset]
         if not len(rows):
@@ -81,7 +82,7 @@ class SnapshotQueue:
         self.max_offset = self._first_slot + top
 
     def raise_min(self, min_phy_offset: int) -> None:
-        """Moves the minimum behind messages that retention took away."""
+        """Raises the minimum behind messages that retention removed."""
         units = self.units(self.min_offset, self.max_offset - self.min_offset)
         there = is_message(units) & (units["phy_offset"] >= min_phy_offset)
         self.min_offset = self.min_offset + int(there.argmax()) if there.any() else self.max_offset

@@ -1,11 +1,11 @@
-"""Recovery: brings a store that was surveyed into the state that it will serve, before it serves it.
+"""Recovery: writes the result of a survey to the files of a store, before the store serves anything.
 
-Holds the steps that an opening for writing applies: tail, holes, queues, compaction logs and key index; and
-the recovery points that let the next opening begin near the end of the log. Each step applies the plan of a
-survey and decides nothing about damage itself.
+Holds the steps of an opening for writing: tail, holes, queues, compaction logs and key index; and the
+recovery points that let the next opening begin its walk near the end of the log. Each step applies the plan
+of a survey; no step decides about damage itself.
 
 Called by ``opening``, by a repair on its draft, and by the writer for recovery points.
-Truth: the survey's walk over the log. What a step writes over goes to the attic first.
+Truth: the survey's walk over the log. A step copies bytes to the attic before it overwrites them.
 """
 
 from seglog.storage.recovery.index_opening import indexes_tags as indexes_tags

@@ -1,10 +1,10 @@
-"""Decides which index files of a store can stay, and where the index continues.
+"""Decides which index files of a store are kept, and where the index continues.
 
-A file stays if it explains itself, its entries end where the log has a record, and it follows the one
-before. Of the newest file, the entries of that last record are compared with its keys: where to continue
-follows from the log, and a recovery point that says more is not believed. After a crash the newest file is
-also checked entry by entry, since its pages reached the disk in any order. The first file that does not stay
-takes all later ones with it; what they held is indexed again.
+A file is kept if its header is consistent, its entries end at a record of the log, and it follows the file
+before it. In the newest file, the entries of that last record are compared with the record's keys: the log
+decides where the index continues, and a recovery point that is further is not believed. After a crash the
+newest file is also checked entry by entry, because its pages reached the disk in any order. If a file is not
+kept, all later files are removed with it, and their records are indexed again.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ def open_key_index(
     *,
     keeps_removed: bool = False,
 ) -> tuple[KeyIndex, list[Finding]]:
-    """Returns the index of a store, ready to follow the log, and what was wrong with it.
+    """Returns the index of a store, ready to follow the log, and the findings about its files.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory; the caller holds its lock.
-        pool: Bounds what is mapped.
-        clock: Names new files.
+        pool: Bounds the number of maps.
+        clock: Gives the names of new files.
         found: The survey, None for a new store.
         segment_size_bytes: Length of the log's files.
-        ends: Returns how far the log is written, and where the last record ends that may have keys.
-        geometry: Division of the files of a store that has none yet; RocketMQ's default if None.
-        keeps_removed: Whether files that do not stay go to the attic.
+        ends: Returns the end of the log, and the end of the last record that may have keys.
+        geometry: Slots and entries of new files in a store without index files; None for RocketMQ's default.
+        keeps_removed: Whether removed files are moved to the attic.
     """
     kept, listed = _kept(files, root, found)
     tags, resume = True, (0, 0)
@@ -89,7 +89,8 @@ def open_key_index(
         for path in removed:
             files.remove(path)
     if removed:
-        # One that came back after a power cut could fit the log again: other records lie in its places then.
+        # A removed file that a power failure brings back could fit the log later, when other records are at
+        # its places.
         files.sync_dir(root / INDEX)
     newest = kept[-1] if kept else None
     index = KeyIndex(
@@ -109,7 +110,7 @@ def open_key_index(
 
 
 def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFile], list[Path]]:
-    """Returns the files that may stay, and the paths of all."""
+    """Returns the files that may be kept, and the paths of all files."""
     known, damaged = list_index_files(files, root)
     paths = sorted([file.path for file in known] + damaged)
     if known and found is not None and _starts_late(files, found, known[0]):
@@ -125,7 +126,7 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
 
 
 def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
-    """Returns whether the log has keys before those of the first file: older files were lost."""
+    """Returns whether the log has keys before those of the first file: then older index files were lost."""
     if found.walked_from:
         end = min(first.header.begin_phy_offset, found.max_phy_offset)
         oldest = list(islice(_between(files, found, max(0, found.min_phy_offset), end), _SAMPLE_FIRST))
@@ -140,7 +141,7 @@ def _fits(files: Files, found: Survey, file: IndexFile, before: list[IndexFile])
         return False
     end = file.header.end_phy_offset
     if file.header.index_count <= 1:
-        return False  # RocketMQ makes a file for a key that it has; without any, its slots may be anything
+        return False  # RocketMQ creates a file only for a key; the slots of a file without one are undefined
     if before and file.header.begin_phy_offset < before[-1].header.end_phy_offset:
         return False
     return end < found.min_phy_offset or _is_record(files, found, end)
@@ -154,7 +155,7 @@ def _is_record(files: Files, found: Survey, phy_offset: int) -> bool:
 
 
 def _has_record(files: Files, found: Survey, places: Numbers) -> bool:
-    """Returns whether a record starts at any of some places."""
+    """Returns whether a record starts at any of the places."""
     starts = found.rows["phy_offset"]
     walked = places[(places >= found.walked_from) & (places < found.max_phy_offset)]
     if np.isin(walked, starts, assume_unique=True).any():
@@ -164,16 +165,16 @@ def _has_record(files: Files, found: Survey, places: Numbers) -> bool:
 
 
 def _is_whole(files: Files, file: IndexFile) -> bool:
-    """Returns whether header, slots and chains of a file are as they must be."""
+    """Returns whether header, slots and chains of a file are consistent."""
     count = file.header.index_count
     return 1 <= count <= file.geometry.entry_count and chain_finding(files, file, is_closed=True) is None
 
 
 def _resume(files: Files, found: Survey, kept: list[IndexFile], *, tags: bool) -> tuple[int, int] | None:
-    """Returns the record to continue with and how many of its keys are in already.
+    """Returns the record to continue with, and how many of its keys are indexed already.
 
     Returns:
-        None if the newest file has not the entries of its last record that it must have.
+        None if the newest file lacks entries of its last record that it must have.
     """
     start = max(0, found.min_phy_offset)
     end = kept[-1].header.end_phy_offset if kept else -1
@@ -187,39 +188,39 @@ def _resume(files: Files, found: Survey, kept: list[IndexFile], *, tags: bool) -
             return end, count
     point = found.point
     if point is not None and end == point.index_end_phy_offset and point.indexed_phy_offset > end:
-        return max(start, point.indexed_phy_offset), 0  # behind its last record came none with a key
+        return max(start, point.indexed_phy_offset), 0  # no record between the two has a key
     return (end, count) if end >= start else (start, 0)
 
 
 def _known_keys(files: Files, found: Survey, kept: list[IndexFile], *, tags: bool) -> tuple[int, bool] | None:
-    """Returns how many keys of its last record an index has, and whether these are all.
+    """Returns how many keys of its last record an index has, and whether these are all of them.
 
-    Entries that are as many as the keys, but others, stay: a record without record CRC may have got a wrong
-    key meanwhile, and then the index is what proves the right one.
+    Entries that differ from the keys, but are as many, are accepted: a key in a record without record CRC may
+    be damaged, and then the index proves the right key.
 
     Returns:
-        None if the entries are no beginning of the keys: one of them is damaged.
+        None if the entries are not the first keys of the record: one of them is damaged.
     """
     end = kept[-1].header.end_phy_offset
     entries = last_hashes(files, kept, end)
     record = next(_between(files, found, end, found.max_phy_offset), None)
     keys = [] if record is None else record_keys(record.topic, record.properties, record.sys_flag, tags=tags)
     if record is None or not keys or find_property(record.properties, OF_TOMBSTONES) is not None:
-        return len(entries), True  # a tombstone has not the keys of the record that it stands for
+        return len(entries), True  # a tombstone does not have the keys of the record that it replaces
     hashes = [key_hash(key) for key in keys]
     count = 0
     for entry in entries:
         if count < len(hashes) and entry == hashes[count]:
             count += 1
         elif entry == hashes[0]:
-            count = 1  # RocketMQ takes the last record again when it starts
+            count = 1  # RocketMQ indexes the last record again when it starts
         else:
             return (len(keys), True) if len(entries) == len(keys) else None
     return count, count == len(keys)
 
 
 def _indexes_tags(files: Files, found: Survey, kept: list[IndexFile]) -> bool:
-    """Returns whether the newest file has entries for tags; also if its last records do not show it."""
+    """Returns whether the newest file has entries for tags; True if its last records do not show it."""
     if not kept:
         return True
     file = kept[-1]
@@ -234,13 +235,13 @@ def _indexes_tags(files: Files, found: Survey, kept: list[IndexFile]) -> bool:
 
 
 def indexes_tags(files: Files, root: Path, segment_bytes: int, log: tuple[int, int], file: IndexFile) -> bool:
-    """Returns whether an index file has entries for tags, so that the next keys of its index are as its own.
+    """Returns whether an index file has entries for tags; new entries of its index follow the same rule.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory; its log has no hole in the stretch.
         segment_bytes: Length of the log's files.
-        log: Where the log begins and ends.
+        log: Beginning and end of the log.
         file: The newest file.
     """
     begin = max(file.header.begin_phy_offset, log[0])
@@ -268,7 +269,7 @@ def _newest_below(
     file: IndexFile,
     holes: Sequence[Hole] = (),
 ) -> list[IndexedRecord]:
-    """Returns the last records of a stretch of the log that an index file can know."""
+    """Returns the last records of a stretch of the log that an index file can have entries for."""
     end = file.header.end_phy_offset
     start = max(log[0], end - _SAMPLE_BYTES)
     with closing(LogReader(files, root, segment)) as reader:
@@ -279,7 +280,7 @@ def _newest_below(
 
 
 def _between(files: Files, found: Survey, start: int, end: int) -> Iterator[IndexedRecord]:
-    """Yields the records of a stretch of the log that starts with one."""
+    """Yields the records of a stretch of the log; the stretch starts at a record."""
     segment = found.geometry.segment_size_bytes
     with closing(LogReader(files, found.root, segment)) as reader:
         for record, _end in iter_records(reader, segment, start, end, found.holes):
@@ -287,7 +288,7 @@ def _between(files: Files, found: Survey, start: int, end: int) -> Iterator[Inde
 
 
 def _records(files: Files, found: Survey, first: int, last: int) -> list[IndexedRecord]:
-    """Returns the records of the survey's rows ``first`` to ``last``, the latter not included."""
+    """Returns the records of the survey's rows ``first`` to ``last``, without the last one."""
     rows = found.rows[first:last]
     if not len(rows):
         return []

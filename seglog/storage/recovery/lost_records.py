@@ -1,7 +1,8 @@
-"""Which records lay in a hole of the log: what can still be read of them, and what units and jumps show.
+"""The records that were in a hole of the log: found by their legible bytes, by queue units and by jumps.
 
-A record of which everything adds up but a checksum is *legible*: its head says whose it was. It is believed
-where the queue has no other record at that offset, and the offset is one that the queue lacks or gives next.
+A record is *legible* if everything in it is consistent except a checksum: its head names its queue and
+offset. The head is believed if the queue has no other record at that offset, and the queue lacks that offset
+or would assign it next.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.behind_damage import Hole
 
 NOWHERE: Final = -1
-"""Place of a record that only a jump in queue offsets shows."""
+"""Place of a record that only a jump in queue offsets proves."""
 _HEADS_KIND: Final = frozenset({"body-crc", "torn-properties"})
 """Damage that leaves no doubt about the head."""
 
@@ -32,14 +33,14 @@ _HEADS_KIND: Final = frozenset({"body-crc", "torn-properties"})
 def lost_records(
     found: Survey, hole: Hole, number: int, reader: LogReader | None
 ) -> tuple[list[LostRecord], list[LostRecord]]:
-    """Returns the records that have a place in a hole, and those that only jumps show, without one.
+    """Returns the records with a known place in a hole, and records without one, which only jumps prove.
 
     Args:
         found: The survey.
         hole: One of its holes, or the part of one that is in one segment.
-        number: Which.
-        reader: Reads what is legible, and takes jumps up although other holes may have held them; None to
-            believe units and sure jumps only.
+        number: Index of the hole in the survey.
+        reader: Reads legible records, and includes records of jumps that may have been in other holes; None
+            to use only units and sure jumps.
     """
     claims: dict[tuple[int, int], list[LostRecord]] = {}
     for claim in _claims(found, hole):
@@ -59,7 +60,7 @@ def lost_records(
 
 
 def _claims(found: Survey, hole: Hole) -> Iterator[LostRecord]:
-    """Yields what units of each queue say of records in a hole."""
+    """Yields the records in a hole that units of the queues lead to."""
     for (topic, queue_id), state in found.queues.items():
         phy = state.units["phy_offset"]
         at = np.flatnonzero(is_message(state.units) & (phy >= hole.phy_offset) & (phy < hole.end))
@@ -74,14 +75,14 @@ def _claims(found: Survey, hole: Hole) -> Iterator[LostRecord]:
 
 
 def _joined(claims: list[LostRecord]) -> LostRecord:
-    """Returns the one record that several queues know: one of them is its own, the others are LMQ."""
+    """Returns the one record that units of several queues lead to: its own queue, and LMQ queues."""
     own, *others = sorted(claims, key=lambda one: one.topic.startswith(LMQ_PREFIX))
     further = tuple((one.topic, one.queue_offset) for one in others if one.topic.startswith(LMQ_PREFIX))
     return replace(own, further=further)
 
 
 def _still_missing(found: Survey, lost: LostMessages) -> Iterator[int]:
-    """Yields the offsets of a jump that no record was given to since."""
+    """Yields the offsets of a jump that still have no record."""
     state = found.queues.get((lost.topic, lost.queue_id))
     for offset in lost.offsets if state is not None else ():
         if state is not None and not _has_message(state, offset):
@@ -94,7 +95,7 @@ def _has_message(state: QueueState, queue_offset: int) -> bool:
 
 
 def _with_legible(found: Survey, hole: Hole, placed: list[LostRecord], reader: LogReader) -> list[LostRecord]:
-    """Returns the records with the bytes of those that are legible, and with those that no unit knows."""
+    """Returns the records with the bytes of legible ones, and adds legible records that no unit leads to."""
     known = {record.phy_offset: record for record in placed}
     starts = sorted({hole.phy_offset, *known})
     joined: dict[int, LostRecord] = dict(known)
@@ -117,12 +118,12 @@ def _with_legible(found: Survey, hole: Hole, placed: list[LostRecord], reader: L
 
 
 def read_legible(reader: LogReader, at: int, end: int) -> tuple[RecordRow, bytes, str] | None:
-    """Returns the record at a place of a hole if only a checksum is wrong with it, and what is.
+    """Returns the record at a place of a hole, and the kind of its damage, if only a checksum is wrong.
 
     Args:
         reader: The log.
-        at: Where it would start.
-        end: Where the hole ends in that segment.
+        at: Physical offset at which the record would start.
+        end: End of the hole in that segment.
     """
     head = reader.read(at, I32.size) if at < end else memoryview(b"")
     if len(head) < I32.size:
@@ -141,7 +142,7 @@ def read_legible(reader: LogReader, at: int, end: int) -> tuple[RecordRow, bytes
 def _identified(
     found: Survey, known: LostRecord | None, row: RecordRow, data: bytes, at: int, kind: str
 ) -> LostRecord | None:
-    """Returns a legible record if it can be whose it says, None if it must not be believed."""
+    """Returns a legible record if the queue and offset in its head are believable, otherwise None."""
     topic = row.topic.decode("utf-8", "surrogateescape")
     if not takes_queue_offset(row.sys_flag) or not can_name_directory(topic):
         return None

@@ -1,4 +1,4 @@
-"""Writes again what the logs of compaction topics hold other than the commit log has it."""
+"""Rewrites the records in the logs of compaction topics that differ from the commit log."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seglog.storage.survey.store_survey import Survey
 
 
 def write_copies(found: Survey, files: Files, attic: Attic) -> None:
-    """Writes again, durably, what differs from the commit log, and tombstones of what is lost.
+    """Rewrites, durably, the copies that differ from the commit log, and writes tombstones for lost ones.
 
     Args:
         found: A survey of the store.
-        files: Where it is.
-        attic: Gets what is written over.
+        files: The file layer of the store.
+        attic: Gets a copy of the bytes before they are overwritten.
     """
     with closing(LogReader(files, found.root, found.geometry.segment_size_bytes)) as reader:
         for state in found.compaction.values():

@@ -1,11 +1,11 @@
 """Fills the holes of the log's last file with tombstones, because RocketMQ would cut the log at them.
 
-After a clean stop RocketMQ walks the last file, and takes the first bad record for the log's end: all intact
-messages behind it would be gone, and their offsets given again. Holes of earlier files it does not meet;
-those stay as they are until the doctor fills them too. What is written over is in the attic.
+After a clean stop RocketMQ walks the last file and takes the first bad record for the end of the log: all
+intact messages behind it would be lost, and their offsets assigned again. RocketMQ does not walk earlier
+files; their holes stay as they are until a repair fills them too. The attic has the overwritten bytes.
 
-Units name most of the records that lay in a hole, with their places. Those that only a jump in queue
-offsets shows get small tombstones between; fillers take the rest.
+Queue units name most of the records that were in a hole, with their places. A record that only a jump in
+queue offsets proves gets a small tombstone between the others; fillers take the remaining space.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BATCH_UNIT: Final = ("phy_offset", "size_bytes", "tags_code", "store_timestamp_
 
 
 def last_file_holes(found: Survey) -> list[Hole]:
-    """Returns the holes that lie in the last file of the log."""
+    """Returns the holes in the last file of the log."""
     end = found.max_phy_offset
     firsts = [file.first_offset for file in found.log_files if file.first_offset < end]
     last = max(firsts, default=0)
@@ -50,7 +50,7 @@ def last_file_holes(found: Survey) -> list[Hole]:
 
 
 def split_holes(found: Survey) -> None:
-    """Parts the holes of a survey where a segment ends, so that each is in one file."""
+    """Divides the holes of a survey at segment ends, so that each hole is in one file."""
     segment = found.geometry.segment_size_bytes
     parts: list[Hole] = []
     for hole in found.holes:
@@ -64,15 +64,15 @@ def split_holes(found: Survey) -> None:
 
 
 def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False) -> None:
-    """Writes tombstones and fillers into a hole, and takes them up into the survey.
+    """Writes tombstones and fillers into a hole, and adds them to the survey.
 
     Args:
         found: The survey.
-        files: Where the store is.
-        hole: The hole, which is in one segment; its bytes are in the attic. One too small for a record
-            stays. Where it reaches the segment's end, a BLANK ends the segment behind the last record.
-        thorough: Whether records that are legible keep their heads, and offsets that may have lain in
-            another hole as well are given a place in this one.
+        files: The file layer of the store.
+        hole: The hole, which is in one segment; its bytes are in the attic. A hole too small for a record
+            stays. If it reaches the end of the segment, a BLANK fills the space behind the last record.
+        thorough: Whether legible records keep their heads, and offsets that may have been in another hole as
+            well get a place in this one.
 
     Raises:
         FullError: No space; the next recovery continues.
@@ -112,10 +112,10 @@ def fill_hole(found: Survey, files: Files, hole: Hole, *, thorough: bool = False
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What there is to fill.
+    """The space to fill.
 
     Attributes:
-        ends_segment: Whether a BLANK takes what is left at its end, and not a filler.
+        ends_segment: Whether a BLANK, and not a filler, takes the space at its end.
     """
 
     hole: Hole
@@ -130,14 +130,14 @@ class _Room:
 
     @property
     def records_end(self) -> int:
-        """Where its last record must end at the latest."""
+        """The last place at which its last record may end."""
         return self.hole.end - FILLER_BYTES if self.ends_segment else self.hole.end
 
 
 def _fitted(placed: list[LostRecord], unplaced: list[LostRecord], room: _Room) -> list[LostRecord]:
     """Returns as many records as fit, in log order, without overlap and without gaps too small for a filler.
 
-    In a queue places grow with offsets; what would break that is left out.
+    Within a queue, places ascend with queue offsets; a record that would break that order is left out.
     """
     hole, record_crc = room.hole, room.record_crc
     least = min_filler_bytes(record_crc=record_crc)
@@ -153,7 +153,7 @@ def _fitted(placed: list[LostRecord], unplaced: list[LostRecord], room: _Room) -
         at = record.end
 
     def place_waiting(room_end: int, least_rest: int) -> None:
-        """Places them behind each other, as long as they fit and a filler, or nothing, behind them."""
+        """Places waiting records one by one, while each fits and leaves no rest or space for a filler."""
         spent = sum(full_tombstone_bytes(one, room.store_ms, record_crc=record_crc) for one in waiting)
         is_roomy = at + spent + least <= room_end
         while waiting:
@@ -179,7 +179,7 @@ def _fitted(placed: list[LostRecord], unplaced: list[LostRecord], room: _Room) -
         place_waiting(record.phy_offset, least)
         gap = record.phy_offset - at if record.phy_offset - at < least else 0
         add(_grown(record, before=gap))
-    # A BLANK takes any rest, and its own place is kept free already.
+    # A BLANK can take a rest of any size; records_end keeps its minimum free.
     place_waiting(room.records_end, 0 if room.ends_segment else least)
     if fitted and 0 < hole.end - at < room.least_rest:
         fitted[-1] = _grown(fitted[-1], behind=hole.end - at)
@@ -194,7 +194,7 @@ def _grown(record: LostRecord, before: int = 0, behind: int = 0) -> LostRecord:
 
 
 def _pieces(records: list[LostRecord], room: _Room) -> Iterator[tuple[int, bytes]]:
-    """Yields what to write, with its place, in log order."""
+    """Yields the records to write, with their places, in log order."""
     hole, store_ms, record_crc = room.hole, room.store_ms, room.record_crc
 
     def fill(start: int, end: int) -> Iterator[tuple[int, bytes]]:
@@ -212,14 +212,15 @@ def _pieces(records: list[LostRecord], room: _Room) -> Iterator[tuple[int, bytes
         return
     first_bytes = min_filler_bytes(record_crc=record_crc)
     if not records and hole.size_bytes >= first_bytes + FILLER_BYTES:
-        # A file that begins with a BLANK has no store time, by which RocketMQ looks for where to begin.
+        # A filler first: RocketMQ chooses the file where its walk begins by the store time of the first
+        # record, and a BLANK has none.
         yield from fill(at, at + first_bytes)
         at += first_bytes
     yield at, FILLER.struct.pack(hole.end - at, MAGIC_BLANK)
 
 
 def _forget(found: Survey, hole: Hole) -> None:
-    """Takes back where units lead in a hole: the records there now are given to them anew."""
+    """Clears the units that lead into a hole; _take_up sets them to the new records there."""
     states: list[QueueState | BatchQueueState] = [*found.queues.values(), *found.batch_queues.values()]
     for state in states:
         phy = state.units["phy_offset"]
@@ -230,9 +231,9 @@ def _forget(found: Survey, hole: Hole) -> None:
 
 
 def _take_up(found: Survey, rows: Rows, records: list[LostRecord]) -> None:
-    """Puts tombstones where the survey has records, and their units where the queues have them."""
+    """Adds tombstones to the records of the survey, and their units to its queues."""
     if not len(rows):
-        return  # nothing but a BLANK
+        return  # only a BLANK was written, which is not a record
     found.rows = spliced(found.rows, place_of(found.rows, int(rows["phy_offset"][0])), rows)
     codes = dict(zip(rows["phy_offset"].tolist(), rows["tags_code"].tolist(), strict=True))
     store_ms = int(rows["store_timestamp_ms"][0])

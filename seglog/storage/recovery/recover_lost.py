@@ -1,8 +1,8 @@
-"""Gives the lost records behind the end of a log their tombstones, so that the log itself remembers them.
+"""Writes tombstones for the lost records behind the end of a log, so that the log itself records the loss.
 
-Between tombstones go fillers, and a BLANK where a segment ends: the log is whole again, RocketMQ takes it,
-and it ends where the last lost record did. A crash in here leaves some of them, and the units of the others:
-the next recovery continues.
+Fillers take the space between tombstones, and a BLANK the end of a segment. The log then has no gap, RocketMQ
+accepts it, and it ends where the last lost record ended. A crash between the writes leaves some tombstones,
+and the queue units of the other lost records: the next recovery continues with them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seglog.storage.walk.growable_rows import spliced
 
 
 def write_tombstones(found: Survey, files: Files) -> None:
-    """Writes them behind the log's end, where all is zero, and takes them up into the survey.
+    """Writes the tombstones behind the end of the log, where all bytes are zero, and adds them to the survey.
 
     Args:
-        found: A survey of the store, whose log was cut at its end.
-        files: Where the store is.
+        found: A survey of the store; its log was zeroed behind the end.
+        files: The file layer of the store.
 
     Raises:
         FullError: No space; the next recovery continues.
@@ -53,7 +53,7 @@ def write_tombstones(found: Survey, files: Files) -> None:
 
 
 def _pieces(found: Survey) -> Iterator[tuple[int, bytes]]:
-    """Yields what to write, with its place, in log order."""
+    """Yields the records to write, with their places, in log order."""
     segment = found.geometry.segment_size_bytes
     store_ms, record_crc = found.tombstone_timestamp_ms, found.record_crc
     at = found.max_phy_offset

@@ -1,4 +1,4 @@
-"""Makes queue files hold given bytes, writing only where they do not yet; what changes goes to the attic."""
+"""Gives queue files their right content: writes only files that differ, after a copy to the attic."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from seglog.storage.survey.store_survey import Survey
 
 
 def remove_expired(files: Files, directory: Path, stored: dict[int, int], size: int, start: int) -> int:
-    """Removes the files that end before byte ``start`` of the queue; returns how many.
+    """Removes the files that end before byte ``start`` of the queue; returns their number.
 
-    The log has lost their messages to retention. RocketMQ removes them once a minute; until then it would
-    take their first unit for the queue's minimum.
+    Retention removed the log of their messages. RocketMQ removes such files once a minute; until then it
+    would take their first unit for the queue's minimum.
     """
     gone = [first for first in stored if first + size <= start]
     for first in gone:
@@ -31,18 +31,18 @@ def remove_expired(files: Files, directory: Path, stored: dict[int, int], size: 
 
 
 def remove_beyond(files: Files, attic: Attic, root: Path, path: Path, unit_bytes: int) -> None:
-    """Removes a file that begins behind the end of its queue; its units go to the attic."""
+    """Removes a file that begins behind the end of its queue, after a copy of its units to the attic."""
     attic.keep_units(path.relative_to(root).as_posix(), files.read_file(path), b"", unit_bytes)
     files.remove(path)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFile:
-    """A file of a queue that is to hold something.
+    """A file of a queue that must get its content.
 
     Attributes:
         root: The store directory.
-        folder: That of the queue, relative to the store.
+        folder: Directory of the queue, relative to the store.
         first: Offset of its first byte in the queue.
         size_bytes: Its length.
         exists: Whether it exists.
@@ -56,7 +56,7 @@ class QueueFile:
 
     @property
     def name(self) -> str:
-        """Relative to the store."""
+        """Path of the file, relative to the store."""
         return f"{self.folder}/{segment_file_name(self.first)}"
 
 
@@ -66,13 +66,13 @@ def write_file(
     content: Callable[[bytes], bytes],
     keep: Callable[[str, bytes, bytes], None],
 ) -> int:
-    """Makes a queue file hold what it should, zeros behind that; returns how many files had to change.
+    """Gives a queue file its content, with zeros behind it; returns 1 if the file had to change.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         target: The file.
-        content: Returns what it should begin with, given what it holds.
-        keep: Called before it changes: its name, what it holds and what it will begin with.
+        content: Returns the new first bytes of the file, given its bytes now.
+        keep: Called before the file changes, with its name, its bytes now and its new first bytes.
     """
     path, size = target.root / target.name, target.size_bytes
     if not target.exists:
@@ -90,6 +90,7 @@ def write_file(
             return int(is_short)
         if target.exists:
             keep(target.name, held, wanted)
+        # Not the whole file: behind the last byte that was or will be used it is sparse, and stays so.
         used = max(len(wanted), len(held.rstrip(b"\0")))
         handle.reserve(0, used)
         handle.write_at(wanted.ljust(used, b"\0"), 0)
@@ -98,7 +99,7 @@ def write_file(
 
 
 def write_batch_queue(found: Survey, files: Files, attic: Attic, state: BatchQueueState) -> int:
-    """Makes the files of a batch queue say what the log says; returns how many had to change."""
+    """Makes the files of a batch queue agree with the log; returns how many files it changed."""
     size = found.geometry.batch_file_size_bytes
     folder = queue_directory(state.topic, state.queue_id, BATCH_CONSUME_QUEUE)
     directory = found.root / folder
@@ -111,7 +112,7 @@ def write_batch_queue(found: Survey, files: Files, attic: Attic, state: BatchQue
     if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed
     for first in beyond:
-        # An empty queue file is not harmless: RocketMQ takes its first unit without a look.
+        # An empty queue file does harm: RocketMQ takes its first unit without a check.
         remove_beyond(files, attic, found.root, directory / segment_file_name(first), BATCH_UNIT_BYTES)
         changed += 1
     keep = partial(attic.keep_units, unit_bytes=BATCH_UNIT_BYTES)

@@ -1,12 +1,11 @@
-"""Writes recovery points of a store that is open for writing, so that the next open need not walk it all.
+"""Writes recovery points of a store that is open for writing, so that the next open walks less of the log.
 
-Points are written in the background whenever the log has grown by a step, and at a clean close. A point is
-the end of the log at a moment. First everything before it is brought to the disk; then the blocks of the
-log and the units of the queues that came since the last point are summed, which takes a third of a
-millisecond a MiB; then the file is replaced. Nothing of that holds the lock of the appends for longer than
-it takes to note where the log ends.
+A point is written in the background whenever the log has grown by a step, and at a clean close. A point is
+the end of the log at one moment. First everything before that end is synced. Then the new blocks of the log
+and the new units of the queues since the last point are checksummed, which takes a third of a millisecond per
+MiB. Then the point's file is replaced. The append lock is held only to read the end of the log.
 
-A store of which a walk says more than a point does gets none: with holes, mended or deleted queues, or
+A store gets no point if a walk finds more than a point can record: holes, mended or deleted queues, or
 queues that are not plain.
 """
 
@@ -39,22 +38,22 @@ from seglog.storage.survey.store_survey import Survey
 from seglog.storage.threads.background import Background
 
 _PIECE_BYTES: Final = 8 << 20
-"""Read and summed without giving way: 3 ms. Beside a busy writer each time of giving way costs 5 ms."""
+"""Bytes read and summed while holding the GIL: 3 ms. Releasing it beside a busy writer costs 5 ms a time."""
 _PIECE_UNITS: Final = 1 << 16
 _STEP_PER_FILE: Final = 16
-"""The file is written anew only when the log has grown by so many times its size."""
+"""The point's file is rewritten only when the log has grown by this many times the size of the file."""
 _MOST_AT_ONCE_BYTES: Final = 16 << 30
-"""More than this is not summed here: the seals of old segments, which are made anyway, hold the same."""
+"""A longer stretch is not summed here: the seals of old segments, which are written anyway, have the sums."""
 _TELLING: Final = frozenset({"queue-deleted", "topic-name", "record-queue-offset"})
-"""Findings of stores of which only a whole walk says what there is."""
+"""Findings of stores that every open must walk whole."""
 
 
 class LogEnd(NamedTuple):
-    """The end of the log at a moment, at which every record before it has its unit.
+    """The end of the log at a moment when every record before it has its unit.
 
     Attributes:
-        phy_offset: Where it is.
-        last_phy_offset: Where the last record starts.
+        phy_offset: Physical offset of the end.
+        last_phy_offset: Physical offset of the last record.
         last_store_ms: Its store time.
         newest_store_ms: The latest store time of any record.
     """
@@ -66,14 +65,15 @@ class LogEnd(NamedTuple):
 
 
 def can_have_points(found: Survey) -> bool:
-    """Returns whether a point can say all of what a survey says of a store."""
+    """Returns whether a point can record everything that a survey found in a store."""
     if found.holes or found.mended or found.batch_queues or found.kinds.special:
         return False
     if any(f.severity is Severity.LOSS or f.code in _TELLING for f in found.findings):
         return False
     if any(topic.startswith(LMQ_PREFIX) or "\ufffd" in topic for topic, _queue_id in found.queues):
         return False
-    # A queue that began anew, or whose records state a wrong place, continues otherwise than its units.
+    # In a queue that began anew, or has records with a wrong queue offset, the next offset does not follow
+    # from the last unit.
     ends = {key: state.max_offset for key, state in found.queues.items()}
     return all(ends.get(key) == end for key, end in found.scan.next_queue_offsets.items())
 
@@ -82,17 +82,17 @@ class PointKeeper:
     """The recovery points of one open store.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         clock: The time.
         geometry: Lengths of its files.
-        found: What opening it found; None for a new store.
-        step_bytes: How far the log grows from point to point.
-        log_end: Returns where the log ends.
-        flush: Brings log and queues to the disk.
-        queues: All queues, as they are when it is iterated over.
-        indexed: Returns how far the index is, as :attr:`KeyIndex.position`.
-        mark: Leaves our mark in the lock file.
+        found: The survey of the opening; None for a new store.
+        step_bytes: Growth of the log from one point to the next.
+        log_end: Returns the end of the log.
+        flush: Syncs log and queues.
+        queues: Iterates over all queues as they are at that moment.
+        indexed: Returns the position of the index, as :attr:`KeyIndex.position`.
+        mark: Writes our mark into the lock file.
 
     Thread rule: :meth:`start`, :meth:`stop` and :meth:`finish` belong to one owner.
     """
@@ -137,15 +137,15 @@ class PointKeeper:
                 self._go_on(found.point)
 
     def start(self, interval_ms: float) -> None:
-        """Starts the thread, which looks every ``interval_ms`` whether the log has grown by a step."""
+        """Starts the thread, which checks every ``interval_ms`` whether the log has grown by a step."""
         self._background.start(interval_ms)
 
     def stop(self) -> None:
-        """Returns once the thread has ended, at the latest after the piece it works on."""
+        """Returns once the thread has ended; waits for the piece that it sums."""
         self._background.stop()
 
     def finish(self) -> None:
-        """Writes the point of a clean close, if little is left to sum; everything is on the disk already.
+        """Writes the point of a clean close, if little is left to sum; the caller has synced everything.
 
         Raises:
             OSError: The disk failed.
@@ -158,17 +158,17 @@ class PointKeeper:
             try:
                 self._write(end, lambda: True)
             except FullError:
-                return  # the point before stays
+                return  # the last point stays valid
 
     def expire(self, phy_offset: int) -> None:
-        """Says that the log begins at a segment now; the next point will say so."""
+        """Notes that the log begins at a segment now, for the next point."""
         self._begins_at = phy_offset
 
     def forget(self) -> None:
-        """Removes the point and writes none any more: what it says of the log turned out to be wrong."""
-        with self._file_lock:  # a point may just be written
+        """Removes the point and writes no more points: its record of the log is not true any more."""
+        with self._file_lock:  # the thread may be writing a point
             self._is_over = True
-            with suppress(OSError):  # then the block shows again when it is read the next time
+            with suppress(OSError):  # if the point stays, the next read of the block finds the damage again
                 remove_recovery_point(self._files, self._root)
 
     def _drop_expired(self) -> None:
@@ -186,20 +186,20 @@ class PointKeeper:
                     self._flush()
                     self._write(end, self._is_wanted)
             except FullError:
-                return True  # when there is space again
+                return True  # tries again in the next round
             except FileNotFoundError:
-                return self._begins_at > self._min_phy_offset  # retention took it: the next time without
+                return self._begins_at > self._min_phy_offset  # retention removed it: the next round knows
             except (OSError, StoreFailedError):
-                return False  # the flusher reports it
+                return False  # the flusher reports the error
         return not self._is_over
 
     def _is_little(self, end: int) -> bool:
         return end - self._sums.next_phy_offset(end) <= _MOST_AT_ONCE_BYTES
 
     def _write(self, end: LogEnd, go_on: Callable[[], bool]) -> None:
-        """Writes the point of a log end that is on the disk, unless asked to stop."""
+        """Writes the point of a log end that is on the disk; gives up if ``go_on`` returns False."""
         if end.last_phy_offset < self._min_phy_offset:
-            return  # no record that could be checked
+            return  # the next open checks a point by the last record, and there is none
         tail_crc = self._sums.extend(end.phy_offset, go_on)
         if tail_crc is None or not self._sum_queues(end.phy_offset, go_on):
             return
@@ -226,12 +226,13 @@ class PointKeeper:
         with self._file_lock:
             if self._is_over:
                 return  # a reader found damage meanwhile
+            # The mark before the point: the next open believes a point only with our mark in the lock file.
             self._mark()
             self._file_bytes = write_recovery_point(self._files, self._root, point)
         self._end_phy_offset = end.phy_offset
 
     def _sum_queues(self, end_phy_offset: int, go_on: Callable[[], bool]) -> bool:
-        """Sums the units that came since; returns whether all was well and the work was not stopped."""
+        """Sums the new units of all queues; returns False if a queue prevents a point, or at a stop."""
         for queue in self._all_queues:
             key = (queue.topic, queue.queue_id)
             if isinstance(queue, BatchQueue) or queue.topic.startswith(LMQ_PREFIX):
@@ -247,10 +248,9 @@ class PointKeeper:
                     return False
                 left = sums.extend(queue, end_phy_offset)
                 if left is None:
-                    # Retention may have taken them: the next time without.
-                    self._is_over = (
-                        queue.file_offset <= sums.first_slot
-                    )  # units that are no messages side by side, or files that are gone
+                    # If retention removed the files, the next round sums without them. Otherwise the units do
+                    # not lead to neighbouring messages, or files are missing: no more points.
+                    self._is_over = queue.file_offset <= sums.first_slot
                     return False
                 if not left:
                     break
@@ -260,7 +260,7 @@ class PointKeeper:
         return not self._background.is_stopping
 
     def _go_on(self, point: RecoveryPoint) -> None:
-        """Takes over what the point says that opening began at."""
+        """Continues from the point at which the opening began its walk."""
         self._end_phy_offset = point.end_phy_offset
         self._sums.take(point)
         per_file = self._geometry.units_per_file
@@ -268,7 +268,7 @@ class PointKeeper:
             first = max(queue.first_slot, self._first_slots[queue.topic, queue.queue_id])
             gone = min(first // per_file - queue.first_slot // per_file, len(queue.crcs))
             if gone and first % per_file:
-                continue  # retention took the queue's start from under us: sum it anew
+                continue  # retention removed the start of a file's sum: sum the queue anew
             self._queues[queue.topic, queue.queue_id] = _QueueSums(
                 first if gone else queue.first_slot,
                 max(first, queue.end_slot),
@@ -279,7 +279,7 @@ class PointKeeper:
 
 @dataclass(slots=True)
 class _QueueSums:
-    """What is known of the units of one queue; see :class:`QueueSum`."""
+    """The checksums of the units of one queue; see :class:`QueueSum`."""
 
     first_slot: int
     end_slot: int
@@ -287,7 +287,7 @@ class _QueueSums:
     last_places: list[int] = field(default_factory=list)
 
     def expire(self, queue: ConsumeQueue) -> None:
-        """Forgets the files that retention took."""
+        """Drops the sums of files that retention removed."""
         if queue.file_offset > self.first_slot:
             gone = queue.file_offset // queue.units_per_file - self.first_slot // queue.units_per_file
             del self.crcs[:gone]
@@ -296,10 +296,10 @@ class _QueueSums:
             self.end_slot = max(self.end_slot, self.first_slot)
 
     def extend(self, queue: ConsumeQueue, end_phy_offset: int) -> bool | None:
-        """Adds a piece of the units that lead below a place.
+        """Sums the next piece of the units whose records are below ``end_phy_offset``.
 
         Returns:
-            Whether more may follow; None if units do not lead to records side by side.
+            Whether more units may follow; None if the units do not lead to ascending records.
         """
         per_file = queue.units_per_file
         file_end = self.end_slot - self.end_slot % per_file + per_file
@@ -326,11 +326,11 @@ def _are_messages(units: Units, places: np.ndarray[tuple[int], np.dtype[np.int64
 
 
 class _LogSums:
-    """The checksums of the blocks of a log, as far as its segments have no seals.
+    """The checksums of the blocks of a log, for segments without seals.
 
     Attributes:
-        first_phy_offset: Where the first block starts; the segments below have seals.
-        crcs: CRC-32C of each block from there on that is complete, segment by segment.
+        first_phy_offset: Start of the first block; the segments below have seals.
+        crcs: CRC-32C of each complete block from there on, segment by segment.
     """
 
     def __init__(self, files: Files, root: Path, segment_bytes: int, start: int) -> None:
@@ -342,12 +342,12 @@ class _LogSums:
         self.crcs: list[int] = []
 
     def next_phy_offset(self, end: int) -> int:
-        """Returns where the first block below ``end`` starts that is neither summed nor in a seal."""
+        """Returns the start of the first block below ``end`` that is neither summed nor in a seal."""
         self._drop_sealed(end)
         return self._next
 
     def take(self, point: RecoveryPoint) -> None:
-        """Takes over the blocks of a point, but for segments that are gone."""
+        """Takes the block sums of a point, except for segments that do not exist any more."""
         per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
         gone = max(0, self.first_phy_offset - point.blocks_from) // self._segment_bytes
         self.first_phy_offset = max(self.first_phy_offset, point.blocks_from)
@@ -357,10 +357,10 @@ class _LogSums:
         if end % self._segment_bytes:
             self._next += end % self._segment_bytes // SEAL_BLOCK_BYTES * SEAL_BLOCK_BYTES
             if end > self._next:
-                self.crcs.pop()  # of a block that was not complete
+                self.crcs.pop()  # the last block was not complete: it is summed again
 
     def expire(self, phy_offset: int) -> None:
-        """Forgets the segments below a place: they are gone."""
+        """Drops the sums of segments below an offset, which were removed."""
         per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
         while self.first_phy_offset + self._segment_bytes <= phy_offset:
             self.first_phy_offset += self._segment_bytes
@@ -368,10 +368,11 @@ class _LogSums:
         self._next = max(self._next, self.first_phy_offset)
 
     def extend(self, end: int, go_on: Callable[[], bool]) -> int | None:
-        """Sums up to a place.
+        """Sums the blocks up to ``end``.
 
         Returns:
-            The CRC-32C of the block that the place is in, -1 if it is a block's end; None if asked to stop.
+            The CRC-32C of the part of the last block up to ``end``, -1 if ``end`` is a block's end; None if
+            ``go_on`` returned False.
         """
         self._drop_sealed(end)
         while self._next < end:
@@ -397,7 +398,7 @@ class _LogSums:
         return [checksum(data[at : at + SEAL_BLOCK_BYTES], keeps_gil=True) for at in blocks]
 
     def _drop_sealed(self, end: int) -> None:
-        """Leaves to seals the segments below a place that have got one, if both say the same."""
+        """Drops the sums of segments below ``end`` that have a seal now, if both agree."""
         per_segment = -(-self._segment_bytes // SEAL_BLOCK_BYTES)
         while self.first_phy_offset + self._segment_bytes <= end:
             if not self._files.exists(self._root / seal_file(self.first_phy_offset)):
@@ -412,7 +413,7 @@ class _LogSums:
             if seal.segment_bytes != self._segment_bytes or known != sums[: len(known)]:
                 return
             if self._next > self.first_phy_offset and not is_summed:
-                return  # in the middle of it; the next time
+                return  # the segment is summed in part: dropped in a later round
             self.first_phy_offset += self._segment_bytes
             self._next = max(self._next, self.first_phy_offset)
             del self.crcs[:per_segment]

@@ -1,12 +1,13 @@
-"""Brings a store that was just surveyed into the state that it will serve, before it is served.
+"""Recovers a store that was just surveyed, before it serves anything.
 
-What is cut off the log, written over or removed is first kept in :mod:`seglog.storage.small_files.attic`;
-then the tail is zeroed, so that no record of an older life can come back; lost messages that queues still
-know get tombstones there, and so do holes of the last file, at which RocketMQ would cut the log; queue files
-are made to say what the log says. Everything is on the disk before the first read: a message that was served
-must not be gone after the next power cut.
+Bytes that recovery cuts off the log, overwrites or removes are first copied to
+:mod:`seglog.storage.small_files.attic`. Then the tail is zeroed, so that no record of an earlier log can
+appear again. Lost messages whose queue units still exist get tombstones there, and so do holes of the last
+file, at which RocketMQ would cut the log. Queue files are rewritten to agree with the log. Everything is on
+the disk before the first read: a message that was served must still exist after the next power failure.
 
-The ``abort`` file goes in first and stays until a clean close, so a crash in here is just another crash.
+The ``abort`` file is written first and stays until a clean close, so a crash during recovery is just another
+crash: the next open recovers again.
 """
 
 from __future__ import annotations
@@ -56,22 +57,22 @@ from seglog.storage.walk.behind_damage import Hole
 
 _ZEROS = bytes(1 << 20)
 _NEVER = 1 << 62
-"""No log grows so long."""
+"""An offset that no log reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What opening a store did.
+    """The report of an opening.
 
     Attributes:
         mode: ``created``, ``normal`` (after a clean stop) or ``abnormal`` (after a crash).
-        records: Valid records in the log, from ``walked_from`` on.
-        end_phy_offset: Where the log continues.
-        cut_bytes: Bytes behind the end that were no records and went to the attic.
-        rewritten_queue_files: Queue files that did not say what the log says.
-        findings: What was not as it should be.
-        elapsed_ms: How long it took.
-        walked_from: Where the walk over the log began: at its start, or at a recovery point.
+        records: Number of valid records in the log, from ``walked_from`` on.
+        end_phy_offset: Physical offset at which the log continues.
+        cut_bytes: Bytes behind the end that were no records and were moved to the attic.
+        rewritten_queue_files: Number of queue files that did not agree with the log.
+        findings: Everything that was not in order.
+        elapsed_ms: Duration of the opening.
+        walked_from: Physical offset at which the walk over the log began: its start, or a recovery point.
     """
 
     mode: str
@@ -92,15 +93,15 @@ def recover(
     *,
     thorough: bool = False,
 ) -> RecoveryReport:
-    """Applies what the survey calls for; the caller holds the store lock.
+    """Applies the plan of a survey; the caller holds the store lock.
 
     Args:
         found: A survey made under the lock.
-        files: Where the store is.
-        pid: Goes into the abort file, as RocketMQ has it.
-        now_ms: When damage was seen that was not known before.
-        thorough: Whether holes of earlier files are filled too, and keep what is legible in them: for the
-            doctor, who keeps what he writes over. Opening a store leaves them as they are.
+        files: The file layer of the store.
+        pid: Written into the abort file, as RocketMQ does.
+        now_ms: The time of discovery for damage that was not known before.
+        thorough: Whether to fill holes of earlier files too, and to keep the legible parts of their records:
+            for a repair, which has an undo pack. The opening of a store leaves such holes as they are.
     """
     with Attic(files, found.root) as attic:
         return _recover(found, files, attic, (pid, now_ms), thorough=thorough)
@@ -112,9 +113,11 @@ def _recover(
     pid, now_ms = by
     if thorough:
         split_holes(found)
+    # On the disk before the first change: after a crash from here on the next open must recover again.
     files.write_file(found.root / ABORT_FILE, b"%d" % pid)
     files.sync_dir(found.root)
-    # Written down before anything is changed: a crash in here must not make a loss unknown.
+    # The losses are written down before the first change: after a crash during the steps below, the queue
+    # units that prove a loss may be overwritten already.
     seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, found.max_phy_offset, now_ms)
     seen += [
         KnownHole(gap.phy_offset, gap.size_bytes, OTHERS, first_seen_ms=now_ms, lost=(lost,))
@@ -123,11 +126,13 @@ def _recover(
     ]
     holes = list(found.holes) if thorough else last_file_holes(found)
     _keep_evidence(found, files, seen, holes)
+    # The log before the queues: units must lead to records that are on the disk.
     _fill_holes(found, files, attic, holes, thorough=thorough)
     cut_bytes = _cut_log(found, files, attic)
     if found.mode == "abnormal" or cut_bytes or found.lost_tail:
-        _sync_log(found, files)
-    write_tombstones(found, files)
+        _sync_log(found, files)  # after a crash, records that were read may be in the page cache only
+    write_tombstones(found, files)  # behind the end that was just zeroed
+    # Staged files were created ahead of appends and never got their names: they hold no unit that counts.
     for path in list_staged(files, found.root):
         files.remove(path)
     rewritten = sum(_write_queue(found, files, attic, state) for state in found.queues.values())
@@ -139,7 +144,7 @@ def _recover(
             files.sync_dir(folder)
         _write_rebuilt(found, files, attic, compaction)
     write_copies(found, files, attic)
-    _write_checkpoint(found, files, attic)
+    _write_checkpoint(found, files, attic)  # after log and queues, which it covers
     left = {hole.phy_offset for hole in found.holes}
     _keep_evidence(found, files, seen, [hole for hole in seen if hole.phy_offset not in left])
     return RecoveryReport(
@@ -154,9 +159,9 @@ def _recover(
 
 
 def kept_log_files(found: Survey) -> list[int]:
-    """Returns the first offsets of the commit-log files that stay: those that begin before the log's end.
+    """Returns the first offsets of the commit-log files to keep: those that begin before the end of the log.
 
-    A file that begins exactly there stays if it is the only one: only its name states where the log is.
+    A file that begins exactly at the end is kept if it is the only one: its name alone shows the end.
     """
     end = found.max_phy_offset
     kept = [file.first_offset for file in found.log_files if file.first_offset < end]
@@ -166,9 +171,10 @@ def kept_log_files(found: Survey) -> list[int]:
 
 
 def _cut_log(found: Survey, files: Files, attic: Attic) -> int:
-    """Zeroes the log behind its end and removes files behind it; returns how many bytes were not zero."""
+    """Zeroes the log behind its end and removes later files; returns the number of bytes that held data."""
     segment = found.geometry.segment_size_bytes
     end = found.max_phy_offset
+    # Seals first: a seal of a segment that is about to change would report damage in it.
     cut = [first for first in list_seals(files, found.root) if first + segment > end]
     retire_seals(files, found.root, cut, attic)
     kept = set(kept_log_files(found))
@@ -182,12 +188,13 @@ def _cut_log(found: Survey, files: Files, attic: Attic) -> int:
             data_end = last_data_end(reader, start, file_end)
             if data_end > start:
                 cut_bytes += data_end - start
-                _keep_log(attic, reader, (start, data_end), segment)
+                _keep_log(attic, reader, (start, data_end), segment)  # synced before the bytes are changed
             path = found.root / COMMIT_LOG / segment_file_name(file.first_offset)
             if file.first_offset not in kept:
                 files.remove(path)
             elif data_end > start:
                 _zero(files, path, start - file.first_offset, data_end - file.first_offset)
+    # Files that are too short get their full length again: appends map whole segments.
     for file in found.log_files:
         if file.first_offset in kept and file.size_bytes < segment:
             _extend(files, found.root / COMMIT_LOG / segment_file_name(file.first_offset), segment)
@@ -197,7 +204,7 @@ def _cut_log(found: Survey, files: Files, attic: Attic) -> int:
 
 
 def _keep_log(attic: Attic, reader: LogReader, stretch: tuple[int, int], segment: int) -> None:
-    """Keeps the data of a stretch of the log that is about to be written over, durably."""
+    """Copies a stretch of the log to the attic, durably, before it is overwritten."""
     for at, chunk in reader.chunks(*stretch):
         if any(chunk):
             position = at % segment
@@ -222,7 +229,7 @@ def _sync_log(found: Survey, files: Files) -> None:
     segment = found.geometry.segment_size_bytes
     for first in kept_log_files(found):
         if first + segment <= found.walked_from:
-            continue  # it was on the disk before the recovery point was
+            continue  # it was synced before the recovery point was written
         with closing(
             files.open(found.root / COMMIT_LOG / segment_file_name(first), writable=False)
         ) as handle:
@@ -245,7 +252,7 @@ def _write_rebuilt(found: Survey, files: Files, attic: Attic, compaction: Compac
 
 
 def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -> int:
-    """Makes the files of one queue say what the log says; returns how many had to change."""
+    """Makes the files of one queue agree with the log; returns how many files it changed."""
     size = found.geometry.queue_file_size_bytes
     known = found.queue_files.get((state.topic, state.queue_id))
     directory = known.directory if known else found.root / queue_directory(state.topic, state.queue_id)
@@ -255,8 +262,8 @@ def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -
     if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed
     for first in beyond:
-        # An empty queue file is not harmless: RocketMQ takes its first unit without a look, and we would
-        # find its name taken.
+        # An empty queue file does harm: RocketMQ takes its first unit without a check, and our next append
+        # could not create a file of that name.
         remove_beyond(files, attic, found.root, directory / segment_file_name(first), CQ_UNIT_BYTES)
         changed += 1
     if len(state.units):
@@ -280,13 +287,14 @@ def _write_queue_file(
 
     def content(held: bytes) -> bytes:
         kept = held[:below].strip(b"\0")
+        # Slots before the first unit keep their bytes if there are any: their messages left with retention.
         return (held[:below] if kept else pre_blanks(below // CQ_UNIT_BYTES).tobytes()) + units
 
     return write_file(files, target, content, keep)
 
 
 def _file_units(state: QueueState, slot: int, count: int) -> Units:
-    """Returns the units in the file of ``slot``; slots that lost their message are pre-blank."""
+    """Returns the units of the file that begins at ``slot``; pre-blank units for lost messages."""
     start = max(0, slot - state.first_slot)
     units = state.units[start : max(0, slot + count - state.first_slot)].copy()
     lost = ~in_use(units)
@@ -296,8 +304,9 @@ def _file_units(state: QueueState, slot: int, count: int) -> Units:
 
 
 def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole], *, thorough: bool) -> None:
-    """Fills holes of the log, once their bytes are in the attic."""
+    """Fills holes of the log after their bytes are in the attic."""
     segment = found.geometry.segment_size_bytes
+    # All holes are kept before the first one is filled: filling uses what is legible in the others.
     with closing(LogReader(files, found.root, segment)) as reader:
         for hole in holes:
             _keep_log(attic, reader, (hole.phy_offset, hole.end), segment)
@@ -305,6 +314,7 @@ def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole]
         fill_hole(found, files, hole, thorough=thorough)
     if thorough:
         changed = {hole.phy_offset - hole.phy_offset % segment for hole in holes}
+        # Opening fills only holes of the last segment, which has no seal; a repair fills sealed ones too.
         retire_seals(files, found.root, sorted(changed), attic)
         listed, _strays = list_log_files(files, found.root)
         found.log_files, _misplaced = place_log_files(listed, segment)
@@ -313,13 +323,13 @@ def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole]
 def _keep_evidence(
     found: Survey, files: Files, seen: list[KnownHole], filled: Sequence[Hole | KnownHole]
 ) -> None:
-    """Writes down what was known of the log's holes before they were filled; the queues may lose it.
+    """Writes the known facts about the log's holes to a file before they are filled; queues may lose them.
 
     Args:
         found: The survey.
-        files: Where the store is.
+        files: The file layer of the store.
         seen: The holes, and the lost tail.
-        filled: Those that tombstones stand in for.
+        filled: The holes that tombstones replace.
     """
     before = load_holes(files, found.root)
     places = {hole.phy_offset for hole in filled}
@@ -334,7 +344,7 @@ def _keep_evidence(
 
 
 def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[range, ...]:
-    """Returns which queue offsets of a range were given, but lead to no message that can be read."""
+    """Returns the queue offsets of a range that were assigned but lead to no readable message."""
     state: QueueState | BatchQueueState | None = found.queues.get((topic, queue_id))
     state = state or found.batch_queues.get((topic, queue_id))
     if state is None:
@@ -354,7 +364,7 @@ def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[
 
 
 def _write_checkpoint(found: Survey, files: Files, attic: Attic) -> None:
-    """Makes the checkpoint say no more than the log holds: RocketMQ would begin its walk behind damage."""
+    """Limits the checkpoint to the end of the log: otherwise RocketMQ would begin its walk behind damage."""
     checkpoint = found.checkpoint
     newest_ms = found.newest_store_ms
     right = Checkpoint(
@@ -366,7 +376,7 @@ def _write_checkpoint(found: Survey, files: Files, attic: Attic) -> None:
         _within(checkpoint.logics_phy_offset, found.max_phy_offset),
     )
     if any(was > now for was, now in zip(astuple(checkpoint), astuple(right), strict=True)):
-        # It knew of more than the log has now.
+        # The old checkpoint is newer than the log: it is evidence of a loss.
         attic.keep(CHECKPOINT_FILE, 0, read_start(files, found.root / CHECKPOINT_FILE, CHECKPOINT_FILE_BYTES))
         attic.sync()
     if checkpoint != right or not files.exists(found.root / CHECKPOINT_FILE):

@@ -1,7 +1,7 @@
-"""The queues of a store, each worked out from what a walk saw of its records and held against its files.
+"""The queues of a store, each derived from the records of a walk and compared with its files.
 
-The rules for one queue are those of :mod:`seglog.storage.overlay.queue_overlay` and
-:mod:`seglog.storage.overlay.batch_overlay`. Here is which queues there are, and of which kind.
+The rules for one queue are in :mod:`seglog.storage.overlay.queue_overlay` and
+:mod:`seglog.storage.overlay.batch_overlay`. This module decides which queues exist, and their kinds.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Key: TypeAlias = tuple[str, int]
 
 
 class SeenQueues(Protocol):
-    """What a walk saw of the queues of a store."""
+    """The queues that a walk over the log found."""
 
     @property
     def plain(self) -> Collection[Key]:
-        """Plain queues of which the log has a record with a place in them."""
+        """Plain queues for which the log has a record with a queue offset."""
 
     @property
     def batch(self) -> Collection[Key]:
-        """Batch queues of which the log has a record."""
+        """Batch queues for which the log has a record."""
 
     def overlay(self, queue: QueueFiles) -> QueueState:
-        """Returns what a plain queue must hold, held against its files, of which there may be none."""
+        """Returns the right content of a plain queue, compared with its files; there may be none."""
 
     def overlay_batch(self, queue: QueueFiles) -> BatchQueueState:
-        """Returns what a batch queue must hold, held against its files, of which there may be none."""
+        """Returns the right content of a batch queue, compared with its files; there may be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Overlays:
     """The queues of a store, sorted.
 
     Attributes:
-        plain: What each plain queue must hold.
-        batch: What each batch queue must hold.
-        findings: Queues that do not count.
+        plain: The right content of each plain queue.
+        batch: The right content of each batch queue.
+        findings: The queues that were left out.
     """
 
     plain: dict[Key, QueueState]
@@ -58,15 +58,15 @@ class Overlays:
 def overlay_queues(
     store: ListedStore, seen: SeenQueues, batch_topics: Collection[str], files: Files
 ) -> Overlays:
-    """Returns what the queues of a store must hold: those of the log, and those that only have files.
+    """Returns the right content of the queues of a store: queues in the log, and queues with files only.
 
     Args:
         store: The store.
-        seen: What was seen of them in its log.
+        seen: The queues that the walk found in its log.
         batch_topics: Topics that have batch queues.
-        files: Where the store is.
+        files: The file layer of the store.
     """
-    # After a crash the topic table may be behind the log; then every queue of the log counts.
+    # After a crash the topic table may be older than the log, so every queue of the log counts.
     known = known_topics(files, store.root) if store.mode == "normal" else None
     living, findings = living_queues(known, seen.plain, store.queue_files)
     folder = names.BATCH_CONSUME_QUEUE
@@ -88,12 +88,12 @@ def overlay_queues(
 def batch_topics(
     told: Collection[str], with_files: Collection[Key], with_batch_files: Collection[Key]
 ) -> frozenset[str]:
-    """Returns the topics that have batch queues; directories are believed before anything else.
+    """Returns the topics that have batch queues; directories count more than any other evidence.
 
     Args:
-        told: Topics that are said to have some, by attribute or by inner batches in the log.
+        told: Topics that should have some, by their attribute or by inner batches in the log.
         with_files: Topic and number of every plain queue that has a directory.
-        with_batch_files: Topic and number of every batch queue that has one.
+        with_batch_files: Topic and number of every batch queue that has a directory.
     """
     plain = {topic for topic, _queue_id in with_files}
     return frozenset(topic for topic, _queue_id in with_batch_files) | (frozenset(told) - plain)
@@ -105,13 +105,13 @@ def living_queues(
     with_files: Collection[Key],
     folder: str = names.CONSUME_QUEUE,
 ) -> tuple[list[Key], list[Finding]]:
-    """Returns which queues a store has, sorted, and findings about those that do not count.
+    """Returns the queues that a store has, sorted, and findings about the queues that are left out.
 
     Args:
-        known: The topics that the store's tables have; None where every queue of the log counts.
-        in_log: Topic and number of every queue of which the log has a record with a place in it.
+        known: The topics in the store's tables; None if every queue of the log counts.
+        in_log: Topic and number of every queue for which the log has a record with a queue offset.
         with_files: Topic and number of every queue that has a directory.
-        folder: The one that queues of their kind share.
+        folder: The parent folder of queues of this kind.
     """
     findings: list[Finding] = []
     living: list[Key] = []

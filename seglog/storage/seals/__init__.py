@@ -1,7 +1,7 @@
-"""Seals: checksums of full segments, block by block, and what a difference from them means.
+"""Seals: checksums of full segments, block by block, and the meaning of differences from them.
 
-Holds the making of seals in the background, their files under ``seglog/seals/``, the check of segments
-against them, and the guard that checks a block when it is first read.
+Holds the background thread that writes seals, their files under ``seglog/seals/``, the check of segments
+against seals, and the guard that checks a block when it is first read.
 
 Called by surveys, openings, the writer and ``seglog verify``.
 Truth: the segment's bytes when they were sealed; a record that proves itself is believed over a stale seal.

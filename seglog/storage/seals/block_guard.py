@@ -1,14 +1,14 @@
-"""Checks what an open did not walk, block by block, before it is served.
+"""Checks the part of the log that an open did not walk, block by block, before it is served.
 
-An open that starts at a recovery point has not looked at the log below it. Every block of 64 KiB there has
-a checksum, in the seal of its segment or in the point, and is held against it when one of its records is
-first asked for: 10 µs once for some sixty messages, and nothing when they are read again. Blocks are
-read with ``pread``, never through a map: a sector that cannot be read is then an error here, and not the
-end of the process.
+An open that starts at a recovery point has not read the log below it. Every block of 64 KiB there has a
+checksum, in the seal of its segment or in the point. The block is compared with it when one of its records is
+first read: 10 µs once for some sixty messages, and nothing when they are read again. Blocks are read with
+``pread``, never through a map: a sector that cannot be read then raises an error here, instead of ending the
+process.
 
-A block that is not as it was is not believed, but its records may still be whole: each is checked by
-itself when it is asked for, and must be the one that its queue leads to. A record that fails is served
-as a hole is. The next open for writing walks the whole log and says more.
+A block with another checksum is not believed, but its records may still be whole: each is checked by itself
+when it is read, and must be the record that its queue leads to. A record that fails is treated like a hole.
+The next open for writing walks the whole log and reports the damage.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class BlockSums:
         self._point = point
 
     def of_segment(self, first_phy_offset: int) -> Crcs:
-        """Returns the CRC-32C of each block of a segment; those of the last one end at the point.
+        """Returns the CRC-32C of each block of a segment; the last segment ends at the point.
 
         Raises:
             CorruptError: Its seal cannot be read, or is that of another segment.
-            FileNotFoundError: It has none.
+            FileNotFoundError: It has no seal.
         """
         point = self._point
         if first_phy_offset >= point.blocks_from:
@@ -72,11 +72,11 @@ class BlockSums:
 
 
 class BlockGuard:
-    """Says what of the log below a recovery point can be served.
+    """Decides which records of the log below a recovery point can be served.
 
     Attributes:
-        end_phy_offset: The point; behind it everything was walked.
-        sound_segments: First offsets of segments in which nothing is left to check.
+        end_phy_offset: The point; the log behind it was walked.
+        sound_segments: First offsets of segments whose blocks are all checked.
 
     Thread rule: any thread.
     """
@@ -96,24 +96,24 @@ class BlockGuard:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Blocks that were not as they had been."""
+        """The blocks with a wrong checksum."""
         return tuple(self._findings)
 
     def serve(self, is_placed: Callable[[RecordRow, int], bool], on_damage: Callable[[], None]) -> None:
-        """Says who knows the queues, and who wants to hear of damage.
+        """Sets the functions that check queues and that are called for damage.
 
         Args:
-            is_placed: Returns whether a queue leads to a record that says it is of that queue.
-            on_damage: Called at the first block that is not as it was.
+            is_placed: Returns whether the queue that a record names leads to the record.
+            on_damage: Called at the first block with a wrong checksum.
         """
         self._is_placed, self._on_damage = is_placed, on_damage
 
     def expire(self, phy_offset: int) -> None:
-        """Says that the log begins at a segment now: what is missing below is no damage."""
+        """Notes that the log begins at a segment now: missing bytes below are no damage."""
         self._min_phy_offset = phy_offset
 
     def is_sound(self, start: int, end: int) -> bool:
-        """Returns whether the bytes of ``[start, end)``, a stretch of one segment, are as they were."""
+        """Returns whether the bytes of ``[start, end)``, a stretch of one segment, are undamaged."""
         end = min(end, self.end_phy_offset)
         if start >= end:
             return True
@@ -125,7 +125,7 @@ class BlockGuard:
         return states.find(_BAD, low, high) < 0
 
     def sound_stretch(self, phy_offset: int) -> tuple[int, int]:
-        """Returns how far around a sound place everything is known to be sound, within its segment."""
+        """Returns the stretch around a checked place whose blocks are all checked, within its segment."""
         first = phy_offset - phy_offset % self._segment_bytes
         segment_end = first + self._segment_bytes
         if first >= self.end_phy_offset:
@@ -143,19 +143,19 @@ class BlockGuard:
         return first + low * SEAL_BLOCK_BYTES, first + min(ends) * SEAL_BLOCK_BYTES if ends else segment_end
 
     def states(self, first_offset: int) -> bytearray:
-        """Returns what is known of each block of a segment that begins below the point; reads change it."""
+        """Returns the state of each block of a segment that begins below the point; reads change it."""
         return self._states_of(first_offset)
 
     def read(self, phy_offset: int, size_bytes: int) -> memoryview | None:
-        """Returns a copy of the start of a record that proves itself; None if none does there.
+        """Returns a copy of a record that proves itself; None if no such record starts there.
 
-        For records of blocks that are not sound.
+        For records of blocks with a wrong checksum.
         """
         try:
             with self._lock:
                 head = self._reader.read(phy_offset, FILLER.size_bytes)
                 size = FILLER.struct.unpack(head)[0] if len(head) == FILLER.size_bytes else 0
-                # A size that is damaged may be any number; a gigabyte must not be read for it.
+                # A damaged size may be any number, and must not cause a read of a gigabyte.
                 data = self._reader.read(phy_offset, size) if size >= MIN_RECORD_BYTES else head
         except OSError:
             return None
@@ -182,7 +182,7 @@ class BlockGuard:
         return served
 
     def damaged_segments(self, start: int, end: int) -> list[int]:
-        """Returns the first offsets of the segments that are not sound between ``start`` and ``end``."""
+        """Returns the first offsets of the segments between ``start`` and ``end`` that are damaged."""
         found: list[int] = []
         end = min(end, self.end_phy_offset)
         while start < end:
@@ -207,7 +207,7 @@ class BlockGuard:
                 count = block_count(min(self._segment_bytes, self.end_phy_offset - first))
                 try:
                     crcs = self._sums.of_segment(first)
-                    if len(crcs) < count:  # a forged point: its own checksum can be right
+                    if len(crcs) < count:  # a forged point, whose own checksum is right
                         raise CorruptError("block-sums", expected=count, found=len(crcs))
                     states = bytearray(count)
                 except (CorruptError, OSError):
@@ -238,7 +238,7 @@ class BlockGuard:
 
     def _note(self, first: int, block: int, count: int, found: str, expected: str = "") -> None:
         if first < self._min_phy_offset:
-            return  # it was deleted while it was read
+            return  # retention removed the segment during the read
         position = block * SEAL_BLOCK_BYTES
         size = min(count * SEAL_BLOCK_BYTES, self._segment_bytes - position)
         self._findings.append(

@@ -1,11 +1,12 @@
-"""Holds segments against their seals, and decides what a difference means.
+"""Compares segments with their seals, and decides the meaning of a difference.
 
-A block that is not as it was sealed is rot, unless RocketMQ wrote it: after a crash it may cut the log in
-the middle of a sealed segment and continue. What it wrote is recognized by its records. They were stored
-after the seal was made, stand side by side, the log continues behind them with records as new, and every
-block that differs holds bytes of them; then the seal is stale. That the records of a block prove
-themselves is not enough: without ``__CRC32#`` their checksums do not cover properties and times, and a
-third of all flipped bits would pass for news.
+A block that differs from its seal is damaged, unless RocketMQ wrote it: after a crash RocketMQ may cut the
+log in the middle of a sealed segment and continue there. Its records show that it did: they were stored after
+the seal was written, have no gaps, the log continues behind them with records as new, and every block that
+differs holds bytes of them. Then the seal is stale. It is not enough that the records of a block prove
+themselves: without ``__CRC32#`` their checksums do not cover properties and times, and a third of all flipped
+    bits would pass as new
+records.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from seglog.storage.seals.seal import iter_chunks
 from seglog.storage.walk.log_scan import LogScan
 
 _THREADS: Final = 2
-"""Two cores read and sum 10 GB/s from the page cache, one 6; no disk here feeds more."""
+"""Two cores read and sum 10 GB/s from the page cache, one core 6; no disk here is faster."""
 _JOB_BLOCKS: Final = 512
 _UNREADABLE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Concerned:
-    """A message in a damaged place of which it is not certain that it is whole.
+    """A message in a damaged block that may be damaged itself.
 
     Attributes:
         file: The segment, relative to the store.
-        position_bytes: Where in it the record starts.
-        is_readable: Whether its body's checksum holds; properties and times may be damaged all the same.
+        position_bytes: Position of the record in it.
+        is_readable: Whether its body's checksum is right; properties and times may be damaged nevertheless.
     """
 
     file: str
@@ -58,10 +59,10 @@ class Concerned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockCheck:
-    """A segment held against its seal.
+    """The comparison of a segment with its seal.
 
     Attributes:
-        found: ``(n,) i8``, the CRC-32C of each block; -1 where it cannot be read.
+        found: ``(n,) i8``, the CRC-32C of each block; -1 if it cannot be read.
     """
 
     seal: Seal
@@ -69,14 +70,14 @@ class BlockCheck:
 
     @property
     def wrong(self) -> npt.NDArray[np.bool_]:
-        """Which blocks are not as they were sealed; ``(n,)``."""
+        """Which blocks differ from the seal; ``(n,)``."""
         differs: npt.NDArray[np.bool_] = self.found != self.seal.blocks["crc32c"]
         return differs
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the blocks that differ mean."""
+    """The meaning of the blocks that differ."""
 
     is_stale: bool
     findings: tuple[Finding, ...]
@@ -97,7 +98,7 @@ def check_blocks(
         files: Where the store is.
         root: The store directory.
         seals: The segments.
-        on_bytes: Told how many bytes more were read.
+        on_bytes: Called with the number of further bytes read.
     """
 
     def run(job: tuple[Seal, int]) -> list[int]:
@@ -121,7 +122,7 @@ def _sum_blocks(files: Files, root: Path, seal: Seal, first_block: int) -> list[
     try:
         found = _sum_range(handle, seal, first_block, count)
     except OSError:
-        # A bad sector; asked for one by one, only the block around it counts as unreadable.
+        # A bad sector: the blocks are read one by one, so that only the block around it counts as unreadable.
         found = []
         for block in range(first_block, first_block + count):
             with suppress(OSError):
@@ -139,7 +140,7 @@ def _sum_range(handle: OpenFile, seal: Seal, first_block: int, count: int) -> li
 
 
 def judge(files: Files, root: Path, check: BlockCheck, next_store_ms: int | None) -> Verdict:
-    """Decides between rot and a stale seal for a segment with blocks that differ.
+    """Decides between damage and a stale seal for a segment with blocks that differ.
 
     Args:
         files: Where the store is.
@@ -167,7 +168,7 @@ def judge(files: Files, root: Path, check: BlockCheck, next_store_ms: int | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Records:
-    """The records of one segment that can be identified, the queues that they name, and where they end."""
+    """The records of one segment that can be identified, the queues that they name, and their ends."""
 
     rows: Rows
     names: list[tuple[str, int]]
@@ -187,7 +188,7 @@ class _Records:
 
 
 def _have_record_crc(files: Files, root: Path, seal: Seal, rows: Rows) -> npt.NDArray[np.bool_]:
-    """Returns which records carry ``__CRC32#``: its checksum covers every byte of them."""
+    """Returns which records carry ``__CRC32#``, which covers every byte of a record."""
     tails = (rows["phy_offset"] + rows["size_bytes"] - props.CRC_PROPERTY_BYTES).tolist()
     with closing(LogReader(files, root, seal.segment_bytes)) as reader:
         ends = [bytes(reader.read(at, len(props.CRC_NAME))) == props.CRC_NAME for at in tails]
@@ -212,7 +213,7 @@ def _is_written_anew(check: BlockCheck, rows: Rows, next_store_ms: int | None) -
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> Iterable[tuple[int, int]]:
-    """Returns where runs of true values start and end."""
+    """Returns start and end of each run of true values."""
     edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 

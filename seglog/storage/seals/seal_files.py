@@ -1,7 +1,7 @@
-"""The files under ``<store>/seglog/seals/``: one seal a segment, named as the segment is.
+"""The files under ``<store>/seglog/seals/``: one seal per segment, with the name of the segment.
 
-A seal appears whole or not at all: it is written beside its name, synced and renamed. What a killed
-process leaves is a ``.tmp`` that nothing reads.
+A seal appears whole or not at all: it is written to a temporary name, synced and renamed. A killed process
+leaves a ``.tmp`` file, which no code reads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_seal(files: Files, root: Path, first_phy_offset: int) -> Seal:
     """Returns the seal of a segment.
 
     Raises:
-        CorruptError: The file is no whole seal, or that of another segment.
+        CorruptError: The file is no whole seal, or is the seal of another segment.
     """
     name = seal_file(first_phy_offset)
     try:
@@ -55,15 +55,16 @@ def read_seal(files: Files, root: Path, first_phy_offset: int) -> Seal:
 
 
 def write_seal(files: Files, root: Path, seal: Seal) -> None:
-    """Puts a seal in its place, durably; replaces the one before.
+    """Writes a seal durably; replaces an old one.
 
     Raises:
-        FullError: There is no space; what was there stays.
+        FullError: There is no space; the old seal stays.
     """
     path = root / seal_file(seal.first_phy_offset)
     if not files.exists(path.parent):
         files.make_dirs(path.parent)
-    # A command may seal beside the process that has the store open: each writes a file of its own.
+    # A command may seal at the same time as the process that has the store open, so the name has the process
+    # id.
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
     files.write_file(unfinished, encode_seal(seal), sync=True)
     try:
@@ -75,25 +76,25 @@ def write_seal(files: Files, root: Path, seal: Seal) -> None:
 
 
 def remove_seal(files: Files, root: Path, first_phy_offset: int) -> None:
-    """Removes a seal, of a segment that is gone or was written anew."""
+    """Removes the seal of a segment that was removed or rewritten."""
     files.remove(root / seal_file(first_phy_offset))
 
 
 def remove_unfinished(files: Files, root: Path) -> None:
-    """Removes what killed processes left."""
+    """Removes the unfinished files of killed processes."""
     for entry in files.list_dir(root / SEALS):
         if entry.name.endswith(_UNFINISHED):
             files.remove(root / SEALS / entry.name)
 
 
 def retire_seals(files: Files, root: Path, first_phy_offsets: Sequence[int], attic: Attic) -> None:
-    """Moves the seals of segments to the attic that are about to be cut or written anew.
+    """Moves the seals of segments that will be cut or rewritten to the attic.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
-        first_phy_offsets: The segments; those without a seal are passed over.
-        attic: Takes them.
+        first_phy_offsets: The segments; segments without a seal are ignored.
+        attic: The attic.
     """
     retired = [root / name for first in first_phy_offsets if files.exists(root / (name := seal_file(first)))]
     for path in retired:

@@ -1,7 +1,7 @@
-"""The thread that seals segments behind the log, at a pace that leaves the machine to others.
+"""The thread that seals full segments of the log, slowly enough to leave the machine to other work.
 
-It works on segments that are full and on the disk, oldest first, and never holds a lock of the store:
-such segments do not change any more. Stores that have none of our seals get them in the same way.
+It seals segments that are full and on the disk, oldest first, and never holds a lock of the store, because
+such segments do not change any more. A store without any seals gets them in the same way.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from seglog.storage.seals.seal_files import list_seals, remove_seal, remove_unfi
 from seglog.storage.threads.background import Background
 
 _REST: Final = 4
-"""Rests four times as long as it worked: a fifth of one core at most."""
+"""The thread rests four times as long as it worked: it uses at most a fifth of one core."""
 
 
 class Sealer:
-    """Seals what is due, again and again, until :meth:`stop`.
+    """Seals full segments as they come, until :meth:`stop`.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         clock: The time.
         segment_size_bytes: Length of every segment.
-        first_phy_offset: Where the log starts.
-        flushed: Returns how far the log is on the disk.
+        first_phy_offset: Physical offset of the log's first byte.
+        flushed: Returns the offset below which the log is on the disk.
 
     Thread rule: :meth:`start` and :meth:`stop` belong to one owner.
     """
@@ -56,19 +56,19 @@ class Sealer:
         self._resumed_ms = 0.0
 
     def expire(self, phy_offset: int) -> None:
-        """Says that the log begins at a segment now: those below get no seals."""
+        """Notes that the log begins at a segment now: segments below get no seals."""
         self._first_phy_offset = phy_offset
 
     def start(self, interval_ms: float) -> None:
-        """Starts the thread, which looks every ``interval_ms`` whether a segment has become full."""
+        """Starts the thread, which checks every ``interval_ms`` whether a segment has become full."""
         self._background.start(interval_ms)
 
     def stop(self) -> None:
-        """Returns once the thread has ended, at the latest after the piece it works on."""
+        """Returns once the thread has ended; waits for its current piece of work."""
         self._background.stop()
 
     def seal_due(self) -> int:
-        """Seals every full segment that has no seal yet; returns how many that were.
+        """Seals every full segment that has no seal yet; returns their number.
 
         Raises:
             FullError: There is no space for a seal; the next call tries again.
@@ -87,7 +87,7 @@ class Sealer:
         return made
 
     def _make(self) -> Seal | None:
-        """Returns the seal of the next segment; None if it is gone or damaged: only ``verify`` says more."""
+        """Returns the seal of the next segment; None if it is missing or damaged, which ``verify`` reports."""
         self._resumed_ms = self._clock.monotonic_ms()
         try:
             made = make_seal(
@@ -116,13 +116,13 @@ class Sealer:
                 self._is_tidy = True
             self.seal_due()
         except FullError:
-            return True  # the segment keeps its turn
+            return True  # the next round tries the same segment
         except (OSError, StoreFailedError):
-            return False  # the disk fails or cannot be written; `verify` lists what has no seal
+            return False  # the disk fails or cannot be written; `verify` lists segments without a seal
         return True
 
     def _tidy(self) -> None:
-        """Removes what killed sealers left, and the seals of segments that retention took away."""
+        """Removes unfinished files of killed processes, and seals of segments that retention removed."""
         remove_unfinished(self._files, self._root)
         for first in list_seals(self._files, self._root):
             if first < self._first_phy_offset:

@@ -1,13 +1,13 @@
 """One file of a rolling sequence, mapped into memory while it is used.
 
-Files have their full length from the start but take space only in steps: :meth:`MappedFile.reserve`
-allocates ahead of the write position, because a store into a hole of a full file system kills the
-process with SIGBUS. A file is mapped for reading until room is reserved in it: one that is only read may
-have further names, in backups and branches, and nothing must be written through its map. Opening or
-creating a file and mapping it are separate: maps are scarce (each keeps a
-descriptor), so a :class:`MapPool` may take the map away from a file that others need it for; the next
-access maps it again. Taking a map away never invalidates views that readers still hold: the memory goes
-when the last view does.
+A file has its full length from the start but gets space in steps: :meth:`MappedFile.reserve` allocates ahead
+of the write position, because a write into a hole of a full file system kills the process with SIGBUS. A file
+is mapped for reading until room is reserved in it: a file that is only read may have further names, in
+backups and branches, and nothing must be written through its map. Opening a file and mapping it are separate
+steps: maps are scarce (each keeps a descriptor), so a :class:`MapPool` may release the map of one file when
+    another needs it;
+the next access maps the file again. Releasing a map never invalidates views that readers still hold: the
+memory is unmapped with the last view.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _KEPT_DESCRIPTORS: Final = 256
 _MIN_MAPS: Final = 64
 _LONG_STEP_BYTES: Final = 1 << 20
-"""What a file that began with short steps comes to."""
+"""The step of a file that began with short steps and has grown."""
 _SHORT_BYTES: Final = 64 << 10
-"""A file that grows by short steps is read ahead once it holds more: most of many queues never do."""
+"""The system reads ahead in the map of a file with short steps once the file holds more than this."""
 _T = TypeVar("_T")
 
 
@@ -62,7 +62,7 @@ def _is_blank(file: OpenFile, step_bytes: int) -> bool:
 
 
 class MapPool:
-    """Bounds how many files are mapped at once; the one mapped longest ago gives way.
+    """Bounds the number of mapped files; releases the map that was created first.
 
     Args:
         capacity: Maps at most; None for what the process's descriptor limit allows.
@@ -86,7 +86,7 @@ class MapPool:
                 oldest.park()
 
     def leave(self, file: MappedFile) -> None:
-        """Forgets a file that needs no map any more."""
+        """Removes a file that needs no map any more."""
         with self._lock:
             self._mapped.pop(file, None)
 
@@ -95,10 +95,10 @@ class MappedFile:
     """One file of a sequence.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         first_offset: Offset in the sequence of its first byte.
         size_bytes: Its length.
-        maps: Where native kernels look maps up, None without them.
+        maps: The table of maps for native kernels, None without native kernels.
 
     Thread rule: any thread may read; one at a time may write, and one reserve.
     """
@@ -162,7 +162,7 @@ class MappedFile:
 
     @property
     def reserved_end(self) -> int:
-        """Where the space ends that :meth:`reserve` last made sure of."""
+        """End of the space that :meth:`reserve` allocated last."""
         return self._reserved[1]
 
     @property
@@ -185,29 +185,29 @@ class MappedFile:
         return view
 
     def check_whole(self) -> None:
-        """Makes sure that the file is as long as its map.
+        """Checks that the file is as long as its map.
 
-        A page of the map behind the end of the file ends the process with SIGBUS. No process may
-        cut the file of a store that is locked, but one that does not know of the lock can.
+        An access to a page of the map behind the end of the file ends the process with SIGBUS. No process may
+        cut the file of a locked store, but a process that ignores the lock can.
 
         Raises:
-            TruncatedError: It was cut.
+            TruncatedError: The file was cut.
         """
         length = self._length_now
         if length is None:
-            _mapped = self.view  # looks at the length too
+            _mapped = self.view  # mapping checks the length too
         elif (found := length()) < self.size_bytes:
             raise self._cut(found)
 
     def check_held(self) -> None:
-        """As :meth:`check_whole`, for the one who writes to the file and keeps its descriptor.
+        """Checks as :meth:`check_whole`, for the thread that writes to the file and keeps its descriptor.
 
-        The descriptor is asked for the length alone. A call that asks for times as well, as ``mmap.size``
-        does, has Linux note the time of the next store anew, and the sync after it write that as well: 90 µs
-        more for each put that waits for a disk with ext4 without a journal.
+        It reads only the length from the descriptor. A call that reads times as well, such as ``mmap.size``,
+        makes Linux note the time of the next write, and the next sync write that time too: 90 µs more for
+        each SYNC put on ext4 without a journal.
 
         Raises:
-            TruncatedError: It was cut.
+            TruncatedError: The file was cut.
         """
         held = self._held
         if held is None or self._view is None:
@@ -222,7 +222,7 @@ class MappedFile:
             self.path = path
 
     def park(self) -> None:
-        """Gives up the map; views that exist stay valid, and what was granted is taken back."""
+        """Releases the map and revokes a granted window; views that exist stay valid."""
         self._view = self._length_now = None
         if self.maps is not None:
             self.maps.drop(self.first_offset)
@@ -231,9 +231,9 @@ class MappedFile:
             borrower.revoke()
 
     def grant(self, borrower: LogTail | QueueTail, position: int, end: int) -> None:
-        """Grants the memory for writing from ``position`` to where there is space, at most to ``end``.
+        """Grants the memory for writing from ``position`` to the end of the space, at most to ``end``.
 
-        Only an existing map is granted; the grant ends when the map is given up.
+        Only an existing map is granted; the grant ends when the map is released.
         """
         view, (reserved_start, reserved_end) = self._view, self._reserved
         if view is None or not reserved_start <= position < reserved_end:
@@ -242,13 +242,14 @@ class MappedFile:
         first, held = self.first_offset, self._held
         descriptor = -1 if held is None else held.descriptor
         borrower.grant(view, first, first + min(end, reserved_end), self._length_now, descriptor)
-        if self._view is not view:  # given up between
+        if self._view is not view:  # another thread released the map meanwhile
             borrower.revoke()
 
     def hold(self) -> None:
         """Keeps one descriptor open, for a file that is synced often.
 
-        A descriptor that was open when a write-back failed is sure to report it; one opened later may not.
+        A descriptor that was open when a write-back failed reports the failure for sure; one that was opened
+        later may not.
         """
         if self._held is None:
             self._held = self._files.open(self.path, writable=True)
@@ -259,19 +260,19 @@ class MappedFile:
         if held is None:
             return
         if self._borrower is not None:
-            self._borrower.revoke()  # it has the descriptor
+            self._borrower.revoke()  # its window uses the descriptor
         held.close()
 
     def close(self) -> None:
-        """Gives up the map, its place in the pool and the descriptor."""
+        """Releases the map, its place in the pool and the descriptor."""
         self._pool.leave(self)
         self.park()
         self.release()
 
     def reserve(self, start: int, end: int) -> None:
-        """Makes sure that ``[start, end)`` can be written; reserves a step ahead where there is space.
+        """Allocates space for ``[start, end)``, and one step more if there is space.
 
-        A step grows with the file, so that one that is filled fast needs few of them.
+        Steps grow with the file, so that a file that is filled fast needs few of them.
 
         Raises:
             FullError: Not even the range itself fits on the file system.
@@ -286,7 +287,8 @@ class MappedFile:
             self._reserve_ahead(start, end, ahead)
         else:
             with self._map_lock:
-                # That map was for reading. It goes first: who sees the room gets a map to write to.
+                # The old map is for reading. It is released first: a thread that sees the room maps for
+                # writing.
                 self.park()
                 self._reserve_ahead(start, end, ahead)
         self._outgrow()
@@ -312,7 +314,7 @@ class MappedFile:
         self._outgrow()
 
     def warm(self, start: int, end: int) -> bool:
-        """Makes pages of ``[start, end)`` ready to be written to; returns whether it could.
+        """Populates the pages of ``[start, end)`` for writing; returns whether it could.
 
         Space must be reserved there.
         """
@@ -320,9 +322,9 @@ class MappedFile:
         return isinstance(view.obj, mmap.mmap) and populate(view[start:end])
 
     def read_no_further(self) -> None:
-        """Has the system read only pages that are touched, for as long as this map stays.
+        """Makes the system read only the pages that are accessed, while this map exists.
 
-        It reads megabytes around them otherwise, and makes as many pages of zeros where nothing was written.
+        Otherwise it reads megabytes around them, and creates as many pages of zeros for unwritten parts.
         """
         _advise(self.view, mmap.MADV_RANDOM)
 
@@ -341,7 +343,7 @@ class MappedFile:
                 _advise(self._view, mmap.MADV_NORMAL)
 
     def read(self, position: int, size_bytes: int) -> memoryview:
-        """Returns a copy of ``size_bytes`` from ``position`` on, fewer where the file was cut."""
+        """Returns a copy of ``size_bytes`` from ``position`` on; fewer if the file was cut."""
         buffer = memoryview(np.empty(size_bytes, np.uint8))  # type: ignore[arg-type]  # numpy is a buffer
         return buffer[: self._with_handle(lambda handle: handle.read_into(buffer, position), writable=False)]
 
@@ -362,7 +364,7 @@ class MappedFile:
         return view
 
     def _outgrow(self) -> None:
-        """Has the map of a file that is short no more read ahead."""
+        """Turns on read-ahead in the map of a file that is not short any more."""
         if self._is_short and self.reserved_end > _SHORT_BYTES:
             with self._map_lock:
                 if self._view is not None and not self._scattered:
@@ -379,7 +381,7 @@ class MappedFile:
         try:
             self._reserve(handle, start, ahead)
         except FullError:
-            # What the failed call did allocate is ahead of the write position and will be used.
+            # Space that the failed call did allocate is ahead of the write position: later writes use it.
             if ahead == end:
                 raise
             self._reserve(handle, start, end)
@@ -400,7 +402,7 @@ class MappedFile:
 
 
 def _advise(view: memoryview, advice: int) -> bool:
-    """Advises the system how a map is going to be used; returns whether it is one."""
+    """Advises the system about the use of a map; returns whether the view is of a map."""
     under = view.obj
     if not isinstance(under, mmap.mmap):
         return False

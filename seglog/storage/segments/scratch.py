@@ -1,8 +1,8 @@
-"""Memory for what grows with a store: small amounts in memory, more of it in temporary files without a name.
+"""Memory for arrays that grow with a store: small amounts in memory, larger ones in unnamed temporary files.
 
-Pages of a mapped file are the system's to write out when memory is short; anonymous pages are not, where
-there is no swap. The files are where Python keeps temporary ones (``TMPDIR``), have no name and go with the
-process. They hold rows and units that were read from a store, never the only copy of anything.
+If memory is short, the system can write pages of a mapped file to the disk; without swap it cannot do so with
+anonymous pages. The files are in Python's folder for temporary files (``TMPDIR``), have no name and disappear
+with the process. They hold rows and units that were read from a store, never the only copy of anything.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from seglog.errors import FullError
 from seglog.storage.files.real_file import read_fully, write_fully
 
 IN_MEMORY_BYTES: Final = 112 << 20
-"""What one owner of a :class:`Room` has in memory, before it uses files."""
+"""The memory that one owner of a :class:`Room` uses before it uses files."""
 _CHUNK_BYTES: Final = 64 << 20
 _T = TypeVar("_T", bound=np.generic)
 
 
 class Scratch:
-    """A temporary file without a name, of which only what is written or reserved takes space.
+    """A temporary file without a name; only its written or reserved parts take space.
 
     Args:
         size_bytes: Its length.
@@ -49,7 +49,7 @@ class Scratch:
             os.close(self._descriptor)  # maps stay
 
     def reserve(self, position: int, size_bytes: int) -> None:
-        """Makes sure that a range can be written to.
+        """Allocates space for a range.
 
         Raises:
             FullError: There is no space for it.
@@ -82,7 +82,7 @@ class Scratch:
         return bytes(data[: read_fully(self._descriptor, memoryview(data), position)])
 
     def next_data(self, position: int) -> int | None:
-        """Returns where the next bytes are that were ever written, None if none follow."""
+        """Returns the position of the next written bytes, None if none follow."""
         try:
             return os.lseek(self._descriptor, position, os.SEEK_DATA)
         except OSError as error:
@@ -92,11 +92,11 @@ class Scratch:
 
 
 class Room:
-    """Hands out arrays for what one owner reads of a store.
+    """Allocates arrays for the rows and units that one owner reads of a store.
 
     Args:
-        in_memory_bytes: What all of them may have in memory; the next ones are in files. Where there is no
-            space for those either, they are in memory after all: a store must open beside a full ``/tmp``.
+        in_memory_bytes: Total size of the arrays in memory; further arrays are in files. If there is no space
+            for files either, they are in memory nevertheless: a store must open beside a full ``/tmp``.
     """
 
     def __init__(self, in_memory_bytes: int = IN_MEMORY_BYTES) -> None:
@@ -104,7 +104,7 @@ class Room:
         self._chunk = memoryview(b"")
 
     def empty(self, count: int, dtype: np.dtype[_T]) -> npt.NDArray[_T]:
-        """Returns an array of ``count`` items that hold anything."""
+        """Returns an array of ``count`` items of undefined value."""
         size_bytes = count * dtype.itemsize
         if self._takes(size_bytes):
             return np.empty(count, dtype)
@@ -112,9 +112,10 @@ class Room:
         return np.empty(count, dtype) if memory is None else np.frombuffer(memory, dtype, count)
 
     def growing(self, count: int, dtype: np.dtype[_T]) -> tuple[npt.NDArray[_T], Scratch | None]:
-        """Returns an array of which only the front may come to be used, and where to reserve it first.
+        """Returns an array of which perhaps only the front is used, and the file in which to reserve it
+        first.
 
-        None stands for memory, which needs no reserving.
+        The file is None for an array in memory, which needs no reserving.
         """
         size_bytes = count * dtype.itemsize
         if not self._takes(size_bytes):
@@ -126,7 +127,7 @@ class Room:
         return np.empty(count, dtype), None
 
     def keep(self, array: npt.NDArray[_T]) -> npt.NDArray[_T]:
-        """Returns an array that is in memory, or a copy of it in a file where there are too many already."""
+        """Returns an array of memory, or a copy of it in a file if memory is used up."""
         if self._takes(array.nbytes):
             return array
         kept = self.empty(len(array), array.dtype)
@@ -158,7 +159,7 @@ class Room:
 
 
 def _mapped(size_bytes: int) -> memoryview | None:
-    """Returns memory in a file of its own, None where there is no space for it."""
+    """Returns memory in a new file, None if there is no space for it."""
     try:
         scratch = Scratch(size_bytes)
         scratch.reserve(0, size_bytes)

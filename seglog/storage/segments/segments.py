@@ -1,7 +1,7 @@
 """A rolling sequence of equally long files, each named by the offset of its first byte.
 
-The commit log and every consume queue are such sequences. A file may be missing in the middle (lost, or
-never needed); looking up an offset finds its file or nothing.
+The commit log and every consume queue are such sequences. A file may be missing in the middle (lost, or never
+needed); a lookup of an offset then returns None.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ STAGED_SUFFIX: Final = ".new"
 
 
 def staged_path(directory: Path, first_offset: int) -> Path:
-    """Returns where the file of a queue waits for its first unit: beside the queue's folder.
+    """Returns the path of a queue file that has no unit yet: beside the queue's folder.
 
-    RocketMQ ignores files there; one in the folder itself would keep it from starting.
+    RocketMQ ignores files there; a file of another name in the folder itself would keep it from starting.
     """
     return directory.with_name(f"{directory.name}-{segment_file_name(first_offset)}{STAGED_SUFFIX}")
 
@@ -33,13 +33,14 @@ class Segments:
     """The files of one sequence.
 
     Attributes:
-        directory: Where they are.
+        directory: Their directory.
         file_size_bytes: Length of each.
-        maps: Where native kernels find those that are mapped, None without them.
+        maps: The table of maps for native kernels, None without native kernels.
 
     Args:
         are_names_synced: Whether the names of the files are known to be on the disk.
-        folders: Makes the folder of the first staged file; None to have its name durable at once.
+        folders: Creates the folder of the first staged file, and syncs its name later; None to sync it at
+            once.
 
     Thread rule: any thread may look up, publish and sync; one at a time may add, stage or remove.
     """
@@ -89,7 +90,7 @@ class Segments:
         return min(self._by_offset, default=None)
 
     def find(self, offset: int) -> MappedFile | None:
-        """Returns the file that holds ``offset``, None if it is not there."""
+        """Returns the file that holds ``offset``, None if there is none."""
         return self._by_offset.get(offset - offset % self.file_size_bytes)
 
     def holds(self, start: int, end: int) -> bool:
@@ -98,19 +99,19 @@ class Segments:
         return file is not None and end <= file.first_offset + file.size_bytes
 
     def between(self, start: int, end: int) -> list[MappedFile]:
-        """Returns the files that hold some of ``[start, end)``, in order."""
+        """Returns the files that hold parts of ``[start, end)``, in order."""
         first = start - start % self.file_size_bytes
         return [
             self._by_offset[at] for at in range(first, end, self.file_size_bytes) if at in self._by_offset
         ]
 
     def add(self, offset: int) -> MappedFile:
-        """Creates the file that is to hold ``offset``, its first step reserved and one descriptor kept open.
+        """Creates the file for ``offset``, reserves its first step and keeps one descriptor open.
 
-        It can be looked up once its name is durable, and not before.
+        Lookups find the file only after its name is durable.
 
         Raises:
-            FullError: The file system is full; nothing is left behind.
+            FullError: The file system is full; no file is left.
         """
         first = offset - offset % self.file_size_bytes
         made = self._create(self.directory / segment_file_name(first), first)
@@ -126,13 +127,13 @@ class Segments:
         return made
 
     def stage(self, offset: int) -> MappedFile:
-        """Creates the file that is to hold ``offset`` where no reader takes it for one of the sequence yet.
+        """Creates the file for ``offset`` at a path where no reader takes it for a file of the sequence.
 
-        RocketMQ takes what stands at the start of a queue file for a unit, zeros too, so a file must
-        not be seen before its first unit is in; :meth:`publish` gives it its name.
+        RocketMQ takes the first bytes of a queue file for a unit, even zeros, so the file must not have its
+        name before its first unit is written; :meth:`publish` gives it its name.
 
         Raises:
-            FullError: The file system is full; nothing is left behind.
+            FullError: The file system is full; no file is left.
         """
         first = offset - offset % self.file_size_bytes
         made = self._create(staged_path(self.directory, first), first)
@@ -156,16 +157,16 @@ class Segments:
                 del self._staged[0]
 
     def remove(self, file: MappedFile) -> None:
-        """Takes away a file that holds nothing; its name is gone from the disk once the folder is synced."""
+        """Removes a file that holds nothing; the removal is durable once the folder is synced."""
         del self._by_offset[file.first_offset]
         file.close()
         self._files.remove(file.path)
         self._unsynced_names = True
 
     def remove_first(self, end: int) -> MappedFile | None:
-        """Takes away the first file if it ends at or below an offset; returns it, None if it stays.
+        """Removes the first file if it ends at or below an offset; returns it, None if it stays.
 
-        Its name is gone from the disk once the folder is synced.
+        The removal is durable once the folder is synced.
         """
         file = self._by_offset.get(min(self._by_offset, default=-1))
         if file is None or file.first_offset + self.file_size_bytes > end:
@@ -174,7 +175,7 @@ class Segments:
         return file
 
     def remove_all(self) -> int:
-        """Takes away every file; returns how many that were."""
+        """Removes every file; returns their number."""
         with self._names_lock:
             for file in self._staged:
                 del self._by_offset[file.first_offset]
@@ -196,7 +197,7 @@ class Segments:
     def sync_names(self) -> None:
         """Returns once the names of all files are on the disk."""
         with self._sync_lock:
-            with self._names_lock:  # not held while the disk works: appends publish names
+            with self._names_lock:  # not held during the sync: appends publish names
                 is_due, self._unsynced_names = self._unsynced_names, False
             if is_due:
                 try:
@@ -206,7 +207,7 @@ class Segments:
                     raise
 
     def close(self) -> None:
-        """Gives up maps and descriptors, and files that never got a unit."""
+        """Closes maps and descriptors, and removes files that never got a unit."""
         with self._names_lock:
             for file in self._staged:
                 with suppress(OSError):  # the next open removes it

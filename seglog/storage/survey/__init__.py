@@ -1,10 +1,10 @@
-"""Surveys: what a store directory holds, what state it is in, and what opening it would serve.
+"""Surveys: the content of a store directory, its state, and the messages that opening it would serve.
 
-Holds the survey of a whole store, the one that begins at a recovery point, and the one of a store beside its
-writer. A survey reads and reports; it writes nothing.
+Holds the survey of a whole store, the survey that begins at a recovery point, and the survey of a store whose
+owner writes meanwhile. A survey reads and reports; it writes nothing.
 
 Called by openings, readers, repairs and the commands that look at a store.
-Truth: the walk over the log. What queues, index and tables say is held against it.
+Truth: the walk over the log. Queues, index and tables are compared with it.
 """
 
 from seglog.storage.survey.moving_store import leave_front as leave_front

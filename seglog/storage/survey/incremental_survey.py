@@ -1,25 +1,26 @@
-"""A survey that begins at the recovery point: what opening a store needs, without a walk over all of it.
+"""A survey that begins at the recovery point, so that opening a store needs no walk over the whole log.
 
-The result is that of a full survey, but for the rows of records below the point. That is so because the
-point is used only where all of this holds; anything else, and the log is walked from its start:
+The result is that of a full survey, except that rows of records below the point are missing. The point is
+used only if all of these conditions hold; otherwise the log is walked from its start:
 
 * No RocketMQ started on the store since (the mark in ``lock``, see :mod:`seglog.storage.files.store_lock`).
   Only a writer that does not know the point could cut the log below it, and continue there in such a way
-  that no look at a few places shows it.
-* Every segment below the point has its full length, and its first block, and the last one before the
-  point, have the checksums that the point or a seal has of them. The other blocks are held against theirs
-  when they are first read (:mod:`seglog.storage.seals.block_guard`): to read all of them here would be the
-  walk again.
-* The units of every queue that lead below the point have the checksums that the point has of them: 20
-  bytes a message, read in bulk. What a queue's files hold is derived, and is never believed for itself;
-  here it was held against the log when it was written.
-* The store has plain queues only, and nothing ever was lost, mended or deleted in it; points are not
-  written otherwise (:mod:`seglog.storage.recovery.recovery_points`).
-* The log continues behind the point as a log does: queue offsets of each queue grow from where the point has
-  them. There the queues are worked out as in a full survey, each with the last two units below the point
-  for context, since nothing in that work looks further back.
+  that a check of a few places does not show it.
+* Every segment below the point has its full length. The first block of every segment, and the last block
+* before
+  the point, have the checksums in the point or in a seal. The other blocks are checked when they are first
+  read (:mod:`seglog.storage.seals.block_guard`): reading all of them here would be the walk again.
+* The units of every queue that lead below the point have the checksums in the point: 20 bytes a message, read
+* in
+  bulk. Queue files are derived and not believed by themselves; these units were compared with the log when
+  the point was written.
+* The store has plain queues only, and nothing was ever lost, mended or deleted in it; otherwise no points are
+  written (:mod:`seglog.storage.recovery.recovery_points`).
+* Behind the point the queue offsets of each queue continue from those in the point. There the queues are
+* derived
+  as in a full survey, each with its last two units below the point as context; no rule looks further back.
 
-Retention may have taken segments and queue files meanwhile, if all they held has expired.
+Retention may have removed segments and queue files meanwhile, if all their messages have expired.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from seglog.storage.walk.log_records import has_record_crc
 from seglog.storage.walk.log_scan import LogScan
 
 _HEAD_BYTES: Final = 64 << 10
-"""Of the last record: enough to see whether its size can be right."""
+"""Bytes of the last record that are read first: enough to check whether its size can be right."""
 
 
 def survey_from_point(root: Path, files: Files, *, is_marked: bool) -> Survey | Finding | None:
@@ -58,14 +59,14 @@ def survey_from_point(root: Path, files: Files, *, is_marked: bool) -> Survey | 
 
     Args:
         root: The store directory; the caller holds its lock.
-        files: Where it is.
+        files: The file layer of the store.
         is_marked: Whether the lock still has our mark.
 
     Returns:
-        The survey; why the point cannot be used, as a finding; None if there is no point.
+        The survey; a finding with the reason if the point cannot be used; None if there is no point.
 
     Raises:
-        NotAStoreError: Something else is there.
+        NotAStoreError: The directory holds something else.
         UnsupportedStoreError: The store is of another kind.
     """
     try:
@@ -128,12 +129,12 @@ class _Attempt:
         demand(start == point.min_phy_offset or newest_ms <= last_ms, "the newest record may have expired")
         below = [file for file in self._store.log_files if file.first_offset < end]
         whole = "segments below the point are missing or not in full length"
-        # Counted before they are listed: the point may claim any length.
+        # Counted before the list is built: a damaged point may claim any length.
         demand(segment > 0 and len(below) == (end - start + segment - 1) // segment, whole)
         wanted = [LogFile(first, segment) for first in range(start, end, segment)]
         demand(below == wanted, whole)
         behind = [file.first_offset for file in self._store.log_files if file.first_offset >= end]
-        # At the end of a segment the walk must find the next one where it is, or nothing at all.
+        # If the point is at the end of a segment, the next segment must follow directly, or none at all.
         demand(bool(end % segment) or not behind or behind[0] == end, "the segment behind it is missing")
         for first in behind:
             is_named = stated_place(self._files, self._root, segment_file_name(first)) in (None, first)
@@ -148,7 +149,7 @@ class _Attempt:
         """Returns whether the last record below the point has ``__CRC32#``."""
         point = self._point
         last = point.last_phy_offset
-        # A filler may stand between it and the point: it takes the rest of the segment.
+        # A filler may be between the record and the point: it takes the rest of the segment.
         record = reader.read(last, min(_HEAD_BYTES, point.end_phy_offset - last))
         row = examine(record, 0, last, verify=False)
         if isinstance(row, Damage) and row.kind == "size" and len(record) == _HEAD_BYTES:
@@ -160,7 +161,7 @@ class _Attempt:
         return props.ends_with_record_crc(record[: row.size_bytes])
 
     def _overlay(self, scan: LogScan, rows: Rows, known: dict[Key, KnownQueue]) -> Overlays:
-        """Works out what each queue must hold behind the point."""
+        """Returns the right content of each queue behind the point."""
         further = scan.inner.take_further()
         inner = len(further) or scan.inner.ranges or topics_with_inner_batches(rows, scan.queues)
         demand(not inner, "records behind the point are of more than one message or queue")

@@ -1,8 +1,8 @@
-"""A store whose owner writes while it is read: files that were listed may be gone when they are opened.
+"""A store whose owner writes while it is read: files that were listed may not exist when they are opened.
 
-Retention removes files from the front of the log, and what leads to them. Nothing of that is lost, and a
-reader that meets such a file looks again. A file that is gone from the middle of the log is damage, and no
-matter of this module.
+Retention removes files from the front of the log, and the queue and index files of their messages. Such files
+are not lost, and a reader that misses one looks again. A file that is missing in the middle of the log is
+damage, which is not the subject of this module.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from seglog.storage.survey.store_survey import Survey
 T = TypeVar("T")
 
 MOST_LOOKS: Final = 32
-"""Each look is at a store as it is then; a writer that removes files quicker than this many looks is none."""
+"""The most looks. Each look lists the store anew; no writer removes files faster than this many looks."""
 
 
 def look_again(look: Callable[[], T]) -> T:
-    """Returns what a look at the files finds; looks anew while a file that it listed is gone.
+    """Returns the result of ``look``; calls it again while a file that it listed is missing.
 
     Raises:
-        FileNotFoundError: Files were gone each time.
+        FileNotFoundError: Files were missing each time.
     """
     missed: object = None
     for _ in range(MOST_LOOKS - 1):
         try:
             return look()
         except FileNotFoundError as error:
-            # What is gone is not listed any more: a name that is missed twice is another matter.
+            # A removed file is not listed any more. A name that is missing twice was not removed by
+            # retention.
             if error.filename == missed:
                 raise
             missed = error.filename
@@ -42,19 +43,19 @@ def look_again(look: Callable[[], T]) -> T:
 
 
 def survey_moving(look: Callable[[], Survey], root: Path, files: Files) -> Survey:
-    """Returns a survey during which no file was removed from the log's front, if one of a few was such.
+    """Returns a survey during which no file was removed from the front of the log, within a limit of surveys.
 
-    Where files were gone before they were read, the log has an unreadable stretch, or ends too early: then
-    queues, which are read later, know of messages behind its end. A reader leaves out what was removed
-    since; see :func:`leave_front`.
+    If files were removed before they were read, the log has an unreadable stretch or ends too early, and the
+    queues, which are read later, have messages behind its end. A reader leaves out the files that were
+    removed since the survey; see :func:`leave_front`.
 
     Args:
-        look: Makes a survey.
+        look: Surveys the store.
         root: The store directory.
-        files: Where it is.
+        files: The file layer of the store.
 
     Raises:
-        FileNotFoundError: Files were gone each time.
+        FileNotFoundError: Files were missing each time.
     """
     found = look_again(look)
     for _ in range(MOST_LOOKS - 1):
@@ -65,9 +66,9 @@ def survey_moving(look: Callable[[], Survey], root: Path, files: Files) -> Surve
 
 
 def start_now(found: Survey, root: Path, files: Files) -> int:
-    """Returns where the log of a survey starts by the files that are left of it.
+    """Returns the start of a surveyed log by the files that still exist.
 
-    Where no file is left at all it was not retention, which leaves the last one.
+    If no file exists any more, it was not retention, which keeps the last one: the start stays.
     """
     placed = _log_now(found, root, files)
     if not placed:
@@ -76,9 +77,9 @@ def start_now(found: Survey, root: Path, files: Files) -> int:
 
 
 def leave_front(found: Survey, start: int) -> None:
-    """Takes files, unreadable stretches and findings out of a survey that are before a place.
+    """Removes files, unreadable stretches and findings before a place from a survey.
 
-    The minimums of its queues are the reader's to raise.
+    The reader raises the minimums of its queues.
     """
     if start <= found.min_phy_offset:
         return
@@ -93,7 +94,7 @@ def _log_now(found: Survey, root: Path, files: Files) -> list[LogFile]:
 
 
 def _was_disturbed(found: Survey, now: list[LogFile]) -> bool:
-    """Returns whether files went during a survey before it read them, by the files that there are now."""
+    """Returns whether files were removed during a survey before it read them, by the files that exist now."""
     if not now or (found.log_files and now[0].first_offset <= found.log_files[0].first_offset):
         return False
     start = now[0].first_offset

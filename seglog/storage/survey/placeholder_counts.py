@@ -1,7 +1,7 @@
-"""How many placeholders of a compaction the queues of a surveyed store hold.
+"""Counts the placeholders of a compaction in the queues of a surveyed store.
 
-Rows say how long a record is and that it has no tag: of a placeholder that is one of four lengths. Only where
-such records are is the log read again, so that a store without placeholders is hardly looked at.
+A row has the length of a record and its tags code: a placeholder has one of four lengths and no tag. Only
+records with such rows are read again, so that a store without placeholders costs almost no reads.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from seglog.storage.scan.message_counts import Key
 from seglog.storage.survey.store_survey import Survey
 
 _ROWS: Final = 1 << 18
-"""Looked at at a time."""
+"""Rows that are examined at a time."""
 _WINDOW_BYTES: Final = 4 << 20
-"""Read of the log at a time."""
+"""Bytes of the log that are read at a time."""
 _BESIDE_BYTES: Final = 4
-"""Least that is in a record beside its head, topic and properties: their lengths."""
+"""The fewest bytes of a record beside its head, topic and properties: the fields of their lengths."""
 _HEAD_BYTES: Final = np.zeros(HOST_BITS + 1, np.int64)
 for _bits, _layout in HEADS.items():
     _HEAD_BYTES[_bits] = _layout.size_bytes
 
 
 def count_placeholders(found: Survey, reader: LogReader) -> Counter[Key]:
-    """Returns how many placeholders each queue holds that holds any.
+    """Returns the number of placeholders by queue, for queues with any.
 
     Args:
         found: The store.
@@ -62,7 +62,7 @@ def _least_bytes(topic: str) -> int:
 
 
 def _may_be_placeholders(rows: Rows, least: Ints) -> Ints:
-    """Returns which rows are of records without tag that are as long as placeholders."""
+    """Returns which rows are of records without a tag that have the length of a placeholder."""
     at = np.flatnonzero(rows["tags_code"] == 0)
     chosen = rows[at]
     beside = chosen["size_bytes"] - _HEAD_BYTES[chosen["sys_flag"] & HOST_BITS] - least[chosen["queue"]]
@@ -72,7 +72,7 @@ def _may_be_placeholders(rows: Rows, least: Ints) -> Ints:
 
 
 def _windows(rows: Rows, segment_bytes: int) -> Iterator[Rows]:
-    """Yields neighbours in one segment that are read at once."""
+    """Yields neighbouring rows of one segment whose records are read at once."""
     if not len(rows):
         return
     windows = rows["phy_offset"] // min(_WINDOW_BYTES, segment_bytes)
@@ -86,7 +86,7 @@ def _are_placeholders(rows: Rows, reader: LogReader) -> Ints:
     end = int(rows["phy_offset"][-1] + sizes[-1])
     buffer = np.frombuffer(reader.read(first, end - first), np.uint8)
     positions = rows["phy_offset"] - first
-    is_there = positions + sizes <= len(buffer)  # a writer may take files away
+    is_there = positions + sizes <= len(buffer)  # a writer may remove files meanwhile
     at = np.flatnonzero(is_there)
     is_record, heads = read_heads(
         buffer, positions[at], rows["phy_offset"][at], sizes[at], ("flag", "body_bytes")

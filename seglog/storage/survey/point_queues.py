@@ -1,4 +1,4 @@
-"""The queues of a store behind its recovery point, where their units below it are as the point has them."""
+"""The queues of a store behind its recovery point, after a check of their units below it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _CONTEXT_UNITS: Final = 2
 
 
 class DoubtError(Exception):
-    """Why a recovery point is not used; ends nothing but the attempt."""
+    """The reason why a recovery point is not used; ends only the attempt to use it."""
 
 
 def demand(holds: bool, otherwise: str) -> None:
-    """Refuses a recovery point for a reason.
+    """Refuses a recovery point if a condition does not hold.
 
     Raises:
-        DoubtError: It does not hold.
+        DoubtError: The condition does not hold.
     """
     if not holds:
         raise DoubtError(otherwise)
@@ -44,12 +44,13 @@ def demand(holds: bool, otherwise: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownQueue:
-    """A queue whose units below the point are as they must be.
+    """A queue whose units below the point have the right checksums.
 
     Attributes:
-        begin_slot: Queue offset of the first unit that the files hold and that counts.
+        begin_slot: Queue offset of the first valid unit in the files.
         end_slot: Queue offset behind the last unit that leads below the point.
-        min_slot: Queue offset of the first of those whose record the log still has; ``end_slot`` if none.
+        min_slot: Queue offset of the first of these units whose record the log still has; ``end_slot`` if
+            none.
     """
 
     begin_slot: int
@@ -58,10 +59,10 @@ class KnownQueue:
 
 
 def known_queues(store: ListedStore, point: RecoveryPoint, files: Files) -> dict[Key, KnownQueue]:
-    """Returns the queues of a point, held against their checksums.
+    """Returns the queues of a point after a check of their checksums.
 
     Raises:
-        DoubtError: The files of one are not as the point has them.
+        DoubtError: The files of a queue do not agree with the point.
     """
     return {(queue.topic, queue.queue_id): _known(store, point, queue, files) for queue in point.queues}
 
@@ -109,9 +110,10 @@ def _read_unit_bytes(files: Files, queue: QueueFiles, slots: range, file_size_by
 def continued_queue(
     topic: str, queue_id: int, before: Rows, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
 ) -> QueueState | None:
-    """Returns what ``overlay_queue`` does of rows in two parts, where the files hold just these; else None.
+    """Returns what ``overlay_queue`` returns for rows in two parts, if the files hold exactly these; else
+    None.
 
-    The rows behind a recovery point are many, those before it few: to see that takes no copy of both.
+    The rows behind a recovery point are many, the rows before it few: this check needs no copy of both.
 
     Args:
         topic: Its topic.
@@ -144,11 +146,11 @@ class PointQueues:
     """The queues of a log: a :class:`~seglog.storage.scan.queue_overlays.SeenQueues`.
 
     Args:
-        known: Those of the point.
+        known: The queues of the point.
         rows: The rows of each queue behind the point.
-        facts: The log; records behind the point.
-        end_phy_offset: Where the point is.
-        files: Where the store is.
+        facts: The log, with the records behind the point.
+        end_phy_offset: Physical offset of the point.
+        files: The file layer of the store.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class PointQueues:
 
     @property
     def batch(self) -> Collection[Key]:
-        """None: points are not written of stores that have batch queues."""
+        """Empty: no points are written for stores with batch queues."""
         return ()
 
     def overlay_batch(self, queue: QueueFiles) -> BatchQueueState:
@@ -184,10 +186,10 @@ class PointQueues:
         raise DoubtError(f"there is a batch queue, {queue.topic}/{queue.queue_id}")
 
     def overlay(self, queue: QueueFiles) -> QueueState:
-        """Returns what a queue must hold, held against its files.
+        """Returns the right content of a queue, compared with its files.
 
         Raises:
-            DoubtError: It does not continue behind the point as it should.
+            DoubtError: The queue does not continue behind the point as it should.
         """
         key = (queue.topic, queue.queue_id)
         known, rows, facts = self._known.get(key), self._rows.get(key, NO_ROWS), self._facts
@@ -216,7 +218,7 @@ class PointQueues:
         if known.min_slot < known.end_slot:
             state.min_offset = known.min_slot
         per_file = facts.file_size_bytes // CQ_UNIT_BYTES
-        # Files of which retention took every message go, but for the one that the next unit belongs to.
+        # Files are removed if retention removed all their messages, except the file of the next unit.
         kept = min(state.min_offset, state.max_offset - 1) // per_file * per_file
         if max(known.begin_slot, kept) < state.first_slot:
             state.held_from = max(known.begin_slot, kept)
@@ -227,7 +229,7 @@ class PointQueues:
         demand(not below.any(), f"{name} has more units that lead below the point")
 
     def _stored_from(self, queue: QueueFiles, slot: int) -> Units:
-        """Returns the units of a queue's files from one on."""
+        """Returns the units of a queue's files from a queue offset on."""
         size = self._facts.file_size_bytes
         start = slot * CQ_UNIT_BYTES // size * size
         rest = replace(

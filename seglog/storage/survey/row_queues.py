@@ -1,4 +1,4 @@
-"""The queues of a log of which every record has a row, held against their files."""
+"""The queues of a log with a row for every record, compared with their files."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RowQueues:
 
     Args:
         placed: The rows of each queue.
-        ranges: How many messages records of batches hold, by place.
+        ranges: Base queue offset and number of messages of batch records, by physical offset.
         facts: The log.
         batch_file_bytes: Length of a batch-queue file.
-        files: Where the store is.
-        room: Where units go.
+        files: The file layer of the store.
+        room: Allocates the units.
     """
 
     def __init__(
@@ -50,16 +50,16 @@ class RowQueues:
 
     @property
     def plain(self) -> Collection[Key]:
-        """Plain queues of which the log has a record with a place in them."""
+        """Plain queues for which the log has a record with a queue offset."""
         return self._placed.plain.keys()
 
     @property
     def batch(self) -> Collection[Key]:
-        """Batch queues of which the log has a record."""
+        """Batch queues for which the log has a record."""
         return self._placed.batch.keys()
 
     def overlay(self, queue: QueueFiles) -> QueueState:
-        """Returns what a plain queue must hold, held against its files."""
+        """Returns the right content of a plain queue, compared with its files."""
         key, size = (queue.topic, queue.queue_id), self._facts.file_size_bytes
         first_slot, stored = read_units_left(self._files, queue, size, self._room)
         rows = self._placed.plain.get(key, NO_ROWS)
@@ -69,7 +69,7 @@ class RowQueues:
         )
 
     def overlay_batch(self, queue: QueueFiles) -> BatchQueueState:
-        """Returns what a batch queue must hold, held against its files."""
+        """Returns the right content of a batch queue, compared with its files."""
         key, facts = (queue.topic, queue.queue_id), self._batch_facts
         first_index, stored = read_units_left(self._files, queue, facts.file_size_bytes)
         units = units_of_rows(self._placed.batch.get(key, NO_ROWS), self._ranges)

@@ -1,8 +1,9 @@
-"""Reads a store directory, whole, and says what is in it and what opening it would serve; writes nothing.
+"""Reads a whole store directory and reports its content and the messages that opening it would serve.
 
-A survey walks the log in one go and keeps a row of every record, 44 bytes. ``open`` recovers by it, reading
-commands show it, and a repair compares with it. Where a walk anywhere, or in threads, is wanted, an audit
-(:mod:`seglog.storage.audit`) says the same of the store.
+A survey writes nothing. It walks the log in one go and keeps a row of 44 bytes for every record. ``open``
+recovers by it, reading commands show it, and a repair compares with it. An audit
+(:mod:`seglog.storage.audit`) draws the same conclusions from a walk that can be divided over threads or
+machines.
 """
 
 from __future__ import annotations
@@ -48,24 +49,24 @@ from seglog.storage.walk.log_records import has_record_crc
 
 @dataclass(slots=True)
 class Survey(ListedStore):
-    """A store as it was found.
+    """The state of a store.
 
     Attributes:
         scan: The walk, which can continue from its end.
         rows: ``(n,) ROW``, every valid record in log order.
-        queues: What each queue must hold, by topic and number.
-        batch_queues: What each batch queue must hold.
-        lost_in_holes: The messages that each of :attr:`holes` took.
-        lost_tail: Records behind the log's end that only queue units know, in log order.
-        standing: Stretches of the log of which earlier recoveries wrote down what was lost there.
-        record_crc: Whether the newest record has ``__CRC32#``; a log without records may as well begin.
-        kinds: Topics of other kinds than the plain one.
-        compaction: What the own log of each compaction queue holds, as far as it counts.
-        compaction_rows: ``(n,) ROW`` for each, what the commit log has of it.
-        point: The recovery point that the walk began at; rows of records below it are not here.
-        guard: Checks records below that place before they are served; None if there are none.
-        withheld: Where records lie that a reader steps over, as a repair would serve them otherwise.
-        repairable: The queue offsets of these.
+        queues: The right content of each queue, by topic and number.
+        batch_queues: The right content of each batch queue.
+        lost_in_holes: The messages that were in each of :attr:`holes`.
+        lost_tail: Records behind the end of the log that only queue units prove, in log order.
+        standing: Stretches of the log whose losses earlier recoveries have written down.
+        record_crc: Whether the newest record has ``__CRC32#``; true for a log without records.
+        kinds: Topics that are not plain.
+        compaction: The valid content of the own log of each compaction queue.
+        compaction_rows: ``(n,) ROW`` for each compaction queue, its records in the commit log.
+        point: The recovery point at which the walk began; rows of records below it are missing.
+        guard: Checks records below that point before they are served; None without a point.
+        withheld: Physical offsets of records that a reader skips, because a repair would change them.
+        repairable: The queue offsets of these records.
     """
 
     scan: LogScan
@@ -96,14 +97,14 @@ class Survey(ListedStore):
         record_crc: bool,
         newest_ms: int | None,
     ) -> Survey:
-        """Returns what follows from a walk.
+        """Returns the survey that follows from a walk.
 
         Args:
-            store: The store as it was listed.
+            store: The listing of the store.
             scan: The walk.
-            rows: What it found.
+            rows: The records that the walk found.
             queues: The queues.
-            files: Where the store is.
+            files: The file layer of the store.
             record_crc: As :attr:`record_crc`.
             newest_ms: The latest store time of any record, None without records.
         """
@@ -131,27 +132,27 @@ class Survey(ListedStore):
 
     @property
     def numbers(self) -> QueueTable:
-        """The queues that rows name."""
+        """The queues by the numbers that rows have for them."""
         return self.scan.queues
 
     @property
     def walked_from(self) -> int:
-        """Where the walk began; rows of records below are not here."""
+        """Physical offset at which the walk began; rows of records below it are missing."""
         return 0 if self.point is None else self.point.end_phy_offset
 
     @property
     def min_phy_offset(self) -> int:
-        """Where the log starts; -1 without any segment, as RocketMQ says it."""
+        """Physical offset of the log's first byte; -1 without any segment, as in RocketMQ."""
         return self.log_start(self.max_phy_offset)
 
     @property
     def max_phy_offset(self) -> int:
-        """Where the log ends: the place of the next record."""
+        """End of the log: the physical offset of the next record."""
         return self.scan.end_phy_offset
 
     @property
     def tombstone_timestamp_ms(self) -> int:
-        """The store time of tombstones behind the log's end: that of the record before, and never 0."""
+        """The store time of tombstones behind the end of the log: that of the last record, and never 0."""
         return max(1, self.scan.last_store_ms)
 
     @property
@@ -162,8 +163,9 @@ class Survey(ListedStore):
 
     @property
     def mended(self) -> dict[int, int]:
-        """Queue offset by physical offset of records that say another one of themselves."""
-        # An LMQ queue holds records of other queues: what they say of themselves is not said of it.
+        """The right queue offset by physical offset, for records whose own field has a wrong one."""
+        # Without LMQ queues: their records belong to other queues, whose offsets the fields of the records
+        # have.
         own = (state for state in self.queues.values() if not state.topic.startswith(names.LMQ_PREFIX))
         return {place: slot for state in own for place, slot in state.mended.items()}
 
@@ -179,7 +181,7 @@ class Survey(ListedStore):
 
     @property
     def counts(self) -> MessageCounts:
-        """How many messages its queues hold, and how many they lost."""
+        """Numbers of messages that its queues hold and that they lost."""
         lost = lost_of_store(self.lost_in_holes, self.queues.values(), self.lost_tail, self.standing)
         return count_messages([*self.queues.values(), *self.batch_queues.values()], lost)
 
@@ -192,18 +194,18 @@ def survey(
     progress: Progress | None = None,
     given: FileSizes = NOTHING_KNOWN,
 ) -> Survey:
-    """Reads everything that decides what a store holds.
+    """Surveys a whole store.
 
     Args:
         root: The store directory.
-        files: Where it is.
+        files: The file layer of the store.
         verify: Whether to check checksums; everything else is always checked.
-        progress: Called with how far the walk over the log is.
+        progress: Called with the progress of the walk over the log.
         given: Lengths of files that the caller knows.
 
     Raises:
         NotFoundError: There is nothing at ``root``.
-        NotAStoreError: Something else is there.
+        NotAStoreError: The directory holds something else.
         UnsupportedStoreError: The store is of another kind.
         InvalidArgumentError: Its files prove another length than is given.
     """
@@ -217,7 +219,7 @@ def survey(
 
 
 def _queues_agree(found: Survey) -> bool:
-    """Returns whether the files of every queue say what the log says, and nothing else."""
+    """Returns whether the files of every queue agree with the log, and hold nothing else."""
     size = found.geometry.queue_file_size_bytes
     for key, queue in found.queue_files.items():
         last, state = max(queue.sizes, default=-1), found.queues.get(key)
@@ -243,7 +245,7 @@ def _survey(store: ListedStore, files: Files, progress: Progress | None, *, veri
     further = scan.inner.take_further()
     kinds = configured_kinds(files, root)
     told = kinds.batch | topics_with_inner_batches(rows, scan.queues)
-    # The directories of a topic are believed first.
+    # A topic's directories decide whether it has plain or batch queues.
     kinds = replace(kinds, batch=batch_topics(told, store.queue_files, store.batch_files))
     placed = dispatch(rows, further, scan.queues, kinds.batch, room)
     in_queues = chosen(rows, are_dispatched, room)
@@ -259,7 +261,7 @@ def _survey(store: ListedStore, files: Files, progress: Progress | None, *, veri
     seen = RowQueues(placed, scan.inner.ranges, facts, store.geometry.batch_file_size_bytes, files, room)
     queues = overlay_queues(store, seen, kinds.batch, files)
     newest_ms = int(rows["store_timestamp_ms"].max()) if len(rows) else None
-    # Before the queues take up what they know of records behind the log's end.
+    # Before Survey.of adds lost records behind the end of the log to the queues: these have no rows.
     compaction_rows = {
         key: rows_as_placed(of_queue, queues.plain[key])
         for key, of_queue in placed.plain.items()
@@ -283,7 +285,7 @@ def _load_compaction(
     with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
         for queue in listed:
             key = (queue.topic, queue.queue_id)
-            # What retention took from the commit log cannot be rebuilt: then what the files hold must do.
+            # Records that retention removed from the commit log cannot be compared: the files may have gaps.
             may_have_gaps = key in compacted or min_phy_offset > 0
             known = queues.plain.get(key)
             end_offset = None if known is None else known.max_offset

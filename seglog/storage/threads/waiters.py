@@ -60,7 +60,7 @@ class Waiters:
             wake()
 
     def wait(self, queues: Collection[_Key], ready: Callable[[], bool], timeout_ms: float) -> bool:
-        """Waits until ``ready()`` is true or ``timeout_ms`` have passed; returns what ``ready()`` returns then.
+        """Waits until ``ready()`` is true or ``timeout_ms`` have passed; returns its last value.
 
         Args:
             queues: The queues whose growth can make ``ready`` true.

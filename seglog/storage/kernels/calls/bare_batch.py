@@ -1,7 +1,7 @@
-"""Records of a batch of bare bodies, all of them at once.
+"""Encodes the records of a batch of bare bodies, all at once.
 
-Bare messages of one queue differ in body, checksum and place alone. Where all bodies are equally long, the
-records are rows of one array; where they are not, their heads are, and one join does the rest.
+Bare messages of one queue differ only in body, checksum and place. If all bodies are equally long, the
+records are rows of one array. Otherwise their heads are rows of one array, and one join adds bodies and ends.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def encode_bare(
     """Encodes records that follow each other in the log and in their queue.
 
     Args:
-        head: Layout of what is before the body.
-        template: A head with everything that is the same in all of them.
-        tail: What is behind the body.
-        bodies: At least one.
-        phy_offset: Of the first record.
-        queue_offset: Of the first record.
+        head: Layout of the bytes before the body.
+        template: A head with the fields that all records share.
+        tail: The bytes behind the body.
+        bodies: One body or more.
+        phy_offset: Physical offset of the first record.
+        queue_offset: Queue offset of the first record.
 
     Returns:
-        The records, their sizes still zero; ``(n + 1,)``: where each of them begins and the last one ends, by
-        physical offset; ``(n,)``: their sizes.
+        The records, with size fields of zero; ``(n + 1,)``: the physical offset of each record and the end of
+        the last one; ``(n,)``: their sizes.
     """
     count = len(bodies)
     lengths = np.fromiter(map(len, bodies), np.int64, count)
@@ -68,11 +68,11 @@ def encode_bare(
 
 
 def publish_sizes(memory: memoryview, sizes: Places) -> None:
-    """Puts the sizes into records, one after the other.
+    """Writes the size fields of records, in order.
 
     Args:
-        memory: That of the log from the first record to the end of the last.
-        sizes: ``(n,)``, of each record.
+        memory: Memory of the log from the first record to the end of the last.
+        sizes: ``(n,)``, the size of each record.
     """
     first = int(sizes[0])
     if (sizes == first).all():
@@ -84,7 +84,7 @@ def publish_sizes(memory: memoryview, sizes: Places) -> None:
 
 
 def encode_bare_units(bounds: Places, sizes: Places) -> memoryview:
-    """Returns the queue units of records, given where they begin and the last one ends, and their sizes."""
+    """Returns the queue units of records, given their bounds as of :func:`encode_bare`, and their sizes."""
     units = np.zeros(len(sizes), CQ_UNIT.dtype)
     units["phy_offset"] = bounds[:-1]
     units["size_bytes"] = sizes

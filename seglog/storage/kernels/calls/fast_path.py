@@ -1,13 +1,12 @@
-"""The fast path: puts of plain messages to queues that have room, with no step more than they need.
+"""The fast path: puts of plain messages to queues that have room, with as few steps as possible.
 
-A fast path knows where log and queues end, and has write windows of their files granted: memory up to where
-there is space. What does not fit, and what is special or wrong, it leaves to the ordinary way, which raises
-what is right, makes the room, and grants the windows anew. One behaviour, two speeds.
+A fast path has the ends of log and queues, and write windows of their files: memory up to the end of the
+reserved space. It leaves a message that does not fit, is special or is wrong to the ordinary way, which
+raises the right error, makes the room, and grants new windows. Both ways write the same bytes.
 
-No process may cut the files of a store that is locked, but one that does not know of the lock can, and
-a write to a page of a map after the end of its file ends the process with SIGBUS. The ordinary
-way asks for the lengths before every write; a fast path does once in a millisecond, and before every write
-that is to be on the disk when it is acknowledged.
+No process may cut the files of a locked store, but a process that ignores the lock can, and a write to a page
+of a map behind the end of its file ends this process with SIGBUS. The ordinary way checks the lengths before
+every write. A fast path checks them once in a millisecond, and before every SYNC put.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ Gathered: TypeAlias = tuple[
     Any,
     "Future[R | None]",
 ]
-"""A put that waits for others to be made with it: the arguments of ``try_put``, and its result to come."""
+"""A gathered put, which is written together with others: the arguments of ``try_put``, and its future."""
 Made: TypeAlias = "tuple[list[Future[R | None]], list[R | None]]"
-"""The futures of puts that were made, and what each is to have: None where memory was short for it."""
+"""The futures of puts that were written, and their results: None if memory for the result was short."""
 
 _PACK_SIZE: Final = I32.pack
 _PACK_UNIT_INTO: Final = CQ_UNIT.struct.pack_into
@@ -59,27 +58,27 @@ _NEW_TUPLE: Final = tuple.__new__
 
 @dataclass(frozen=True)
 class FastPathOwner(Generic[R, B, D]):
-    """What a fast path works for.
+    """The parts of a store that a fast path uses.
 
     Attributes:
-        notify: Wakes who waits for a topic and queue.
+        notify: Wakes the waiters of a topic and queue.
         ensure: Waits until the log below an offset is on the disk.
-        waiting: Empty while no call waits.
-        put_result: What puts return, a tuple of eight fields.
-        batch_result: What batches return; takes eight arguments.
-        new_message: A message of :meth:`MessageStore.put_batch` that is more than a body.
-        raw_message: A message of :meth:`MessageStore.append_batch`, a tuple of four fields.
-        store_host: What records name as their broker.
+        waiting: The waiters; empty while no call waits.
+        put_result: Class of the results of puts, a tuple of eight fields.
+        batch_result: Class of the results of batches; takes eight arguments.
+        new_message: Class of messages of :meth:`MessageStore.put_batch` that have more than a body.
+        raw_message: Class of messages of :meth:`MessageStore.append_batch`, a tuple of four fields.
+        store_host: The broker's address in records.
         record_crc: Whether records carry ``__CRC32#``.
         max_body_bytes: Longest body.
-        durability: What is reached unless the call says otherwise.
-        sync: The durability that is waited for.
+        durability: The durability of calls that give none.
+        sync: The durability that waits for the disk.
         clock: Stamps the messages.
-        has_system_clock: Whether that is the machine's clock, which may be read in other ways.
+        has_system_clock: Whether ``clock`` is the machine's clock, which the kernel may read itself.
         lock: The append lock.
-        gathered: Puts that wait to be made together, in the order of the calls; who holds back takes none
-            out. While there is one, no other call appends before it: each is left to the ordinary way,
-            which has :meth:`PythonFastPath.try_puts` called first.
+        gathered: Puts that are written together later, in the order of the calls. While there is one, no
+            other call may append before it: each call is left to the ordinary way, which first calls
+            :meth:`PythonFastPath.try_puts`.
     """
 
     notify: Callable[[str, int], None]
@@ -101,7 +100,7 @@ class FastPathOwner(Generic[R, B, D]):
 
 
 class _Queue:
-    """A queue of a fast path: what the records of all its messages share."""
+    """A queue of a fast path, with the bytes that the records of all its messages share."""
 
     __slots__ = ("bare_bytes", "ending", "tail", "topic_field")
 
@@ -117,9 +116,9 @@ class PythonFastPath(Generic[R, B, D]):
     """Puts messages.
 
     Attributes:
-        lacks_window: Whether an append was left to the ordinary way that a window would have spared it; who
-            grants windows says False.
-        gathered: That of the owner.
+        lacks_window: Whether an append was left to the ordinary way for lack of a window; the code that
+            grants windows sets it to False.
+        gathered: The gathered puts of the owner.
 
     Thread rule: any thread.
     """
@@ -150,11 +149,11 @@ class PythonFastPath(Generic[R, B, D]):
         self._pack_head = head.part("magic", "body_bytes").pack
 
     def add(self, topic: str, queue_id: int, tail: PythonQueueTail, /) -> None:
-        """Serves a queue from now on, whenever its windows are granted; of no topic with rules of its own."""
+        """Serves a queue from now on, while its windows are granted; only for topics without own rules."""
         self._queues[topic, queue_id] = _Queue(topic, tail, self._head_bytes, self._crc_bytes)
 
     def forget(self) -> None:
-        """Serves no queue any more until it is added again."""
+        """Stops serving all queues until they are added again."""
         self._queues.clear()
 
     def close(self) -> None:
@@ -186,15 +185,15 @@ class PythonFastPath(Generic[R, B, D]):
         )
 
     def try_puts(self, made: list[Made[R]], /) -> bool:
-        """Makes puts that were gathered, in their order, as many as it can in one go, and takes them out.
+        """Writes as many gathered puts as it can, in their order, and removes them from ``gathered``.
 
-        They wait for nothing, and are to be brought to the disk together.
+        The puts wait for nothing; the caller must sync them together.
 
         Args:
             made: Gets their futures and results as its last element.
 
         Returns:
-            Whether there was any; otherwise the ordinary way must make the first one.
+            Whether it wrote any; otherwise the ordinary way must write the first one.
         """
         futures: list[Future[R | None]] = []
         results: list[R | None] = []
@@ -205,7 +204,7 @@ class PythonFastPath(Generic[R, B, D]):
                     break
                 futures.append(put[8])
                 results.append(result)
-        finally:
+        finally:  # after an interrupt too: a put that was written must not be written again
             del self.gathered[: len(results)]
             if results:
                 made.append((futures, results))
@@ -224,7 +223,7 @@ class PythonFastPath(Generic[R, B, D]):
     ) -> R | None:
         try:
             queue = self._queues.get((topic, queue_id))
-        except TypeError:  # a topic of another type; the ordinary way names it
+        except TypeError:  # a topic that cannot be hashed; the ordinary way raises the right error
             return None
         reached = self._usual_durability if durability is None else durability
         if (
@@ -245,13 +244,15 @@ class PythonFastPath(Generic[R, B, D]):
             size += len(raw)
             ending = queue.topic_field + I16.pack(len(raw) + self._crc_bytes) + raw
         is_sync = reached is self._sync
-        body_crc = _CRC32(body) & CRC_MASK
+        body_crc = _CRC32(body) & CRC_MASK  # before the lock: it does not depend on the place
         tail, log, is_made = queue.tail, self._tail, False
         with self._lock:
             now_ms = self._now_ms()
             at, queue_offset = log.end_phy_offset, tail.max_offset
             records, units = log.window, tail.window
             end, unit_at = at + size, queue_offset * CQ_UNIT_BYTES
+            # Room in both windows, no file to create ahead, the store open, and both files not cut: checked
+            # in this millisecond already, or now.
             if (
                 end <= records.end
                 and unit_at + CQ_UNIT_BYTES <= units.end
@@ -284,9 +285,10 @@ class PythonFastPath(Generic[R, B, D]):
                     record = b"".join((head, body, ending))
                     if self._record_crc:
                         record += props.crc_property(_CRC32(record, _CRC32(_PACK_SIZE(size))) & CRC_MASK)
-                    # The size last, and the unit behind the record: readers see nothing or all of it.
+                    # The size last, and the unit after the record: readers see nothing or a whole message.
                     records.write(at, record, _PACK_SIZE(size), via_pwrite=is_sync)
                     _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
+                    # The tails last, the queue's before the log's: readers take them without the lock.
                     tail.max_phy_offset = end
                     tail.max_offset = queue_offset + 1
                     if ending is not queue.ending:
@@ -298,7 +300,7 @@ class PythonFastPath(Generic[R, B, D]):
                     log.end_phy_offset = end
                     is_made = True
                 except (struct.error, OSError):
-                    pass
+                    pass  # no tail has moved: the ordinary way writes over these bytes, or raises the error
         if not is_made:
             self.lacks_window = True
             return None
@@ -351,7 +353,7 @@ class PythonFastPath(Generic[R, B, D]):
         """Appends one message as :meth:`MessageStore.append` does, but waits for nothing; natively only.
 
         Returns:
-            None: what brokers have costs as much here as in the ordinary way.
+            None: in Python this would cost as much as the ordinary way.
         """
         return None
 
@@ -362,11 +364,11 @@ class PythonFastPath(Generic[R, B, D]):
     def _append_bare(
         self, queue: _Queue, queue_id: int, bodies: Sequence[bytes], *, is_sync: bool
     ) -> tuple[int, list[int], int] | None:
-        """Appends bodies without properties if there is room for all; returns where and when.
+        """Appends bodies without properties if there is room for all of them.
 
         Returns:
-            The first queue offset, where each record begins and the last one ends, and the store time; None
-            if the ordinary way must do it.
+            The first queue offset, the start of each record and the end of the last one, and the store time;
+            None if the ordinary way must do it.
         """
         size = len(bodies) * queue.bare_bytes + sum(map(len, bodies))
         tail, log = queue.tail, self._tail
@@ -389,7 +391,7 @@ class PythonFastPath(Generic[R, B, D]):
             encoded, bounds, sizes = encode_bare(
                 self._head, self._bare_head(queue_id, now_ms), queue.ending, bodies, at, queue_offset
             )
-            # The sizes last, in order: a kill meanwhile leaves whole records and nothing behind them.
+            # The sizes last, in order: a kill in between leaves whole records and zeros behind them.
             memory = records.memory[at - records.first : at - records.first + size]
             memory[:] = encoded
             publish_sizes(memory, sizes)
@@ -410,7 +412,7 @@ class PythonFastPath(Generic[R, B, D]):
         )
 
     def _are_usual(self, properties: bytes) -> bool:
-        """Returns whether properties are stored as they are, and need no offsets."""
+        """Returns whether properties are stored unchanged, and need no queue offsets."""
         return (
             len(properties) + self._crc_bytes <= props.MAX_PROPERTIES_BYTES
             and properties.find(INNER_NAMES) < 0

@@ -1,8 +1,8 @@
-"""The native pull: what ``MessageStore.get`` does for plain reads, without a line of Python.
+"""The native pull: ``MessageStore.get`` for plain reads, without executing Python code.
 
-It looks at memory that is mapped already, and asks for nothing else: files, queues and filters that it has
-not met are the Python method's, which adds them. Without native kernels none of these
-objects exist, and Python does everything.
+It reads only memory that is mapped already. A read with a file, queue or filter that it does not know is left
+to the Python method, which registers them. Without native kernels none of these objects exist, and Python
+does all reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if KERNELS == NATIVE:
 
 
 def new_maps(file_size_bytes: int) -> _native.Maps | None:
-    """Returns a table for the maps of a sequence of files, all of the same length."""
+    """Returns a table for the maps of a sequence of files of equal length."""
     return None if native_maps is None else native_maps(file_size_bytes)
 
 
@@ -52,15 +52,15 @@ def new_reads(
     log: tuple[object, _native.Maps | None],
     limits: tuple[int, int, int],
 ) -> _native.Reads[F] | None:
-    """Returns what serves plain reads of a store that is open for writing.
+    """Returns the native plain reads of a store that is open for writing.
 
     Args:
-        result_type: What they return.
-        filter_type: Filters of exactly this type have their ``tag_set``.
-        statuses: Of a read that found something, and of one whose filter left nothing.
-        log: Its tail and its maps.
-        limits: Messages at most and stored bytes at most unless the caller says so, and units that a
-            filtered read looks at.
+        result_type: Class of results.
+        filter_type: Filters of exactly this type have a ``tag_set``.
+        statuses: Status of a read that found messages, and of a read whose filter ruled out all of them.
+        log: Tail and maps of the log.
+        limits: Default limits of messages and of stored bytes, and the number of units that a filtered read
+            examines.
     """
     tail, maps = log
     if native_reads is None or maps is None:

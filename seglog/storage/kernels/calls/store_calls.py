@@ -1,4 +1,4 @@
-"""Native calls of a store, with the signatures and texts of the Python class that states them."""
+"""Native calls of a store, with the signatures and docstrings of the Python class that declares them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from seglog.storage.kernels import KERNELS, NATIVE
 T = TypeVar("T")
 
 CALLS: Final = ("put", "append", "put_batch", "append_batch", "get")
-"""Calls that are tried natively."""
+"""The calls that have a native implementation."""
 
 
 def with_native_calls(python: type[T]) -> type[T]:
-    """Returns the class whose calls enter the kernel at once, without a step in Python.
+    """Returns a class whose calls enter the kernel at once, without a step in Python.
 
     Args:
-        python: States the calls, and makes those that the kernel leaves to it; without instance fields.
+        python: Declares the calls, and does those that the kernel leaves to it; has no instance fields.
     """
     if KERNELS != NATIVE:
         return python
@@ -28,7 +28,7 @@ def with_native_calls(python: type[T]) -> type[T]:
 
 
 def _document(call: Callable[..., Any]) -> str:
-    """Returns the text that ``inspect`` and ``help`` read a signature and a docstring from."""
+    """Returns the text from which ``inspect`` and ``help`` read the signature and the docstring."""
     signature = inspect.signature(call)
     bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
     told = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)

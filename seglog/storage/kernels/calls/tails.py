@@ -1,7 +1,8 @@
-"""Where a log and its queues end: what every append changes and every read looks at.
+"""The ends of a log and its queues, which every append changes and every read uses.
 
-The native kernels change them in place; nothing else keeps a copy. Readers take them without a lock, so
-appends change them last: queue before log, and only when the record and its unit are there.
+The native kernels change the tails in place; no other code keeps a copy. Readers read them without a lock, so
+an append changes them last, when the record and its unit are written; the fast path changes the queue's tail
+before the log's.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class WriteWindow:
     Attributes:
         memory: The whole file.
         first: Offset of its first byte in the sequence.
-        end: Where writing must stop.
-        descriptor: Of the file, to be written to by pwrite; -1 for none.
-        checked_ms: When the file was last checked to be whole, in the time of the store.
+        end: Offset at which writing must stop.
+        descriptor: Descriptor of the file for pwrite; -1 for none.
+        checked_ms: Time of the last check that the file was not cut, by the clock of the store.
     """
 
     __slots__ = ("_length", "checked_ms", "descriptor", "end", "first", "memory")
@@ -43,17 +44,17 @@ class WriteWindow:
         self._length = length
 
     def write(self, offset: int, rest: bytes, size: bytes, *, via_pwrite: bool) -> None:
-        """Writes one record, its size last: a reader beside it sees nothing or all of it.
+        """Writes one record, its size last, so that a concurrent reader sees nothing or the whole record.
 
         Args:
-            offset: Where it begins.
-            rest: All but the size.
-            size: The size.
-            via_pwrite: Whether to write to the page cache: what is to be on the disk at once is there sooner,
-                as no map of it must be cleaned first, which interrupts every core.
+            offset: Offset of the record.
+            rest: All bytes but the size field.
+            size: The size field.
+            via_pwrite: Whether to write with pwrite. A sync after it is faster, because no page of the map is
+                dirty: cleaning such a page interrupts every core.
 
         Raises:
-            OSError: It could not be written so; the size is not there.
+            OSError: The write failed; the size field was not written.
         """
         position = offset - self.first
         behind = position + len(size)
@@ -66,11 +67,11 @@ class WriteWindow:
 
     def is_whole(self, now_ms: int) -> bool:
         """Returns whether the file was not cut."""
-        if self.descriptor >= 0:  # not asked for its times: the next sync would write them too
+        if self.descriptor >= 0:  # lseek, not fstat: reading the times makes the next sync write them too
             is_whole = os.lseek(self.descriptor, 0, os.SEEK_END) >= len(self.memory)
         else:
             is_whole = self._length is None or self._length() >= len(self.memory)
-        # Who asks again within this millisecond gets the same answer.
+        # Another check within this millisecond is not needed.
         self.checked_ms = now_ms if is_whole else -1
         return is_whole
 
@@ -79,10 +80,10 @@ _NO_WINDOW: Final = WriteWindow(memoryview(b""), 0, -1, None, -1)
 
 
 class _Tail:
-    """What can be granted a file for writing.
+    """An end of a sequence of files, to which a write window can be granted.
 
     Attributes:
-        window: The file of the end, as far as it was granted.
+        window: The granted window in the last file.
     """
 
     __slots__ = ("window",)
@@ -104,9 +105,9 @@ class _Tail:
         Args:
             memory: The whole file.
             first: Offset of its first byte: physical, or in bytes of the queue.
-            end: Where writing must stop.
-            length: Returns how long the file is now; None where it cannot be cut.
-            descriptor: Of the file, to be written to by pwrite; -1 for none.
+            end: Offset at which writing must stop.
+            length: Returns the length of the file now; None if it cannot be cut.
+            descriptor: Descriptor of the file for pwrite; -1 for none.
         """
         self.window = WriteWindow(memory, first, end, length, descriptor)
 
@@ -116,17 +117,17 @@ class _Tail:
 
 
 class PythonLogTail(_Tail):
-    """Where a log ends.
+    """The end of a log.
 
     Attributes:
-        end_phy_offset: Where the next record goes.
-        last_phy_offset: Where the last record starts, -1 before the first.
+        end_phy_offset: Physical offset of the next record.
+        last_phy_offset: Physical offset of the last record, -1 before the first.
         last_store_ms: Store time of the last record, 0 before the first.
         newest_store_ms: Newest store time of any record: the machine's time may have been set back.
-        keyed_end: No record from there on has properties, so none has keys; where the log ended when it was
-            opened, or the end of a later record.
-        wake_allocator_at: From this end on, an append asks for files to be made ahead.
-        is_shut: Whether the append lock is held and nothing else may append: the block of a ``with``.
+        keyed_end: No record from this offset on has properties, so none has keys: the end of the log at the
+            opening, or the end of a later record.
+        wake_allocator_at: From this end of the log on, an append requests that files are created ahead.
+        is_shut: Whether the append lock is held, in a ``with`` block, so that no fast path may append.
     """
 
     __slots__ = (
@@ -160,12 +161,12 @@ class PythonLogTail(_Tail):
 
 
 class PythonQueueTail(_Tail):
-    """Where a queue ends.
+    """The end of a queue.
 
     Attributes:
         min_offset: Queue offset of the first message that the log holds.
         max_offset: Queue offset that the next message gets.
-        max_phy_offset: Where the record of the last unit ends, -1 before the first.
+        max_phy_offset: End of the record of the last unit, as a physical offset; -1 before the first.
     """
 
     __slots__ = ("max_offset", "max_phy_offset", "min_offset")

@@ -1,8 +1,8 @@
-/* Big-endian numbers out of a log and into it, spans of its bytes, and rows in the byte order of the machine.
+/* Reads and writes big-endian numbers of a log, spans of its bytes, and rows in the byte order of the machine.
  *
- * A log may be written to while it is read here without the GIL. What a size was when it was checked, it
- * must be when it is used: every number passes through a register that the compiler cannot fill again
- * from memory.
+ * Another thread or process may write to a log while this code reads it without the GIL. A size must have the
+ * same value when it is used as when it was checked: every number passes through a register that the compiler
+ * cannot load again from memory.
  */
 #ifndef SEGLOG_BYTES_H
 #define SEGLOG_BYTES_H
@@ -26,29 +26,29 @@ static inline struct span span_of(const void *at, size_t size)
     return span;
 }
 
-/* The bytes of a literal, without the 0 that ends it. */
+/* The bytes of a string literal, without its final NUL. */
 #define TEXT(literal) span_of((literal), sizeof(literal) - 1)
 
-/* What follows the first bytes. */
+/* Returns the bytes behind the first `size` bytes. */
 static inline struct span span_after(struct span bytes, size_t size)
 {
     return span_of(bytes.at + size, bytes.size - size);
 }
 
-/* The last bytes, all of them if there are no more. */
+/* Returns the last `most` bytes, or all bytes if there are fewer. */
 static inline struct span span_last(struct span bytes, size_t most)
 {
     return bytes.size <= most ? bytes : span_after(bytes, bytes.size - most);
 }
 
-/* Bytes from the start to the next `byte`, all of them if there is none. */
+/* Returns the number of bytes before the first `byte`, or of all bytes if there is none. */
 static inline size_t span_size_up_to(struct span bytes, uint8_t byte)
 {
     const uint8_t *found = bytes.size ? memchr(bytes.at, byte, bytes.size) : NULL;
     return found ? (size_t)(found - bytes.at) : bytes.size;
 }
 
-/* Takes a piece that ends before the next `byte`, and that byte, off the front. */
+/* Removes the bytes before the next `byte`, and that byte, from the front of `rest`; returns the bytes before. */
 static inline struct span span_take_piece(struct span *rest, uint8_t byte)
 {
     struct span piece = span_of(rest->at, span_size_up_to(*rest, byte));
@@ -66,7 +66,7 @@ static inline bool spans_are_equal(struct span one, struct span other)
     return one.size == other.size && memcmp(one.at, other.at, one.size) == 0;
 }
 
-/* What was written before is in memory: to be said before a guarded read that may not return. */
+/* Forces all earlier writes into memory; must be called before a guarded read, which may not return. */
 static inline void settle_memory(void)
 {
     __asm__ volatile("" ::: "memory");
@@ -109,7 +109,7 @@ static inline void write_u16(uint8_t *at, size_t value)
     at[1] = (uint8_t)value;
 }
 
-/* Swapped and stored at once: where bytes follow each other the compiler makes thirty instructions of one. */
+/* Swaps and stores a whole number: for byte-by-byte stores the compiler generates thirty instructions. */
 static inline void write_u32(uint8_t *at, uint32_t value)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -127,7 +127,7 @@ static inline void write_i64(uint8_t *at, int64_t value)
     memcpy(at, &bits, sizeof bits);
 }
 
-/* Fields of rows, which may be at any place. */
+/* Fields of rows, which may be unaligned. */
 static inline int64_t row_i64(const uint8_t *at)
 {
     int64_t value;

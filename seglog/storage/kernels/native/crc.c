@@ -1,4 +1,4 @@
-/* CRC-32 of records and CRC-32C of blocks of files, each in the quickest way that the CPU has. */
+/* CRC-32 of records and CRC-32C of blocks of files, each with the fastest instructions of the CPU. */
 
 #include "python_api.h"
 #include "record.h"
@@ -6,10 +6,10 @@
 enum {
     FOLD_UNIT = 16,
     FOLD_LEAST = 64,
-    LONG_BYTES = 32 << 10 /* worth letting other threads run meanwhile */
+    LONG_BYTES = 32 << 10 /* from this length on the GIL is released */
 };
 
-/* CRC-32 by folding: 64 bytes at a time are multiplied onto the next 64, until 16 are left to reduce.
+/* CRC-32 by folding: each 64 bytes are multiplied and added to the next 64, until 16 are left to reduce.
  *
  * Gopal, Ozturk et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel,
  * 2009); the constants are those of its section on reflected polynomials.
@@ -31,7 +31,7 @@ CLMUL static __m128i load(const uint8_t *at)
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
-/* Moves 16 bytes as far as the factors say, and adds the bytes at that place. */
+/* Moves 16 bytes by the distance of the factors, and adds the bytes at the new place. */
 CLMUL static __m128i fold(__m128i bytes, __m128i factors, __m128i there)
 {
     __m128i low = _mm_clmulepi64_si128(bytes, factors, 0x00);
@@ -74,7 +74,7 @@ CLMUL static uint32_t crc32_fold(uint32_t crc, struct span bytes)
     return reduce(x0, by_16);
 }
 
-/* The product without carries. */
+/* Returns the carry-less product. */
 CLMUL static uint64_t crc32_product(uint32_t one, uint32_t other)
 {
     __m128i x = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)one), _mm_cvtsi32_si128((int)other), 0x00);
@@ -88,14 +88,14 @@ static bool crc32_can_fold(void)
     return false;
 }
 
-/* Never called: there is nothing to fold with. */
+/* Never called: this CPU has no instruction for folding. */
 static uint32_t crc32_fold(uint32_t crc, struct span bytes)
 {
     (void)bytes;
     return crc;
 }
 
-/* Never called either. */
+/* Never called, as crc32_fold. */
 static uint64_t crc32_product(uint32_t one, uint32_t other)
 {
     (void)other;
@@ -108,13 +108,13 @@ static uint64_t crc32_product(uint32_t one, uint32_t other)
 
 enum { STEP = 8 };
 
-/* remainders[k][b]: of byte b with k zero bytes after it. */
+/* remainders[k][b]: the remainder of byte b with k zero bytes behind it. */
 static uint32_t remainders[STEP][256];
 static bool can_fold;
 
 enum { LEAST_EXPONENT = 2, EXPONENTS = 40 };
 
-/* size_factors[k]: what moves a remainder by 2**k bytes. */
+/* size_factors[k]: the factor that moves a remainder by 2**k bytes. */
 static uint32_t size_factors[EXPONENTS];
 
 static uint32_t remainder_of(uint32_t byte)
@@ -168,9 +168,9 @@ uint32_t crc32_of(struct span bytes)
     return crc32_on(0, bytes);
 }
 
-/* Bits are reflected: the highest is x**0. The product of two has its x**0 one bit too low, and as eight
- * bytes of a message it is multiplied by x**32. So what stands for a size of n bytes is x**(8 * n - 32):
- * the product for two sizes stands for their sum.
+/* Bits are reflected: the highest bit is x**0. The product of two numbers has its x**0 one bit too low, and the
+ * reduction as eight bytes of a message multiplies it by x**32. So the factor for a size of n bytes is
+ * x**(8 * n - 32): the product of the factors for two sizes is the factor for their sum.
  */
 static uint32_t times(uint32_t one, uint32_t other)
 {
@@ -240,9 +240,7 @@ uint32_t crc32_behind_zeros(uint32_t remainder, size_t size)
     return remainder;
 }
 
-/* One instruction takes eight bytes, and its result is ready three steps later: so three blocks are summed at
- * a time.
- */
+/* One instruction takes eight bytes and has a latency of three cycles: so three blocks are summed in parallel. */
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -274,7 +272,7 @@ WITH_CRC32C static uint32_t sum_of(struct span bytes)
     return ~rest;
 }
 
-/* Of three consecutive blocks, whose size is a multiple of eight. */
+/* Sums three consecutive blocks, whose size is a multiple of eight. */
 WITH_CRC32C static void sum_three(const uint8_t *first, size_t block_size, uint32_t *sums)
 {
     const uint8_t *second = first + block_size, *third = second + block_size;

@@ -1,13 +1,11 @@
-/* What a compaction must know of records, which of them is the last of its key, and records on their way to
- * another place of the log.
- */
+/* The facts that a compaction needs about records, and the last record of each key. */
 
 #include "python_api.h"
 #include "record.h"
 
 #include <stdlib.h>
 
-/* What a placeholder says of itself: `flag` in its head, and its only property. */
+/* The marks of a placeholder: `flag` in its head, and its only property. */
 struct mark {
     int32_t flag;
     struct span property;
@@ -24,7 +22,7 @@ enum {
     IS_SINGLE = 128
 };
 
-/* What is asked of a queue. */
+/* The facts that are requested for a queue. */
 enum { ASKS_KEYS = 1, ASKS_FILLER = 2 };
 
 static size_t head_bytes(int32_t sys_flag)
@@ -44,13 +42,13 @@ static bool is_wide(struct span topic)
     return topic.size > SEGLOG_MAX_TOPIC_BYTES;
 }
 
-/* Head, topic and the length of the properties. */
+/* Returns the size of head, topic and the length field of the properties. */
 static size_t least_bytes(int32_t sys_flag, struct span topic)
 {
     return head_bytes(sys_flag) + 1 + is_wide(topic) + topic.size + sizeof(int16_t);
 }
 
-/* The mark is left out where it would make the placeholder longer than the record. */
+/* Returns the size of a placeholder; it has no mark if the mark would make it longer than the record. */
 static size_t placeholder_bytes(const struct record *record, size_t mark_size)
 {
     size_t least = least_bytes(record->sys_flag, record->topic);
@@ -190,8 +188,7 @@ PyObject *py_record_facts(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-/* Records that have keys: which is the last of its key in its queue. A table of their numbers, by their keys.
- */
+/* Finds the last record of each key in its queue, with a hash table of row numbers by key. */
 static bool is_same_key(const uint8_t *one, const uint8_t *other)
 {
     return row_i64(one + SEGLOG_KEYED_KEY_HIGH_AT) == row_i64(other + SEGLOG_KEYED_KEY_HIGH_AT) &&

@@ -37,7 +37,7 @@ struct message *batch_add(struct batch *batch)
     return message;
 }
 
-/* What a message has as properties. */
+/* Returns the properties of a message; the span is valid until the batch gets more properties. */
 static struct span batch_properties(const struct batch *batch, const struct message *message)
 {
     if (!message->properties_size)
@@ -67,7 +67,7 @@ static void add_bytes(struct batch *batch, struct span bytes)
     batch->properties_size += bytes.size;
 }
 
-/* Gives the last message all bytes that were added since. */
+/* Assigns all bytes that were added since batch_add to the last message. */
 static void take_in(struct batch *batch)
 {
     struct message *message = &batch->list[batch->count - 1];
@@ -111,6 +111,7 @@ static bool add_entries(struct batch *batch, PyObject *properties)
     size_t start = batch->properties_size;
     if (!PyDict_CheckExact(properties))
         return false;
+    /* Runs no Python code, so that the dict cannot change during the loop. */
     while (PyDict_Next(properties, &at, &key, &item)) {
         struct span name, value;
         if (!py_to_text(key, &name) || !py_to_text(item, &value) ||
@@ -148,7 +149,7 @@ bool batch_take_body(PyObject *value, struct span *body)
         return false;
     bool is_of_bytes = view.itemsize == 1;
     *body = span_in(&view);
-    PyBuffer_Release(&view); /* the memoryview itself keeps the memory */
+    PyBuffer_Release(&view); /* the memoryview, which the caller holds, keeps the memory alive */
     return is_of_bytes;
 }
 
@@ -163,7 +164,7 @@ enum {
 static PyTypeObject *topic_type;
 static PyObject *now_name;
 
-/* Finds a topic other than the last one. */
+/* Looks up a topic, if it is not the same object as the last one. */
 static bool look_up(FastPath *path, PyObject *name)
 {
     PyObject *found = PyUnicode_CheckExact(name) ? PyDict_GetItemWithError(path->topics, name) : NULL;
@@ -172,7 +173,7 @@ static bool look_up(FastPath *path, PyObject *name)
     PyObject *old = path->last_name;
     path->last_name = Py_NewRef(name);
     path->last_topic = (FastTopic *)found;
-    Py_XDECREF(old);
+    Py_XDECREF(old); /* last: it may free the old name, and run Python code */
     return true;
 }
 
@@ -181,7 +182,8 @@ enum outcome fast_path_find(FastPath *path, struct append *append)
     if (append->topic != path->last_name && (path->is_closed || !look_up(path, append->topic)))
         return path->is_closed || PyUnicode_CheckExact(append->topic) ? NO_WINDOW : FALLBACK;
     const FastTopic *topic = path->last_topic;
-    size_t queue_id = (size_t)(uint32_t)append->values.queue_id; /* a negative one is none */
+    size_t queue_id = (size_t)(uint32_t)append->values.queue_id; /* negative ids become larger than any count
+    */
     if (queue_id >= topic->count || !topic->queues[queue_id])
         return NO_WINDOW;
     append->queue = topic->queues[queue_id];
@@ -211,7 +213,7 @@ static bool read_clock(const FastPath *path, struct append *append, bool is_born
     return true;
 }
 
-/* Whether making sure that the file was not cut calls Python. */
+/* Whether the check that the file was not cut calls Python. */
 static bool is_asked_in_python(const struct write_window *window)
 {
     return window->length && window->descriptor < 0;
@@ -233,21 +235,21 @@ enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_bo
     bool runs_others = path->clock || is_asked_in_python(&log->window) || is_asked_in_python(&queue->window);
     int64_t end = log->end_phy_offset;
     if (runs_others)
-        Py_INCREF((PyObject *)queue); /* which may remove it */
+        Py_INCREF((PyObject *)queue); /* Python code may remove the queue from its topic */
     enum outcome outcome = DONE;
     if (!read_clock(path, append, is_born))
         outcome = FAILED;
     else if (!are_checked(log, queue, append->store_timestamp_ms, is_sync))
         outcome = FALLBACK;
     else if (path->clock && end != log->end_phy_offset)
-        outcome = FALLBACK; /* another message was appended meanwhile; the time of this one may be earlier */
+        outcome = FALLBACK; /* another message was appended meanwhile: the time read may be before its time */
     if (!runs_others)
         return outcome;
     Py_DECREF((PyObject *)queue);
-    return outcome == DONE ? fast_path_find(path, append) : outcome;
+    return outcome == DONE ? fast_path_find(path, append) : outcome; /* again: the queue may have been replaced */
 }
 
-/* The size of all records; 0 where one is unusual. */
+/* Returns the size of all records; 0 if one of them is unusual. */
 static size_t measure(FastPath *path, const struct append *append)
 {
     const struct record_values *values = &append->values;
@@ -266,8 +268,8 @@ static size_t measure(FastPath *path, const struct append *append)
     return total;
 }
 
-/* Writes the records one after the other: into the map, or by pwrite of an arena that holds some of them at a
- * time. False if a pwrite failed; then some may be written.
+/* Writes the records in order: into the map, or into an arena that is written by pwrite whenever it is full.
+ * Returns false if a pwrite failed; then some records may be in the file, but no tail has moved.
  */
 static bool write_records(const FastPath *path, const struct append *append, uint8_t *arena)
 {
@@ -309,13 +311,14 @@ static bool write_records(const FastPath *path, const struct append *append, uin
                                   : window_pwrite_run(window, start, arena, waiting);
 }
 
-/* After the records: a reader that follows a queue must find the records that its units name. */
+/* Writes the units and moves the tails, after the records: a reader that follows a queue must find the record of
+ * every unit. */
 static void publish(const FastPath *path, const struct append *append)
 {
     QueueTail *queue = append->queue;
     LogTail *log = path->log;
     int64_t at = log->end_phy_offset, last = at, queue_offset = queue->max_offset, keyed_end = log->keyed_end;
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* other processes that map the files see records before units */
     for (size_t i = 0; i < path->batch.count; i++) {
         const struct message *message = &path->batch.list[i];
         unit_write(window_at(&queue->window, queue_offset++ * UNIT_BYTES), at, message->record_size,
@@ -325,6 +328,7 @@ static void publish(const FastPath *path, const struct append *append)
         if (message->properties_size)
             keyed_end = at;
     }
+    /* The queue's tail before the log's: a thread that reads the log's end finds the queue at least as far. */
     log->keyed_end = keyed_end;
     queue->max_phy_offset = at;
     queue->max_offset = queue_offset;
@@ -343,8 +347,8 @@ uint8_t *fast_path_scratch(FastPath *path, size_t size)
     return path->scratch;
 }
 
-/* Whether records go by pwrite: what is to be on the disk at once, and much in one go, where a copy more takes
- * less than the faults of a map.
+/* Whether to write records by pwrite: SYNC appends, and large batches, for which one more copy takes less time
+ * than the page faults of a map.
  */
 static bool goes_by_pwrite(const FastPath *path, size_t size, bool is_sync)
 {
@@ -358,11 +362,12 @@ static bool goes_by_pwrite(const FastPath *path, size_t size, bool is_sync)
     return true;
 }
 
-/* Records of an append are in the arena for this call alone: what is acknowledged is in the file. */
+/* Writes records by pwrite. The arena is used within this call only: every acknowledged record is in the file. */
 static bool pwrite_records(FastPath *path, const struct append *append, size_t size, bool is_sync)
 {
     struct write_window *window = &path->log->window;
-    if (!is_sync && !window_check(window, append->store_timestamp_ms, true)) /* it has a descriptor: no Python */
+    /* With a descriptor the check is a system call, and runs no Python code. */
+    if (!is_sync && !window_check(window, append->store_timestamp_ms, true))
         return false;
     uint8_t *arena = fast_path_scratch(path, size < ARENA_BYTES ? size : ARENA_BYTES);
     return arena && write_records(path, append, arena);
@@ -376,6 +381,7 @@ enum outcome fast_path_write(FastPath *path, const struct append *append, bool i
     if (!size || size > INT32_MAX)
         return FALLBACK;
     int64_t end = log->end_phy_offset, units = queue->max_offset * UNIT_BYTES;
+    /* All checks before the first write: a refused append leaves no bytes. */
     if (log->is_shut || end >= log->wake_allocator_at ||
         !window_holds(&log->window, end, end + (int64_t)size) ||
         !window_holds(&queue->window, units, units + (int64_t)path->batch.count * UNIT_BYTES))
@@ -433,7 +439,7 @@ static int add_queue(FastTopic *topic, size_t queue_id, QueueTail *queue)
 int fast_path_add_queue(FastPath *path, PyObject *name, int32_t queue_id, QueueTail *queue)
 {
     if (queue_id < 0 || queue_id >= MOST_QUEUES)
-        return 0; /* the twin serves it */
+        return 0; /* the Python twin serves it: an array by queue id must not get that long */
     PyObject *topic = Py_XNewRef(PyDict_GetItemWithError(path->topics, name));
     if (!topic) {
         topic = (PyObject *)new_topic(name);

@@ -1,25 +1,25 @@
 /* The fast path: puts of usual messages to queues that have room, without a call into Python.
  *
- * Everything here runs under the GIL. Between looking at the tails and publishing, nothing runs Python code
- * or lets go of the GIL: so puts exclude each other, and what appends from Python shuts the fast path
- * meanwhile.
+ * Everything here runs under the GIL. Between the read of the tails and the publication of a record, no
+ * Python code runs and the GIL is not released: so puts exclude each other. An append by Python code holds
+ * the append lock and sets `is_shut`, so that the fast path does not append meanwhile.
  */
 #ifndef SEGLOG_FAST_PATH_H
 #define SEGLOG_FAST_PATH_H
 
 #include "python_api.h"
 
-/* A write window: memory of a file that was granted for writing, up to where there is space for sure.
+/* A write window: memory of a file that was granted for writing, up to the end of its reserved space.
  *
- * All zero is one without memory.
+ * A window of zeros has no memory.
  */
 struct write_window {
     Py_buffer memory;   /* the whole file, or with `obj` NULL none */
-    PyObject *length;   /* returns how long the file is now; NULL where it cannot be cut */
-    int64_t first, end; /* offsets of the first byte and of the last one that may be written */
+    PyObject *length;   /* returns the length of the file now; NULL if the file cannot be cut */
+    int64_t first, end; /* offset of the first byte of the file, and offset at which writing must stop */
     int64_t checked_ms;
     int unchecked;
-    int descriptor; /* of the file, to be written to by pwrite; -1 for none */
+    int descriptor; /* descriptor of the file for pwrite; -1 for none */
 };
 
 /* Whether bytes [start, end) of the sequence may be written. */
@@ -33,27 +33,29 @@ static inline uint8_t *window_at(const struct write_window *window, int64_t offs
     return (uint8_t *)window->memory.buf + (offset - window->first);
 }
 
-/* Writes one record by pwrite, its size last. The sync after it is quicker than after a write through the
- * map, whose pages the system must clean first, which interrupts every core. False if it failed; then the
- * size is not written.
+/* Writes one record by pwrite, its size field last. The sync after it is faster than after a write through the
+ * map: the system must first clean dirty pages of a map, which interrupts every core. Returns false if a
+ * write failed; then the size field is not written.
  */
 bool window_pwrite_one(const struct write_window *window, int64_t offset, const uint8_t *record, size_t size);
 
-/* Writes records that follow each other by pwrite, in the order of their bytes: a process that is killed
- * meanwhile leaves whole records and at most one torn one after them. With the size of the first one last it
- * would leave a hole before whole records. False if it failed; then some of them may be written.
+/* Writes consecutive records by pwrite, in the order of their bytes: if the process is killed meanwhile, it
+ * leaves whole records and at most one torn record after them. If the size of the first record were written
+ * last, it could leave a hole before whole records. Returns false if a write failed; then some records may be
+ * written.
  */
 bool window_pwrite_run(const struct write_window *window, int64_t offset, const uint8_t *records,
                        size_t size);
 
-/* Counts a write, and checks at a new millisecond, after some writes, or `always`, whether the file was cut;
- * other code may run meanwhile. False if it was cut, or cannot be asked; the error is cleared.
+/* Counts a write, and checks that the file was not cut: in a new millisecond, after WRITES_A_CHECK writes, or
+ * `always`. Other code may run during the check. Returns false if the file was cut or the check failed;
+ * clears the error.
  */
 bool window_check(struct write_window *window, int64_t now_ms, bool always);
 
 enum { WRITES_A_CHECK = 64 };
 
-/* The same for most writes, which need no look at the file: false where window_check() must be asked. */
+/* The same for most writes, which need no check of the file: returns false if window_check() must be called. */
 static inline bool window_was_checked(struct write_window *window, int64_t now_ms)
 {
     if (now_ms != window->checked_ms || window->unchecked + 1 >= WRITES_A_CHECK)
@@ -62,8 +64,8 @@ static inline bool window_was_checked(struct write_window *window, int64_t now_m
     return true;
 }
 
-/* Where a log and its queues end: what every append changes and every read looks at. Who appends from Python
- * holds the append lock, and `is_shut` says so.
+/* The ends of a log and its queues, which every append changes and every read uses. Python code that appends
+ * holds the append lock and sets `is_shut`.
  */
 typedef struct {
     PyObject_HEAD
@@ -74,13 +76,14 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    struct write_window window; /* its offsets are those of bytes */
+    struct write_window window; /* its offsets count bytes, not units */
     long long min_offset, max_offset, max_phy_offset;
-    long long own_from; /* messages from here on were appended through this object */
-    int64_t look, gathered; /* of fast_path_gathered.c: when its file was looked at, and puts being taken */
+    long long own_from; /* queue offset from which on messages were appended through this object */
+    int64_t look, gathered; /* used by fast_path_gathered.c: the last check of its file, and puts being taken
+    */
 } QueueTail;
 
-/* What both begin with. */
+/* The first fields of both types. */
 typedef struct {
     PyObject_HEAD
     struct write_window window;
@@ -90,7 +93,7 @@ typedef struct {
 LogTail *as_log_tail(PyObject *value);
 QueueTail *as_queue_tail(PyObject *value);
 
-/* What a writer says of a record; its place and store time come later. */
+/* The values of a record that its writer gives; the record gets its place and store time later. */
 struct record_values {
     struct span topic, body, properties;
     struct host born_host, store_host;
@@ -99,33 +102,33 @@ struct record_values {
     bool record_crc;
 };
 
-/* The head of a record as far as records share it, to be filled in for each. */
+/* The head of a record with the fields that records share; the other fields are written for each record. */
 struct record_head {
     uint8_t bytes[SEGLOG_HEADS_48_SIZE];
     size_t size, store_timestamp_ms_at;
     bool record_crc;
 };
 
-/* What is a record's own. */
+/* The values that differ from record to record. */
 struct record_own {
     struct span topic, body, properties;
     int64_t queue_offset, phy_offset, born_timestamp_ms, store_timestamp_ms;
     int32_t queue_id, flag;
 };
 
-/* Whether records are made here of what messages share and of what is their own: V1, properties that need no
+/* Whether this code can write records with these shared and own values: format V1, properties that need no
  * change, sizes that fit.
  */
 bool record_shares_usual(const struct record_values *values);
 bool record_owns_usual(struct span body, struct span properties, bool record_crc);
 
-/* The size of a record without body and properties of its own, its CRC property included. */
+/* The size of a record without body and properties, but with its CRC property. */
 size_t record_bare_size(const struct record_values *values);
 
-/* Takes over what records share. */
+/* Fills a head with the values that records share. */
 void record_head_make(const struct record_values *values, struct record_head *head);
 
-/* Writes a whole record of that size to where readers may look, its size last: they see either none or a
+/* Writes a whole record to memory that readers may see, its size field last: readers see either no record or a
  * whole one. */
 void record_write(const struct record_head *shared, const struct record_own *own, size_t size,
                   uint8_t *target);
@@ -139,8 +142,8 @@ struct message {
     int32_t flag;
 };
 
-/* The messages of one append, as far as they are usual ones; all zero is an empty one. Bodies lie where their
- * objects have them, which live as long as the call.
+/* The messages of one append, if all are usual; a batch of zeros is empty. Bodies are not copied: they stay in
+ * their Python objects, which live as long as the call.
  */
 struct batch {
     struct message *list;
@@ -148,37 +151,37 @@ struct batch {
     size_t count, room, properties_size, properties_room;
 };
 
-/* Removes all messages, and frees much memory. */
+/* Removes all messages; frees the memory if it is large. */
 void batch_clear(struct batch *batch);
 
 void batch_free(struct batch *batch);
 
-/* Makes room for so many more bytes of properties; false without memory. */
+/* Makes room for `size` more bytes of properties; returns false without memory. */
 bool batch_reserve(struct batch *batch, size_t size);
 
-/* Another message without properties; NULL without memory. It may move with the next. */
+/* Adds a message without properties; returns NULL without memory. The next call may move the message. */
 struct message *batch_add(struct batch *batch);
 
-/* Gives the last message properties as they are stored. */
+/* Gives the last message properties in stored form. */
 bool batch_raw_properties(struct batch *batch, struct span properties);
 
-/* Gives the last message properties as applications have them, each an object, NULL or None, and the code
- * of its tag. False for those that the twin must look at.
+/* Gives the last message properties in the form of applications, each an object, NULL or None, and the code of
+ * its tag. Returns false if the Python twin must handle them.
  */
 bool batch_put_properties(struct batch *batch, PyObject *tags, PyObject *keys, PyObject *properties);
 
-/* bytes, or a memoryview of bytes. */
+/* Reads a body: bytes, or a memoryview of bytes. */
 bool batch_take_body(PyObject *value, struct span *body);
 
-/* A topic and its queues, as far as they were added. */
+/* A topic and the queues that were added. */
 typedef struct {
     PyObject_HEAD
-    QueueTail **queues; /* by queue id; NULL for one that is not here */
+    QueueTail **queues; /* by queue id; NULL for a queue that was not added */
     size_t count, name_size;
     uint8_t name[SEGLOG_MAX_TOPIC_BYTES];
 } FastTopic;
 
-/* What all messages of an append share. */
+/* The values that all messages of an append share. */
 struct append {
     PyObject *topic; /* borrowed */
     QueueTail *queue;
@@ -186,12 +189,12 @@ struct append {
     int64_t store_timestamp_ms;
 };
 
-/* Why an append was not made. FALLBACK: Python must do it. NO_WINDOW: it must too, and a window, or anything
- * else that the fast path lacked, may be there afterwards.
+/* The outcome of an append. FALLBACK: Python must do it. NO_WINDOW: Python must do it too, and may afterwards
+ * grant the window, or add the queue, that the fast path lacked. FAILED: an exception is set.
  */
 enum outcome { DONE, FALLBACK, NO_WINDOW, FAILED };
 
-/* What a fast path calls, compares with or gives out; its owner has an attribute for each. */
+/* The Python objects that a fast path calls, compares with or returns; its owner has an attribute for each. */
 enum known {
     WAITING,
     NOTIFY,
@@ -211,36 +214,36 @@ typedef struct {
     PyObject_HEAD
     LogTail *log;
     PyObject *topics;      /* FastTopic by name */
-    PyObject *last_name;   /* what was found last, and the object that named it */
+    PyObject *last_name;   /* the name that was looked up last; the next put often has the same object */
     FastTopic *last_topic; /* borrowed from `topics` */
-    PyObject *clock;       /* NULL for the system's */
+    PyObject *clock;       /* NULL for the system's clock */
     size_t max_body_bytes;
     struct batch batch;
-    uint8_t *scratch; /* where records are made that are written by pwrite */
+    uint8_t *scratch; /* memory in which records are encoded before a pwrite */
     size_t scratch_room;
     int64_t looks;
-    PyObject *known[KNOWN]; /* NULL once the garbage collector took them */
+    PyObject *known[KNOWN]; /* NULL after the garbage collector has cleared them */
     struct host store_host;
-    struct record_head head; /* of puts */
-    size_t bare_size;        /* of their records without topic, body and properties */
+    struct record_head head; /* the head of puts */
+    size_t bare_size;        /* size of their records without topic, body and properties */
     bool is_closed, record_crc;
-    char lacks_window; /* an append was left to Python that a window would have spared it */
+    char lacks_window; /* an append was left to Python for lack of a window */
 } FastPath;
 
-/* Finds the queue. */
+/* Finds the queue of an append. */
 enum outcome fast_path_find(FastPath *path, struct append *append);
 
-/* Does all that may run code of others: stamps the time, and makes sure that no file was cut. The born
- * time is left alone if `is_born`.
+/* Does the steps that may run Python code: reads the clock, and checks that no file was cut. Does not change the
+ * born time if `is_born`.
  */
 enum outcome fast_path_prepare(FastPath *path, struct append *append, bool is_born, bool is_sync);
 
-/* Appends the messages of the batch, or nothing. From here to the end nothing runs code of others. What is to
- * be on the disk at once is written by pwrite, see window_pwrite_one.
+/* Appends all messages of the batch, or none. No Python code runs from here to the end. SYNC appends are written
+ * by pwrite, see window_pwrite_one.
  */
 enum outcome fast_path_write(FastPath *path, const struct append *append, bool is_sync);
 
-/* Memory for records that are written by pwrite; NULL without. */
+/* Returns memory for records that are written by pwrite; NULL without memory. */
 uint8_t *fast_path_scratch(FastPath *path, size_t size);
 
 /* Adds a queue; -1 with an exception. */
@@ -249,7 +252,7 @@ int fast_path_add_queue(FastPath *path, PyObject *topic, int32_t queue_id, Queue
 /* Removes all queues. */
 void fast_path_forget(FastPath *path);
 
-/* Makes the type of topics; false with an exception. */
+/* Creates the type of topics; returns false with an exception. */
 bool fast_topic_prepare(void);
 
 /* The value as a fast path; NULL without exception if it is none. Borrowed. */
@@ -264,7 +267,8 @@ static inline void unit_write(uint8_t *unit, int64_t phy_offset, size_t size, in
     write_i64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT, tags_code);
 }
 
-/* Says that the log ends later, after all else was said: `last` is where its last record begins. */
+/* Moves the end of the log, as the last step of an append. `last` is the physical offset of its last record.
+ * end_phy_offset is set last: readers without a lock take every record below it. */
 static inline void log_advance(LogTail *log, int64_t last, int64_t end, int64_t store_timestamp_ms)
 {
     log->last_phy_offset = last;
@@ -274,8 +278,8 @@ static inline void log_advance(LogTail *log, int64_t last, int64_t end, int64_t 
     log->end_phy_offset = end;
 }
 
-/* Calls of a store that append, as vector calls. NULL without exception where Python must make the call, and
- * nothing was done.
+/* Calls of a store that append, as vector calls. They return NULL without an exception if Python must do the
+ * call; then they have done nothing.
  */
 PyObject *fast_path_put(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_put_any(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -283,14 +287,14 @@ PyObject *fast_path_append(FastPath *self, PyObject *const *args, Py_ssize_t cou
 PyObject *fast_path_put_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_append_batch(FastPath *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* Methods that append and wait for nothing; None where Python must do it. */
+/* Methods that append and wait for nothing; they return None if Python must do it. */
 PyObject *fast_path_try_put(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_puts(PyObject *self, PyObject *made);
 PyObject *fast_path_try_append(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *fast_path_try_append_batch(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* Intern what they need; to be called before anything else. */
+/* Intern the names that the calls need; must be called before any other function here. */
 bool fast_path_calls_prepare(void);
 bool lean_put_prepare(void);
 

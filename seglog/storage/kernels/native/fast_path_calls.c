@@ -4,7 +4,7 @@
 #include "put_result.h"
 #include "record.h"
 
-/* The arguments of calls that append, by name. */
+/* The parameters of the calls that append. */
 enum argument {
     TOPIC,
     QUEUE_ID,
@@ -27,8 +27,8 @@ enum argument {
 
 enum { MOST_POSITIONAL = 13 };
 
-/* The calls of one method that the fast path looks at: these by place, those of `named` by name or not at
- * all. */
+/* The form of the calls of one method that the fast path takes: all of `positional` by position, those of
+ * `named` by name or not at all. */
 struct signature {
     size_t positional_count;
     enum argument positional[MOST_POSITIONAL];
@@ -58,7 +58,7 @@ static const char *const argument_texts[ARGUMENTS] = {
 
 static PyObject *argument_names[ARGUMENTS];
 
-/* Names in calls are interned by the compiler; others are left to the twin. */
+/* Compares by identity: the compiler interns the names in calls. Other names are left to the Python twin. */
 static int number_of(PyObject *name)
 {
     for (int i = 0; i < ARGUMENTS; i++)
@@ -67,7 +67,7 @@ static int number_of(PyObject *name)
     return -1;
 }
 
-/* Sorts the arguments of a vector call, borrowed; those left out are NULL. False for another form. */
+/* Sorts the arguments of a vector call, borrowed; missing ones are NULL. Returns false for another form. */
 static bool sort_arguments(const struct signature *signature, PyObject *const *args, Py_ssize_t count,
                            PyObject *names, PyObject *sorted[ARGUMENTS])
 {
@@ -99,11 +99,11 @@ bool fast_path_calls_prepare(void)
            intern(new_names, new_texts, NEW_FIELDS);
 }
 
-/* One call: what it is to append and how its result is made. */
+/* One call: the values to append, and the objects for its result. */
 struct call {
     struct append append;
     PyObject *given[ARGUMENTS];
-    PyObject *queue_id, *durability, *store_host; /* borrowed, as the result has them */
+    PyObject *queue_id, *durability, *store_host; /* borrowed; the result gets the same objects */
     PyObject *offsets;
     bool is_sync, is_awaited, is_born;
 };
@@ -130,7 +130,7 @@ static bool take_hosts(FastPath *self, struct call *call)
     return !is_given(born) || py_to_host(born, &values->born_host);
 }
 
-/* What brokers say of messages; left out by applications. */
+/* Reads the values that brokers give for a message; applications give none. */
 static bool take_broker_values(struct call *call)
 {
     PyObject **given = call->given;
@@ -144,14 +144,14 @@ static bool take_broker_values(struct call *call)
             py_to_i64(given[PREPARED_TRANSACTION_OFFSET], &values->prepared_transaction_offset));
 }
 
-/* Reads what all messages of the call share, and finds their queue. */
+/* Reads the values that all messages of the call share, and finds their queue. */
 static enum outcome begin(FastPath *self, struct call *call)
 {
     PyObject **given = call->given;
     memset(&call->append, 0, sizeof call->append);
     call->append.topic = given[TOPIC];
     if (self->is_closed || PyList_Size(self->known[GATHERED]) > 0)
-        return FALLBACK; /* what was gathered goes first */
+        return FALLBACK; /* gathered puts were called before: Python writes them first */
     struct record_values *values = &call->append.values;
     values->record_crc = self->record_crc;
     call->queue_id = given[QUEUE_ID] ? given[QUEUE_ID] : zero;
@@ -167,7 +167,7 @@ static bool is_called(PyObject *answer)
     return answer;
 }
 
-/* Wakes who waits for the queue, and waits for the disk where that is wanted. */
+/* Wakes the waiters of the queue, and waits for the disk if the call wants it. */
 static bool acknowledge(FastPath *self, const struct call *call, int64_t end)
 {
     PyObject **known = self->known;
@@ -177,7 +177,7 @@ static bool acknowledge(FastPath *self, const struct call *call, int64_t end)
     return !call->is_awaited || is_called(PyObject_CallFunction(known[ENSURE], "L", (long long)end));
 }
 
-/* Says why a call was not made: NULL, without an exception where Python must make it. */
+/* Ends a call that was not done: returns NULL, without an exception if Python must do it. */
 static PyObject *give_up(FastPath *self, enum outcome outcome)
 {
     if (outcome == FAILED)
@@ -187,10 +187,11 @@ static PyObject *give_up(FastPath *self, enum outcome outcome)
     return NULL;
 }
 
-/* Takes the messages of a call into the batch; FALLBACK, or DONE. */
+/* Reads the messages of a call into the batch; returns FALLBACK or DONE. */
 typedef enum outcome (*gather)(FastPath *self, const struct call *call);
 
-/* Appends. What may run the garbage collector, and so code of others, comes before. */
+/* Appends. The caller has created all Python objects before: creating one may run the garbage collector, and so
+ * any Python code, between the checks and the write. */
 static enum outcome append_with(FastPath *self, struct call *call, gather take)
 {
     enum outcome outcome = fast_path_prepare(self, &call->append, call->is_born, call->is_sync);
@@ -211,7 +212,7 @@ static void fill_result(FastPath *self, const struct call *call, PutResult *resu
     result->store_timestamp_ms = append->store_timestamp_ms;
 }
 
-/* An append of one message: arguments in, PutResult out; NULL as of give_up. */
+/* Appends one message; returns its PutResult, or NULL as give_up does. */
 static PyObject *one(FastPath *self, const struct signature *signature, gather take, bool may_wait,
                      PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
@@ -221,6 +222,7 @@ static PyObject *one(FastPath *self, const struct signature *signature, gather t
     if (sort_arguments(signature, args, count, names, call.given))
         outcome = begin(self, &call);
     if (outcome == DONE) {
+        /* Before the append: without memory for the result nothing must be written. */
         result = put_result_new(call.append.topic, call.store_host, call.durability);
         outcome = result ? append_with(self, &call, take) : FAILED;
     }
@@ -235,7 +237,7 @@ static PyObject *one(FastPath *self, const struct signature *signature, gather t
     return (PyObject *)result;
 }
 
-/* Fills in the offset of each record. */
+/* Sets the physical offset of each record, from the last to the first. */
 static bool fill_offsets(FastPath *self, const struct call *call, int64_t end)
 {
     const struct batch *batch = &self->batch;
@@ -277,7 +279,7 @@ static PyObject *message_of(PyObject *messages, Py_ssize_t at)
     return PyList_CheckExact(messages) ? PyList_GetItem(messages, at) : PyTuple_GetItem(messages, at);
 }
 
-/* An append of many: arguments in, BatchResult out; NULL as of give_up. */
+/* Appends many messages; returns their BatchResult, or NULL as give_up does. */
 static PyObject *many(FastPath *self, const struct signature *signature, gather take, bool may_wait,
                       PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
@@ -307,7 +309,7 @@ static enum outcome gather_put(FastPath *self, const struct call *call)
     return is_usual ? DONE : FALLBACK;
 }
 
-/* Properties as brokers have them, unless they may need offsets. */
+/* Takes properties in stored form; returns false if they may need queue offsets. */
 static bool take_raw(struct batch *batch, PyObject *properties, PyObject *code)
 {
     struct span raw;
@@ -327,7 +329,7 @@ static enum outcome gather_append(FastPath *self, const struct call *call)
     return is_usual ? DONE : FALLBACK;
 }
 
-/* A field of a NewMessage, which keeps it: borrowed. */
+/* Returns a field of a NewMessage, borrowed: the frozen dataclass keeps the reference. */
 static PyObject *new_field(PyObject *item, int field)
 {
     PyObject *value = PyObject_GetAttr(item, new_names[field]);
@@ -353,7 +355,7 @@ static enum outcome gather_put_batch(FastPath *self, const struct call *call)
     PyObject *messages = call->given[MESSAGES];
     Py_ssize_t count = PyList_Size(call->offsets);
     if (count_of(messages) != count)
-        return FALLBACK;
+        return FALLBACK; /* the list changed while the clock or a file check ran Python code */
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = message_of(messages, i);
         struct message *message = batch_add(batch);

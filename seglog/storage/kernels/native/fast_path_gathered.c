@@ -1,4 +1,4 @@
-/* Puts that were gathered, of any queues, in the order of the calls: one look at each file, one write. */
+/* Writes gathered puts to any queues, in the order of the calls: one check of each file, one write. */
 
 #include "fast_path.h"
 #include "put_result.h"
@@ -19,7 +19,7 @@ enum put_field {
 
 enum { MOST_PUTS = 2048, MOST_BYTES = 1 << 20 };
 
-/* Where one goes. */
+/* The place of one put. */
 struct place {
     QueueTail *queue; /* borrowed from the topics of the fast path */
     PyObject *durability; /* borrowed from the put or the fast path */
@@ -27,13 +27,13 @@ struct place {
     int32_t queue_id;
 };
 
-/* The puts of one go. */
+/* The puts that are written in one go. */
 struct go {
     FastPath *path;
-    PyObject *puts; /* a list of our own: they live as long as the go */
+    PyObject *puts; /* a list of our own, so that the puts live as long as the go */
     struct append append;
     struct place *places;
-    size_t count; /* of those that will be written */
+    size_t count; /* number of puts that will be written */
     int64_t start, size;
 };
 
@@ -55,7 +55,7 @@ static enum outcome find(struct go *go, size_t i)
     return fast_path_find(go->path, &go->append);
 }
 
-/* Does all that may run code of others: stamps the time, and makes sure that no file was cut. */
+/* Does the steps that may run Python code: reads the clock, and checks that no file was cut. */
 static enum outcome look(struct go *go)
 {
     FastPath *path = go->path;
@@ -69,13 +69,13 @@ static enum outcome look(struct go *go)
     go->append.queue->look = look;
     for (size_t i = 1; i < count; i++) {
         if (find(go, i) != DONE)
-            return DONE; /* those before it can be written */
+            return DONE; /* the puts before it can be written */
         QueueTail *queue = go->append.queue;
         if (queue->look == look)
             continue;
-        Py_INCREF((PyObject *)queue); /* code that runs meanwhile may remove it */
+        Py_INCREF((PyObject *)queue); /* the check may run Python code, which may remove the queue */
         bool is_whole = window_check(&queue->window, go->append.store_timestamp_ms, true);
-        queue->look = is_whole ? look : 0;
+        queue->look = is_whole ? look : 0; /* take() refuses queues that were not checked in this go */
         Py_DECREF((PyObject *)queue);
         if (!is_whole)
             return DONE;
@@ -83,7 +83,7 @@ static enum outcome look(struct go *go)
     return DONE;
 }
 
-/* What a message has as properties; the memory may move while messages are added. */
+/* Returns the properties of a message; the memory may move when messages are added. */
 static struct span properties_of(const struct batch *batch, const struct message *message)
 {
     if (!message->properties_size)
@@ -91,8 +91,8 @@ static struct span properties_of(const struct batch *batch, const struct message
     return span_of(batch->properties + message->properties_at, message->properties_size);
 }
 
-/* Takes one put into the batch, as far as it is a usual one and there is room. From here to the end nothing
- * runs code of others. */
+/* Takes one put into the batch if it is a usual one and there is room. No Python code runs from here to the
+ * end. */
 static enum outcome take(struct go *go, size_t i)
 {
     FastPath *path = go->path;
@@ -135,7 +135,7 @@ static enum outcome take(struct go *go, size_t i)
     return DONE;
 }
 
-/* Takes what can be written in one go. */
+/* Takes the first puts that can be written in one go. */
 static enum outcome take_all(struct go *go)
 {
     FastPath *path = go->path;
@@ -149,7 +149,7 @@ static enum outcome take_all(struct go *go)
     while (go->count < count && (outcome = take(go, go->count)) == DONE)
         go->count++;
     for (size_t i = 0; i < go->count; i++)
-        go->places[i].queue->gathered = 0;
+        go->places[i].queue->gathered = 0; /* the counter is valid within take_all only */
     path->batch.count = go->count;
     return go->count ? DONE : outcome;
 }
@@ -177,8 +177,8 @@ static void write_records(struct go *go, uint8_t *target)
     }
 }
 
-/* In the order of their bytes: a process that is killed meanwhile leaves whole records and at most a torn one
- * after them. */
+/* Writes all records in the order of their bytes: if the process is killed meanwhile, it leaves whole records
+ * and at most one torn record after them. */
 static bool write_all(struct go *go)
 {
     LogTail *log = go->path->log;
@@ -195,7 +195,8 @@ static bool write_all(struct go *go)
                           : window_pwrite_run(&log->window, go->start, scratch, size);
 }
 
-/* After the records: a reader that follows a queue must find the records that its units name. */
+/* Writes the units and moves the tails, after the records: a reader that follows a queue must find the record of
+ * every unit. */
 static void publish(const struct go *go)
 {
     LogTail *log = go->path->log;
@@ -216,7 +217,7 @@ static void publish(const struct go *go)
     log_advance(log, go->places[go->count - 1].phy_offset, go->start + go->size, now_ms);
 }
 
-/* The result of a put, None without memory for it. */
+/* Returns the result of a put; None without memory for it, because the put is stored already. */
 static PyObject *result_of(const struct go *go, size_t i)
 {
     const struct place *place = &go->places[i];
@@ -241,12 +242,13 @@ static void wake_waiters(const struct go *go)
         PyObject *answer = PyObject_CallFunctionObjArgs(known[NOTIFY], field(go, i, PUT_TOPIC),
                                                         field(go, i, PUT_QUEUE_ID), NULL);
         if (!answer)
-            PyErr_WriteUnraisable(known[NOTIFY]);
+            PyErr_WriteUnraisable(known[NOTIFY]); /* the puts are stored: an error must not undo their results
+            */
         Py_XDECREF(answer);
     }
 }
 
-/* Appends what can be, takes it out of the gathered ones, and fills the lists. */
+/* Appends the puts that it can, removes them from the gathered ones, and fills the lists. */
 static enum outcome run(struct go *go, PyObject *gathered, PyObject *futures, PyObject *results)
 {
     enum outcome outcome = look(go);
@@ -259,10 +261,11 @@ static enum outcome run(struct go *go, PyObject *gathered, PyObject *futures, Py
         return outcome;
     }
     publish(go);
-    /* They live on in `puts`: no code of others runs before they are out of the way. */
+    /* `puts` keeps the removed objects alive, so that this runs no Python code: a written put must not stay
+     * among the gathered ones, or it would be written twice. */
     if (PyList_SetSlice(gathered, 0, (Py_ssize_t)go->count, NULL) < 0)
         return FAILED;
-    /* Code of others may run from here on: the batch is ours no more. */
+    /* Python code may run from here on, and another call may use the batch. */
     for (size_t i = 0; i < go->count; i++) {
         PyList_SetItem(futures, (Py_ssize_t)i, Py_NewRef(field(go, i, PUT_FUTURE)));
         PyList_SetItem(results, (Py_ssize_t)i, result_of(go, i));
@@ -286,7 +289,7 @@ PyObject *fast_path_try_puts(PyObject *self, PyObject *made)
         Py_RETURN_FALSE;
     if (count > MOST_PUTS)
         count = MOST_PUTS;
-    /* What may run the garbage collector, and so code of others, comes before anything is looked at. */
+    /* All objects are created first: creating one may run the garbage collector, and so any Python code. */
     struct go go = {.path = path, .puts = PyList_GetSlice(gathered, 0, count)};
     go.places = PyMem_Calloc((size_t)count, sizeof *go.places);
     PyObject *futures = PyList_New(count), *results = PyList_New(count);

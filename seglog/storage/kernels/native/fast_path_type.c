@@ -44,7 +44,7 @@ static PyObject *fast_path_close(PyObject *object, PyObject *Py_UNUSED(nothing))
     Py_RETURN_NONE;
 }
 
-/* Takes over a bool or a number of the owner. */
+/* Reads a bool or a number of the owner. */
 static bool take_attribute(PyObject *owner, const char *name, int64_t *number)
 {
     PyObject *value = PyObject_GetAttrString(owner, name);
@@ -57,7 +57,7 @@ static bool take_attribute(PyObject *owner, const char *name, int64_t *number)
     return is_taken;
 }
 
-/* The system's clock is read here. */
+/* Reads the clock of the owner; NULL for the system's clock, which is read without Python. */
 static bool take_clock(FastPath *self, PyObject *owner)
 {
     int64_t is_system;
@@ -196,17 +196,17 @@ int fast_path_add(PyObject *module)
     return fast_path_type ? 0 : -1;
 }
 
-/* The calls of a store that appends and reads enter: a base class of MessageStore, made of a Python class
- * that states their signatures and documents them. A call is tried natively; where that is not possible, the
- * method of the Python class makes it, with the same arguments.
+/* The calls of a store that append and read: a base class of MessageStore, created from a Python class that has
+ * their signatures and documentation. Each call is tried natively first; if that is not possible, the method
+ * of the Python class does it, with the same arguments.
  */
 
 enum call_name { PUT, APPEND, PUT_BATCH, APPEND_BATCH, GET, CALLS };
 
 typedef struct {
     PyObject_HEAD
-    FastPath *fast_path; /* NULL for a store that takes no appends, or not natively */
-    PyObject *reads;     /* of the type Reads, or NULL */
+    FastPath *fast_path; /* NULL for a store without native appends */
+    PyObject *reads;     /* an object of the type Reads, or NULL */
 } StoreCalls;
 
 static const char *const call_texts[CALLS] = {
@@ -214,7 +214,7 @@ static const char *const call_texts[CALLS] = {
     [GET] = "get",
 };
 
-/* Methods of the Python class, and what they are documented by. */
+/* Methods of the Python class, and their documentation. */
 static PyObject *twins[CALLS], *texts[CALLS];
 
 static PyObject *or_twin(PyObject *result, enum call_name name, PyObject *self, PyObject *const *args,
@@ -243,7 +243,7 @@ static PyObject *calls_get(PyObject *self, PyObject *const *args, Py_ssize_t cou
     return or_twin(reads ? reads_get(reads, args, count, names) : NULL, GET, self, args, count, names);
 }
 
-/* Takes a fast path and reads, as far as they are native, once; returns whether the fast path is. */
+/* Sets the fast path and the reads if they are native, once; returns whether the fast path is native. */
 static PyObject *calls_serve(PyObject *object, PyObject *args)
 {
     PyObject *path, *reads;
@@ -310,8 +310,8 @@ static PyType_Spec calls_spec = {
     .slots = calls_slots,
 };
 
-/* The class for a Python class without instance fields, and a dict of what its calls_methods are documented
- * by. */
+/* Returns the class for a Python class without instance fields, and a dict with the documentation of its
+ * calls. */
 PyObject *py_store_calls(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *python, *documents;

@@ -1,4 +1,4 @@
-/* Arrays that grow, in memory of malloc: they grow without the GIL. */
+/* Arrays that grow, in memory of malloc, because they grow without the GIL. */
 #ifndef SEGLOG_GROWABLE_H
 #define SEGLOG_GROWABLE_H
 
@@ -9,8 +9,8 @@
 
 enum { FIRST_ROOM = 256 };
 
-/* Gives the array, a pointer to whose start is passed, twice the room. False without memory: then it is as it
- * was. */
+/* Doubles the room of an array; `array` points to the pointer to its start. Returns false without memory; the
+ * array is unchanged then. */
 static inline bool growable_grow(void *array, size_t *room, size_t item_size)
 {
     void *items;

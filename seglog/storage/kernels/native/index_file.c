@@ -1,16 +1,16 @@
-/* Files of the key index: entries put into them, followed, and held against the keys of records. */
+/* Files of the key index: writes entries, checks their chains, and compares them with the keys of records. */
 
 #include <stdatomic.h>
 
 #include "python_api.h"
 
-/* Where entries lead; is_sorted if none leads before the one before it. */
+/* The range of physical offsets of entries; is_sorted if they never descend. */
 struct entries_extent {
     int64_t least, greatest;
     bool is_sorted;
 };
 
-/* An entry that does not name the one before it in its slot. */
+/* An entry with a wrong predecessor, and its right one. */
 struct wrong_entry {
     uint32_t number, previous;
 };
@@ -26,8 +26,8 @@ struct index_file {
     uint32_t slot_count, entry_count;
 };
 
-/* The time of an entry: whole seconds after the begin of its file, 0 where that has none yet. Wraps as arrays
- * of integers do.
+/* Returns the time of an entry: whole seconds after the begin time of its file, 0 if the file has none yet.
+ * Wraps as arrays of integers do, so that the result is that of the Python twin.
  */
 static uint32_t seconds_since(int64_t begin_ms, int64_t time_ms)
 {
@@ -37,7 +37,7 @@ static uint32_t seconds_since(int64_t begin_ms, int64_t time_ms)
     return seconds < 0 ? 0 : seconds > SEGLOG_MAX_INT ? SEGLOG_MAX_INT : (uint32_t)seconds;
 }
 
-/* The slot of a hash, in the form that is quickest for those that are not negative: all but damaged ones. */
+/* Returns the slot of a hash; fastest for hashes that are not negative, which all undamaged ones are. */
 static uint32_t slot_of(int32_t hash, uint32_t slot_count)
 {
     if (hash >= 0)
@@ -46,14 +46,14 @@ static uint32_t slot_of(int32_t hash, uint32_t slot_count)
     return (uint32_t)(slot < 0 ? slot + slot_count : slot);
 }
 
-enum { AHEAD = 24 /* entries whose slots are fetched before they are needed */ };
+enum { AHEAD = 24 /* entries whose slots are prefetched */ };
 
 static const uint8_t *entry_at(const uint8_t *entries, size_t i)
 {
     return entries + i * SEGLOG_INDEX_ENTRY_SIZE;
 }
 
-/* Of `count` entries, one or more. */
+/* Returns the range of `count` entries, one or more. */
 static struct entries_extent extent_of(const uint8_t *entries, size_t count)
 {
     int64_t before = read_i64(entries + SEGLOG_INDEX_ENTRY_PHY_OFFSET_AT);
@@ -68,8 +68,8 @@ static struct entries_extent extent_of(const uint8_t *entries, size_t count)
     return extent;
 }
 
-/* Puts `count` entries, of which the first has the number `first`, into the chains. Returns how many name
- * another entry before them than they should; the first `most` of those are in `wrong`.
+/* Follows the chains through `count` entries; the first one has the number `first`. Returns the number of
+ * entries with a wrong predecessor; the first `most` of them are in `wrong`.
  */
 static size_t entries_follow(const uint8_t *entries, size_t count, uint32_t first,
                              struct newest_entries newest, struct wrong_entry *wrong, size_t most)
@@ -103,13 +103,13 @@ static bool stands_for(const uint8_t *row, const uint8_t *entry)
            read_i64(entry + SEGLOG_INDEX_ENTRY_PHY_OFFSET_AT) == row_i64(row + SEGLOG_KEY_ROW_PHY_OFFSET_AT);
 }
 
-/* Whether `count` entries are those of as many keys in the same order, with the times that they must have
- * in a file with this begin; a negative begin says nothing of times, nor does the file's first entry.
+/* Whether `count` entries are those of `count` keys in the same order, with the right times for the begin time
+ * of their file. With a negative begin time, and for the file's first entry, times are not checked.
  */
 static bool entries_stand_for(const uint8_t *rows, const uint8_t *entries, size_t count, int64_t begin_ms,
                               bool starts_file)
 {
-    /* The keys of a record, and those of its neighbours, mostly have one time. */
+    /* Keys of one record, and often those of its neighbours, have the same time: it is converted once. */
     int64_t last_ms = 0;
     uint32_t seconds = seconds_since(begin_ms, last_ms);
     for (size_t i = 0; i < count; i++) {
@@ -129,8 +129,8 @@ static bool entries_stand_for(const uint8_t *rows, const uint8_t *entries, size_
     return true;
 }
 
-/* A reader beside the writer sees whole chains: an entry is written before the slot that leads to it, and
- * the header last.
+/* An entry is written before the slot that leads to it, and the header last, so that a concurrent reader sees
+ * only whole chains.
  */
 
 /* Writes one entry and the slot that leads to it; returns whether the slot was free. */
@@ -142,7 +142,7 @@ static int put_one(const struct index_file *file, const uint8_t *row, uint32_t n
     uint8_t *slot = slots + (size_t)slot_of(hash, file->slot_count) * SEGLOG_INDEX_SLOT_SIZE;
     uint8_t *entry = entries + (size_t)number * SEGLOG_INDEX_ENTRY_SIZE;
     uint32_t head = read_u32(slot + SEGLOG_INDEX_SLOT_NEWEST_ENTRY_AT);
-    uint32_t previous = head <= number ? head : 0; /* what names no older entry counts as none */
+    uint32_t previous = head <= number ? head : 0; /* a slot that leads to no older entry counts as empty */
     int64_t time_ms = row_i64(row + SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT);
     write_u32(entry + SEGLOG_INDEX_ENTRY_KEY_HASH_AT, (uint32_t)hash);
     write_i64(entry + SEGLOG_INDEX_ENTRY_PHY_OFFSET_AT, row_i64(row + SEGLOG_KEY_ROW_PHY_OFFSET_AT));
@@ -171,7 +171,7 @@ static void put_header(uint8_t *header, const uint8_t *first, const uint8_t *las
     write_u32(header + SEGLOG_INDEX_HEADER_INDEX_COUNT_AT, end);
 }
 
-/* Puts as many of the rows as fit, in order, and returns how many. */
+/* Writes as many of the rows as fit, in order, and returns their number. */
 static uint32_t index_put(const struct index_file *file, const uint8_t *rows, uint32_t count)
 {
     uint8_t *header = file->bytes;
@@ -187,7 +187,7 @@ static uint32_t index_put(const struct index_file *file, const uint8_t *rows, ui
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *row = rows + (size_t)i * SEGLOG_KEY_ROW_SIZE;
         opened += (uint32_t)put_one(file, row, next + i, begin_ms);
-        if (is_new && i == 0) /* the first one still counts from the end of the file before */
+        if (is_new && i == 0) /* the time of the first entry is still relative to the end of the file before */
             begin_ms = row_i64(row + SEGLOG_KEY_ROW_STORE_TIMESTAMP_MS_AT);
     }
     put_header(header, is_new ? rows : NULL, rows + (size_t)(count - 1) * SEGLOG_KEY_ROW_SIZE, opened,

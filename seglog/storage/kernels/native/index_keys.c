@@ -4,7 +4,7 @@
 #include "python_api.h"
 #include "record.h"
 
-/* SipHash-1-3: without the seed, collisions cannot be found. */
+/* SipHash-1-3: without the seed, an attacker cannot construct collisions. */
 struct hash_seed {
     uint64_t first, second;
 };
@@ -39,7 +39,7 @@ static void take_word(struct state *s, uint64_t word)
     s->v0 ^= word;
 }
 
-/* Words are of the machine's byte order: no hash leaves the process. */
+/* Reads words in the machine's byte order: no hash leaves the process. */
 static uint64_t keyed_hash(struct hash_seed seed, struct span bytes)
 {
     struct state s = {
@@ -62,14 +62,14 @@ static uint64_t keyed_hash(struct hash_seed seed, struct span bytes)
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
-/* The magnitude of Java's hash, 0 for the one without. */
+/* Returns the absolute value of Java's hash, 0 for the minimum, which has none. */
 static int32_t magnitude(uint32_t hash)
 {
     int32_t code = (int32_t)hash;
     return code >= 0 ? code : code == INT32_MIN ? 0 : -code;
 }
 
-/* Adds a key; where there is no room for it, it is only counted. */
+/* Adds a key; only counts it if there is no room. */
 static void add(struct log_keys *keys, uint32_t hash, const struct record *record, int64_t phy_offset)
 {
     if (keys->count < keys->room) {
@@ -81,8 +81,8 @@ static void add(struct log_keys *keys, uint32_t hash, const struct record *recor
     keys->count++;
 }
 
-/* Adds the keys of a record whose values were found; where there is no room for one, it is only counted. Keys
- * are pieces between single spaces; an empty one is none.
+/* Adds the keys of a record from the values of its properties; only counts a key if there is no room. Keys are
+ * separated by single spaces; an empty piece is no key.
  */
 static void keys_of_values(struct log_keys *keys, const struct record *record,
                            const struct index_values *values, uint32_t hash_before, int64_t phy_offset,
@@ -117,7 +117,7 @@ static bool record_has_key(const struct record *record, struct span key)
     return false;
 }
 
-/* A number of a key, other than 0, that hardly any other key has. */
+/* Returns a 64-bit digest of a key, never 0; two keys almost never have the same digest. */
 static uint64_t key_digest(struct hash_seed seed, struct span topic, struct span key)
 {
     struct hash_seed of_topic = {seed.first ^ keyed_hash(seed, topic), seed.second};
@@ -125,8 +125,8 @@ static uint64_t key_digest(struct hash_seed seed, struct span topic, struct span
     return digest ? digest : 1;
 }
 
-/* Puts the numbers of those keys of a record that the index has under a hash, as far as there is room;
- * returns how many they are.
+/* Writes the digests of the keys of a record that have a given hash, as far as there is room; returns their
+ * number.
  */
 static size_t key_digests_of(const struct record *record, int32_t hash, struct hash_seed seed,
                              uint64_t *digests, size_t room)
@@ -197,8 +197,8 @@ void log_keys_free(struct log_keys *keys)
     free(keys->lost);
 }
 
-/* Keys of the records from `position` on, as far as they are whole and have room for all of theirs, up to
- * where it is then. Checksums are not looked at.
+/* Reads the keys of the records from `position` on, and moves `position` behind them: up to the first bytes that
+ * are no whole record, or a record whose keys do not fit. Checksums are not checked.
  */
 struct keys_job {
     struct log_keys keys;
@@ -312,7 +312,7 @@ struct have_job {
     uint8_t *have;
 };
 
-/* What cannot be read as a record may have any key. */
+/* Bytes that cannot be read as a record count as having the key: they may have any. */
 static void have_job(void *state)
 {
     struct have_job *job = state;
@@ -372,8 +372,8 @@ struct digests_job {
     uint64_t *digests;
 };
 
-/* A record has as many keys of the hash as entries lead to it, one after the other; if not, nothing is known.
- */
+/* A record must have as many keys of the hash as consecutive entries lead to it; otherwise their digests are
+ * unknown. */
 static void digests_job(void *state)
 {
     struct digests_job *job = state;

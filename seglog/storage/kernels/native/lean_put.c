@@ -1,21 +1,21 @@
-/* MessageStore.put of one usual message that waits for nothing: what most puts are, in one pass and without a
- * batch. All others are left to fast_path_put_any().
+/* MessageStore.put of one usual message that waits for nothing, as most puts: in one pass and without a batch.
+ * All other puts are left to fast_path_put_any().
  */
 
 #include "fast_path.h"
 #include "put_result.h"
 #include "record.h"
 
-/* The arguments by name, those first that are given most. */
+/* The named parameters, the most frequent ones first. */
 enum named { QUEUE_ID, TAGS, KEYS, PROPERTIES, FLAG, DURABILITY, NAMED };
 
-/* Arguments of one call, borrowed; those left out are NULL. */
+/* The arguments of one call, borrowed; missing ones are NULL. */
 struct put_call {
     PyObject *topic, *body, *named[NAMED];
-    PyObject *durability; /* that is reached */
+    PyObject *durability; /* the durability that the put reaches */
 };
 
-/* One message as it will be stored. Its properties are made in the memory of the batch. */
+/* One message in stored form. Its properties are encoded in the memory of the batch. */
 struct put_message {
     struct span body, properties;
     int64_t tags_code;
@@ -52,7 +52,7 @@ static bool take_named(struct put_call *call, PyObject *const *values, PyObject 
 
 enum { WORD = 8, LEAST_BYTE = 3 };
 
-/* Whether one of eight bytes is 0, or ends a name or an entry of properties. */
+/* Returns non-zero if one of eight bytes is below LEAST_BYTE: 0, or the end of a name or an entry. */
 static uint64_t has_special(uint64_t word)
 {
     _Static_assert(SEGLOG_NAME_END == 1 && SEGLOG_ENTRY_END == 2, "the bytes below LEAST_BYTE");
@@ -67,7 +67,7 @@ static uint64_t copy_word(uint8_t *target, const uint8_t *source)
     return has_special(word);
 }
 
-/* Copies a text; false if it has a byte that its place forbids, or a 0, which may look like a torn write. */
+/* Copies a text; returns false if it has a separator, or a 0, which may look like a torn write. */
 static bool copy_text(uint8_t *target, struct span text)
 {
     uint64_t found = 0;
@@ -78,13 +78,13 @@ static bool copy_text(uint8_t *target, struct span text)
         }
         return !found;
     }
-    size_t last = text.size - WORD;
+    size_t last = text.size - WORD; /* the last word overlaps the one before it, so no byte is left over */
     for (size_t at = 0; at < last; at += WORD)
         found |= copy_word(target + at, text.at + at);
     return !(found | copy_word(target + last, text.at + last));
 }
 
-/* Adds an entry to the memory of the batch, which has no messages. */
+/* Adds an entry of properties to the memory of the batch; the batch has no messages here. */
 static bool add_entry(struct batch *batch, struct span name, struct span value)
 {
     size_t size = name.size + value.size + 2;
@@ -99,11 +99,11 @@ static bool add_entry(struct batch *batch, struct span name, struct span value)
     return is_usual;
 }
 
-/* Whether it is a name that others give meaning to, or ends as that of the CRC. */
+/* Whether an application may use the name: not TAGS or KEYS, and no end like that of the CRC property. */
 static bool is_own_name(struct span name)
 {
     static const char crc_name[] = SEGLOG_CRC_NAME;
-    enum { CRC_NAME_BYTES = sizeof crc_name - 2 }; /* without what ends it */
+    enum { CRC_NAME_BYTES = sizeof crc_name - 2 }; /* without its last character and the NUL */
     return name.size && !spans_are_equal(name, TEXT(SEGLOG_TAGS)) &&
            !spans_are_equal(name, TEXT(SEGLOG_KEYS)) &&
            (name.size < CRC_NAME_BYTES ||
@@ -143,7 +143,7 @@ static bool take_properties(struct batch *batch, const struct put_call *call, st
     return true;
 }
 
-/* Whether the put waits for nothing. */
+/* Reads the durability; returns false if the put must wait for the disk. */
 static bool take_durability(FastPath *path, struct put_call *call)
 {
     PyObject *durability = call->named[DURABILITY], *sync = path->known[SYNC];
@@ -167,7 +167,7 @@ static bool take_message(FastPath *path, const struct put_call *call, struct put
            message->properties.size <= SEGLOG_MAX_PROPERTIES_BYTES - SEGLOG_CRC_PROPERTY_BYTES;
 }
 
-/* Writes record and unit, in this order, and says so; false without room. */
+/* Writes the record, then the unit, then moves the tails and fills the result; returns false without room. */
 static bool write_one(FastPath *path, const struct append *append, const struct put_message *message,
                       PutResult *result)
 {
@@ -191,7 +191,7 @@ static bool write_one(FastPath *path, const struct append *append, const struct 
         .flag = message->flag,
     };
     record_write(&path->head, &own, size, window_at(&log->window, at));
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* other processes that map the files see the record first */
     unit_write(window_at(&queue->window, unit_at), at, size, message->tags_code);
     if (message->properties.size)
         log->keyed_end = at + (int64_t)size;
@@ -206,10 +206,10 @@ static bool write_one(FastPath *path, const struct append *append, const struct 
     return true;
 }
 
-/* Appends; what may run code of others is done first. FALLBACK where it is not done. */
+/* Appends one message; the steps that may run Python code come first. Returns FALLBACK if it did nothing. */
 static enum outcome append_one(FastPath *path, const struct put_call *call, PutResult **result)
 {
-    struct append append; /* of which only what is looked at here is set */
+    struct append append; /* only the fields that are used here are set: clearing all of it takes time */
     struct put_message message;
     PyObject *queue_id = call->named[QUEUE_ID];
     append.topic = call->topic;
@@ -230,7 +230,7 @@ static enum outcome append_one(FastPath *path, const struct put_call *call, PutR
     return FALLBACK;
 }
 
-/* Wakes who waits for the queue. */
+/* Wakes the waiters of the queue. */
 static bool notify(FastPath *path, const PutResult *result)
 {
     if (PyDict_Size(path->known[WAITING]) == 0)

@@ -1,7 +1,7 @@
-/* Objects of frozen dataclasses with slots, made without a step in Python for each of their fields.
+/* Creates objects of frozen dataclasses with slots without a step in Python for each field.
  *
- * The method `__init__` that a dataclass states remains the one that is right: it makes what is called in
- * another way than usual, and names what is wrong with a call.
+ * The `__init__` of the dataclass stays the reference: it does calls in an unusual form, and raises the
+ * errors of wrong calls.
  */
 
 #include "python_api.h"
@@ -9,21 +9,21 @@
 enum { MOST_FIELDS = 32 };
 
 struct field {
-    PyObject *name, *usual; /* NULL where there is no value of its own */
+    PyObject *name, *usual; /* `usual`: the default value, NULL for none */
     PyObject *descriptor;
     descrsetfunc set;
 };
 
-/* How the objects of a class are made; it lives as long as the process, as the class does. */
+/* The plan of a class: how to create its objects. It is never freed, as the class lives as long as the process. */
 struct plan {
-    PyObject *stated; /* its own `__init__` */
+    PyObject *stated; /* the `__init__` of the dataclass */
     Py_ssize_t count;
     struct field fields[MOST_FIELDS];
 };
 
 static PyObject *plans; /* capsules by class */
 
-/* The plan of a class, or of the one that it inherits from; NULL if there is none. */
+/* Returns the plan of a class or of its nearest base class with one; NULL if there is none. */
 static struct plan *plan_of(PyTypeObject *type)
 {
     for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
@@ -42,7 +42,7 @@ static Py_ssize_t place_of(const struct plan *plan, PyObject *name)
     return at;
 }
 
-/* Sorts the arguments by field, borrowed; false where something is missing, unknown or given twice. */
+/* Sorts the arguments by field, borrowed; returns false if one is missing, unknown or given twice. */
 static bool sort_values(const struct plan *plan, PyObject *const *args, Py_ssize_t count, PyObject *names,
                         PyObject *values[MOST_FIELDS])
 {

@@ -1,4 +1,4 @@
-/* Memory of mapped files: tables of maps, reads that another process may cut short, pages made ready. */
+/* Memory of mapped files: tables of maps, reads of files that another process may cut, populating of pages. */
 
 #include "reads.h"
 
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Files so far apart are no sequence; they are left to Python. */
+/* A table holds files within this distance; other files are left to Python. */
 enum { MAX_FILES = 1 << 16, GOOD = 1 };
 
 static PyTypeObject *maps_type;
@@ -58,7 +58,8 @@ int file_is_whole(const Maps *maps, struct file_map *file, int64_t now_ms)
     return found >= file_bytes;
 }
 
-/* Takes what a file holds out of the table before it gives it up: that may run anything. */
+/* Clears the entry of a file before it releases the objects: the release may run Python code, which must not find
+ * a half-cleared entry. */
 static void unmap(struct file_map *file)
 {
     struct file_map old = *file;
@@ -96,7 +97,7 @@ static void maps_dealloc(PyObject *self)
     object_free(self);
 }
 
-/* Makes the table hold the files `first` to `last`. */
+/* Extends the table to the files `first` to `last`. */
 static bool extend(Maps *maps, int64_t first, int64_t last)
 {
     size_t count = (size_t)(last - first + 1);
@@ -114,8 +115,8 @@ static bool extend(Maps *maps, int64_t first, int64_t last)
     return true;
 }
 
-/* The place for the file that begins at `offset`; NULL with an exception, or without one for a file so far
- * from the others that it gets none.
+/* Returns the entry for the file that begins at `offset`; NULL with an exception, or without one for a file too
+ * far from the others.
  */
 static struct file_map *place(Maps *maps, int64_t offset)
 {
@@ -135,7 +136,7 @@ static struct file_map *place(Maps *maps, int64_t offset)
     return &maps->files[number - maps->first_number];
 }
 
-/* The place that an argument names if there is one already. */
+/* Returns the entry for the offset of an argument if it exists already. */
 static struct file_map *known_place(const Maps *maps, PyObject *offset)
 {
     long long first = PyLong_AsLongLong(offset);
@@ -248,11 +249,11 @@ int maps_add(PyObject *module)
     return maps_type ? 0 : -1;
 }
 
-/* Reads of memory that another process may take away: of a map whose file is cut, or cannot be read.
+/* Reads of a map whose file another process may cut, or whose disk cannot be read.
  *
- * The system answers such a read with SIGBUS, which ends the process. While a guard is up, a read within the
- * guarded memory ends only the work that it is part of. All other faults go to the handler that was there
- * before. Signals belong to the process, so ours is there only while something is read.
+ * Such a read raises SIGBUS, which ends the process. While a guard is up, a fault within the guarded memory
+ * ends only the work that the read is part of. All other faults are passed to the earlier handler. Signal
+ * handlers belong to the whole process, so ours is installed only during guarded reads.
  */
 
 struct guard {
@@ -272,11 +273,11 @@ static void die_of(int number)
     sigaction(number, &usual, NULL);
 }
 
-/* A fault that is none of ours. */
+/* Passes on a fault outside of guarded memory. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     bool was_sent = info->si_code <= 0;
-    if (is_passing) { /* who was before us passes it back to us */
+    if (is_passing) { /* the earlier handler has passed the fault back to ours: end the loop */
         die_of(number);
     } else if (before.sa_flags & SA_SIGINFO) {
         is_passing = 1;
@@ -285,7 +286,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
     } else if (before.sa_handler == SIG_IGN && was_sent) {
         return;
     } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-        die_of(number); /* at the same read, once more */
+        die_of(number); /* with the default handler the same read faults again and ends the process */
         if (was_sent)
             raise(number);
     } else {
@@ -313,14 +314,14 @@ static bool is_ours(const struct sigaction *action)
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
 }
 
-/* Puts up the guard of the process, and takes it down; calls nest, and both are made with the GIL held. The
- * handler that was there before is there again once the last one is down.
+/* Puts up the guard of the process, and takes it down. Calls nest; both need the GIL. The last guard_down
+ * restores the earlier handler.
  */
 static void guard_up(void)
 {
     if (up++)
         return;
-    /* Not deferred: then a jump out of the handler leaves nothing blocked, and no mask need be kept. */
+    /* SA_NODEFER: a jump out of the handler then leaves no signal blocked, so no mask must be saved. */
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
     struct sigaction there;
     sigemptyset(&action.sa_mask);
@@ -333,12 +334,12 @@ static void guard_down(void)
     struct sigaction there;
     if (--up || sigaction(SIGBUS, NULL, &there) != 0)
         return;
-    if (is_ours(&there)) /* otherwise a later handler is set, which may pass faults on to us */
+    if (is_ours(&there)) /* otherwise another handler was installed later, which may pass faults on to ours */
         sigaction(SIGBUS, &before, NULL);
 }
 
-/* Does the work, on this thread and between guard_up and guard_down. False if a byte of the memory could not
- * be read: `lost_at` then says which.
+/* Does the work on this thread, between guard_up and guard_down. Returns false if a byte of the memory could not
+ * be read; `lost_at` is its position.
  */
 static bool guarded(struct span memory, void (*work)(void *state), void *state, size_t *lost_at)
 {
@@ -355,7 +356,7 @@ static bool guarded(struct span memory, void (*work)(void *state), void *state, 
     return is_whole;
 }
 
-/* TruncatedError("cut-by-others", position_bytes=lost_at) */
+/* Raises TruncatedError("cut-by-others", position_bytes=lost_at). */
 static void raise_lost(size_t lost_at)
 {
     PyObject *errors = PyImport_ImportModule("seglog.errors");
@@ -390,11 +391,11 @@ bool call_guarded(const Py_buffer *view, void (*work)(void *state), void *state)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { AT_A_TIME_BYTES = 1 << 20 }; /* other threads may map and unmap files in between */
+enum { AT_A_TIME_BYTES = 1 << 20 }; /* other threads can map and unmap files between two calls of madvise */
 
-/* Populates the whole pages within the span; their content stays as it is, with what is written to
- * them meanwhile. False where the system cannot (Linux before 5.14), or a page has no space behind it: no
- * signal then.
+/* Populates the whole pages within the span; their content stays, with all concurrent writes. Returns false if
+ * the system cannot do it (Linux before 5.14), or if the file system has no space for a page; raises no
+ * signal.
  */
 #ifdef MADV_POPULATE_WRITE
 static bool populate(struct span pages)

@@ -1,5 +1,5 @@
-/* Columns of many messages in the layout of Arrow, filled in one pass over the records of a window: what a
- * record holds is read while it is in the cache.
+/* Columns of many messages in the layout of Arrow, filled in one pass over the records of a window: all fields of
+ * a record are read while the record is in the cache.
  */
 
 #include "python_api.h"
@@ -16,7 +16,7 @@ struct entries {
     size_t count;
 };
 
-/* Strings: where each ends, their bytes one after the other, and which records have one. */
+/* Strings: the end of each, their bytes one after the other, and which records have one. */
 struct texts {
     int32_t *ends;
     uint8_t *data, *are_there;
@@ -33,10 +33,10 @@ struct property_map {
 enum number { FLAG, RECONSUME_TIMES, BODY_CRC, PREPARED, BORN_TIMESTAMP, NUMBERS };
 enum text { BODY, KEYS, TAGS, MESSAGE_ID, OFFSET_ID, BORN_HOST, STORE_HOST, TEXTS };
 
-/* What cannot be filled here. */
+/* The columns that cannot be filled here. */
 enum left { LEFT_ALL = 1, LEFT_MAP = 2, LEFT_BORN_HOST = 4, LEFT_STORE_HOST = 8 };
 
-/* NULL for columns that were not asked for. */
+/* The memory of columns; NULL for columns that were not requested. */
 struct columns {
     int64_t *numbers[NUMBERS];
     struct texts texts[TEXTS];
@@ -56,7 +56,7 @@ static bool texts_add(struct texts *texts, size_t row, struct span text)
     return true;
 }
 
-/* Takes the earlier entry of a name out. */
+/* Removes an earlier entry with the same name. */
 static void forget(struct entries *entries, struct span name)
 {
     for (size_t i = 0; i < entries->count; i++) {
@@ -85,8 +85,8 @@ static bool take_apart(struct entries *entries, struct span properties)
     return true;
 }
 
-/* Of several entries of a name the last stays, in its place. False where there is no room, or where a record
- * has more entries than are compared with each other.
+/* Adds the entries of a record; of several entries with one name the last one stays, in its place. Returns false
+ * without room, or if a record has too many entries to compare with each other.
  */
 static bool map_add(struct property_map *map, size_t row, struct span properties)
 {
@@ -116,7 +116,7 @@ static uint8_t *write_decimal(uint8_t *at, int64_t value)
     return at;
 }
 
-/* An address of IPv4 and its port as they stand in a record. */
+/* Adds the text of an IPv4 address and its port, as they are in a record. */
 static bool host_add(struct texts *texts, size_t row, const uint8_t *host)
 {
     uint8_t text[32], *at = text; /* 255.255.255.255:-2147483648 */
@@ -139,7 +139,7 @@ static uint8_t *write_hexadecimal(uint8_t *at, struct span bytes)
     return at;
 }
 
-/* The store host and the place of a record in hexadecimal: its offsetMsgId. */
+/* Adds the store host and the physical offset of a record in hexadecimal: its offsetMsgId. */
 static bool offset_id_add(struct texts *texts, size_t row, struct span host, const uint8_t *phy_offset)
 {
     uint8_t text[2 * (SEGLOG_IPV6_BYTES + sizeof(int32_t) + sizeof(int64_t))];
@@ -148,7 +148,7 @@ static bool offset_id_add(struct texts *texts, size_t row, struct span host, con
     return texts_add(texts, row, span_of(text, (size_t)(at - text)));
 }
 
-/* With its port. */
+/* Returns the size of the store host with its port. */
 static size_t store_host_size(int32_t sys_flag)
 {
     return (sys_flag & SEGLOG_STORE_HOST_V6 ? SEGLOG_IPV6_BYTES : SEGLOG_IPV4_BYTES) + sizeof(int32_t);
@@ -157,7 +157,7 @@ static size_t store_host_size(int32_t sys_flag)
 static void numbers_set(int64_t *const *numbers, size_t row, const struct record *record)
 {
     const uint8_t *at = record->bytes.at;
-    /* What follows the hosts lies before the end of the head, however long they are. */
+    /* The fields behind the hosts have a fixed distance to the end of the head, with addresses of any length. */
     const uint8_t *behind = record->body.at - SEGLOG_HEADS_0_SIZE;
     if (numbers[FLAG])
         numbers[FLAG][row] = read_i32(at + SEGLOG_HEADS_0_FLAG_AT);
@@ -171,7 +171,7 @@ static void numbers_set(int64_t *const *numbers, size_t row, const struct record
         numbers[PREPARED][row] = read_i64(behind + SEGLOG_HEADS_0_PREPARED_TRANSACTION_OFFSET_AT);
 }
 
-/* Returns what cannot be filled. */
+/* Fills the columns of strings of a record; returns those that cannot be filled. */
 static int texts_fill(struct texts *texts, size_t row, const struct record *record)
 {
     struct index_values values = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
@@ -231,13 +231,13 @@ static void columns_job(void *state)
     }
 }
 
-/* The memory that Python gave for columns, to be released in the end. */
+/* The buffers of the columns that Python gave; released at the end. */
 struct memory {
     Py_buffer views[NUMBERS + 3 * TEXTS + 5];
     size_t count;
 };
 
-/* Takes a buffer of a tuple; NULL for one that is not asked for, and once there is an exception. */
+/* Takes a buffer from a tuple; returns NULL for a column that was not requested, and after an exception. */
 static void *take_memory(struct memory *memory, PyObject *given, Py_ssize_t at, size_t least, size_t *size)
 {
     PyObject *one = PyErr_Occurred() ? NULL : PyTuple_GetItem(given, at);

@@ -1,10 +1,10 @@
-/* Messages out of records, and the tags that a reader wants. */
+/* Decodes messages from records, and the tags of filters. */
 
 #include "reads.h"
 #include "record.h"
 #include "stored_message.h"
 
-/* codes: `count` of them. tags: a tuple of bytes, NULL if codes are enough. */
+/* codes: `count` tags codes. tags: a tuple of bytes, NULL if the codes are enough. */
 struct TagSet {
     PyObject_HEAD
     int64_t *codes;
@@ -118,13 +118,13 @@ int tag_set_add(PyObject *module)
     return tag_set_type ? 0 : -1;
 }
 
-/* Makes messages without a line of Python: what decode_message in seglog/storage/format/record/message.py does,
- * for records that are right. Of others the Python function says what is wrong.
+/* Creates messages without executing Python code, as decode_message in seglog/storage/format/record/message.py
+ * does, for valid records. For other records the Python function raises the right error.
  */
 
 enum { CACHED_HOSTS = 16, MAX_CACHED_BYTES = 128 };
 
-/* A value that was made before of the same bytes; NULL before the first. */
+/* A value that was created before from the same bytes; NULL before the first. */
 struct cached {
     PyObject *value;
     uint8_t bytes[MAX_CACHED_BYTES];
@@ -168,7 +168,7 @@ static PyObject *topic_of(Decoder *decoder, struct span topic)
 
 enum { HOST_BYTES = SEGLOG_IPV6_BYTES + SEGLOG_PORT_BYTES };
 
-/* A host as a record has it: an address and the port after it. */
+/* A host in stored form: an address and the port behind it. */
 struct stored_host {
     uint8_t bytes[HOST_BYTES];
     size_t size;
@@ -194,7 +194,8 @@ static struct stored_host stored_host_at(const uint8_t *at, bool is_v6)
     return host;
 }
 
-/* All of the record is read before a host is made, for which Python may run: then its memory may go. */
+/* Copies the whole record before it creates a host: that may run Python code, which may release the record's
+ * memory. */
 static PyObject *message_of(Decoder *decoder, const struct record *record, struct span added)
 {
     enum {
@@ -218,8 +219,8 @@ static PyObject *message_of(Decoder *decoder, const struct record *record, struc
     return (PyObject *)message;
 }
 
-/* Has the processor fetch the record that follows while this one is decoded and looked at: a record that is in no
- * cache takes as long as all the rest. The next is likely about as long as this one.
+/* Prefetches the next record while this one is decoded and used: reading a record that is in no cache takes as long
+ * as all other work. The next record is probably about as long as this one.
  */
 static inline void fetch_soon(struct span following, size_t size)
 {
@@ -229,7 +230,7 @@ static inline void fetch_soon(struct span following, size_t size)
         __builtin_prefetch(following.at + at);
 }
 
-/* Reads a record that is right; *is_right says whether it is. */
+/* Decodes a valid record; sets *is_right to false for any other. */
 static PyObject *decode_right(Decoder *decoder, struct span bytes, bool verify, bool *is_right)
 {
     struct record record;
@@ -267,8 +268,8 @@ static PyObject *decoder_decode(PyObject *self, PyObject *const *given, Py_ssize
     return is_right ? message : call_slow((Decoder *)self, given[0], verify);
 }
 
-/* The messages of a read, each decoded when its turn comes. `records` are those of the result, NULL when it is
- * over; `view` is that of theirs whose bytes `buffer` has, NULL for none.
+/* An iterator over the messages of a read, which decodes each message when it is needed. `records` are those of
+ * the result, NULL at the end; `view` is the run whose bytes are in `buffer`, NULL for none.
  */
 typedef struct {
     PyObject_HEAD
@@ -277,7 +278,7 @@ typedef struct {
     const struct read_records *records;
     Py_buffer buffer;
     size_t run, record;
-    int64_t at; /* in the run */
+    int64_t at; /* position in the run */
 } Iterator;
 
 static void let_go(Iterator *iterator)
@@ -299,8 +300,8 @@ static bool take_hold(Iterator *iterator, PyObject *view)
     return true;
 }
 
-/* Decodes a stretch of a run. Memory that has become shorter than it was, as a bytearray may, has only a part of
- * a record.
+/* Decodes a record of a run. If the memory has become shorter, as a bytearray may, it has only a part of the
+ * record.
  */
 static PyObject *decode_at(Iterator *iterator, const struct record_run *run, int64_t start, int64_t size)
 {
@@ -320,8 +321,8 @@ static PyObject *decode_at(Iterator *iterator, const struct record_run *run, int
     return message;
 }
 
-/* Goes on before it decodes: of a record that is damaged an error comes once. Decoding may let another thread run,
- * which may end the iteration: the result is held meanwhile.
+/* Advances before it decodes, so that a damaged record raises its error only once. Decoding may let another thread
+ * run, which may end the iteration: so the result is held meanwhile.
  */
 static PyObject *iterator_next(PyObject *self)
 {
@@ -375,7 +376,7 @@ static PyObject *decoder_iterate(PyObject *self, PyObject *result)
 
 enum decoded { DECODED, NOT_PLAIN, RAISED };
 
-/* Appends the messages of records that stand one after another. */
+/* Appends the messages of consecutive records to a list. */
 static enum decoded decode_run(Decoder *decoder, struct span run, struct span added, PyObject *found)
 {
     while (run.size) {
@@ -400,7 +401,7 @@ static enum decoded decode_runs(Decoder *decoder, PyObject *runs, struct span ad
     enum decoded decoded = DECODED;
     for (Py_ssize_t i = 0; decoded == DECODED && i < PyList_Size(runs); i++) {
         Py_buffer buffer;
-        PyObject *run = Py_NewRef(PyList_GetItem(runs, i)); /* a host may be made, by Python code */
+        PyObject *run = Py_NewRef(PyList_GetItem(runs, i)); /* held: creating a host may run Python code */
         if (PyObject_GetBuffer(run, &buffer, PyBUF_SIMPLE) < 0) {
             decoded = RAISED;
         } else {

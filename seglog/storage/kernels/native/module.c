@@ -1,4 +1,4 @@
-/* The extension module seglog.storage.kernels._native; what it holds is said in _native.pyi. */
+/* The extension module seglog.storage.kernels._native; _native.pyi documents its contents. */
 
 #include "fast_path.h"
 #include "record.h"
@@ -39,7 +39,7 @@ bool has_no_keywords(PyObject *keywords, const char *type_name)
     return false;
 }
 
-/* With `self` before the arguments by place, unless it is NULL. */
+/* Calls with `self` before the positional arguments, unless it is NULL. */
 static PyObject *call_any(PyObject *function, PyObject *self, PyObject *const *args, Py_ssize_t count,
                           PyObject *names)
 {
@@ -68,7 +68,7 @@ PyObject *call_method(PyObject *method, PyObject *self, PyObject *const *args, P
     enum { MOST = 5 };
     if (names || count > MOST)
         return call_any(method, self, args, count, names);
-    /* Without a tuple and a dict: a read of a store that is open for reading comes this way. */
+    /* Without a tuple and a dict: every read of a store that is open for reading uses this path. */
     PyObject *each[MOST] = {NULL};
     for (Py_ssize_t i = 0; i < count; i++)
         each[i] = args[i];
@@ -125,7 +125,7 @@ bool py_to_text(PyObject *value, struct span *text)
 bool py_to_i64(PyObject *value, int64_t *number)
 {
     int overflow;
-    if (!PyLong_CheckExact(value)) /* a bool is no number, and the twin says so */
+    if (!PyLong_CheckExact(value)) /* a bool is refused: the Python twin raises the error */
         return false;
     *number = PyLong_AsLongLongAndOverflow(value, &overflow);
     return !overflow;
@@ -169,7 +169,7 @@ bool py_to_phy_offset(PyObject *value, int64_t *phy_offset, bool *is_possible)
 }
 
 #if defined(__linux__) && !defined(SYS_openat2)
-#define SYS_openat2 437 /* the same on every architecture that Linux 5.6 knows, but for alpha */
+#define SYS_openat2 437 /* the same number on every architecture of Linux 5.6 except alpha */
 #endif
 
 /* struct open_how and RESOLVE_* of linux/openat2.h, which older headers lack. */
@@ -181,9 +181,9 @@ struct how {
 
 enum { NO_MAGIC_LINKS = 0x02, NO_SYMLINKS = 0x04, BENEATH = 0x08 };
 
-enum { MOST_TRIES = 8 }; /* EAGAIN: something was renamed while the kernel looked */
+enum { MOST_TRIES = 8 }; /* for EAGAIN: a name was changed while the kernel resolved the path */
 
-/* Opens a name below a folder that no name on the way leads out of. */
+/* Opens a path below a folder; fails if any name on the path leads out of the folder. */
 static int open_beneath(int folder, const char *path, uint64_t flags)
 {
 #ifdef SYS_openat2
@@ -216,8 +216,9 @@ PyObject *py_open_beneath(PyObject *Py_UNUSED(module), PyObject *args)
     return PyLong_FromLong(found);
 }
 
-/* Opens a regular file: to write, one with a single name; -1 for everything else. The stat before keeps
- * devices from being opened. It may follow a link, so what was opened, through no link, is checked again.
+/* Opens a regular file; for writing, only a file with a single name. Returns -1 for everything else. The stat
+ * before the open avoids opening a device. That stat may follow a link; the open does not, so the opened file
+ * is checked again.
  */
 static int open_plain(int folder, const char *path, int flags)
 {
@@ -249,7 +250,7 @@ PyObject *py_open_plain(PyObject *Py_UNUSED(module), PyObject *args)
 
 enum { LOOK_CLOSER = 1 };
 
-/* What is called so: its mode; 0 where there is nothing, LOOK_CLOSER where the way leads elsewhere. */
+/* Returns the mode of the file at a path; 0 if none exists, LOOK_CLOSER if the path leads out of the folder. */
 static unsigned int mode_beneath(int folder, const char *path)
 {
 #ifdef O_PATH
@@ -286,7 +287,7 @@ static PyMethodDef methods[] = {
     MODULE_FUNCTIONS(METHOD){NULL, NULL, 0, NULL},
 };
 
-/* Types and caches are those of the process, so another interpreter in it gets the Python kernels. */
+/* Types and caches are static, so a second interpreter in the process must use the Python kernels. */
 static int prepare(PyObject *module)
 {
     static bool is_taken;

@@ -1,5 +1,5 @@
-/* Records on their way to another place of the log: copied with a new physical offset and record CRC, or
- * replaced by placeholders.
+/* Moves records to another place of the log: copies them with a new physical offset and record CRC, or replaces
+ * them by placeholders.
  */
 
 #include "python_api.h"
@@ -20,7 +20,7 @@ struct move_job {
     struct span mark;
 };
 
-/* What its digits say, least significant first; any bytes give some number. */
+/* Returns the value of the digits, least significant first; any bytes give some number. */
 static uint32_t digits_read(const uint8_t *digits)
 {
     uint64_t value = 0, power = 1;
@@ -29,9 +29,9 @@ static uint32_t digits_read(const uint8_t *digits)
     return (uint32_t)value & SEGLOG_CRC_MASK;
 }
 
-/* Brings the record CRC to a new place. CRC-32 is linear: of two records that differ in a few bits, the
- * checksums differ by what a record of nothing but those bits would have. So one that was damaged before does
- * not verify afterwards either.
+/* Updates the record CRC for a new physical offset. CRC-32 is linear: if two records differ in a few bits, their
+ * checksums differ by the checksum of a record of only those bits. So a record that was damaged before does
+ * not verify after the move either.
  */
 static void move_crc(uint8_t *record, size_t size, uint64_t differing)
 {
@@ -63,7 +63,8 @@ static bool copy_record(const struct move_job *job, size_t start, size_t size, u
     return true;
 }
 
-/* Head of the record, topic, and of the properties the mark and the CRC, as the size says. */
+/* Writes a placeholder: the head of the record, its topic, and as properties the mark and the CRC, if `size` has
+ * room for them. */
 static bool write_placeholder(const struct move_job *job, size_t start, size_t size, uint8_t *target,
                               int64_t phy_offset)
 {
@@ -103,11 +104,11 @@ static bool write_placeholder(const struct move_job *job, size_t start, size_t s
     return true;
 }
 
-/* Lines of the processor's caches; one more or less than it has does no harm. */
+/* Cache lines of the CPU; the values are not exact, and need not be. */
 enum { LINE = 64, RECORDS_AHEAD = 6, MOST_LINES_AHEAD = 24 };
 
-/* Asks for a record that will be moved soon. What is taken of a log has gaps, where no processor reads on by
- * itself. Only a hint: nothing is read, and nothing fails where nothing is.
+/* Prefetches a record that will be moved soon. The moved records have gaps between them, at which the CPU's own
+ * prefetching stops. This is only a hint: it reads nothing, and cannot fault.
  */
 static void ask_for(const struct move_job *job, size_t number)
 {
@@ -115,7 +116,7 @@ static void ask_for(const struct move_job *job, size_t number)
     if (start > job->source.size || size > job->source.size - start)
         return;
     if (start)
-        __builtin_prefetch(job->source.at + start - 1); /* where the record before ends with its CRC */
+        __builtin_prefetch(job->source.at + start - 1); /* the end of the record before, with its CRC */
     for (size_t at = 0, lines = 0; at < size && lines < MOST_LINES_AHEAD; at += LINE, lines++)
         __builtin_prefetch(job->source.at + start + at);
 }

@@ -1,5 +1,4 @@
-/* The bytes of new records, as seglog/storage/kernels/pending_record.py makes them, and the type
- * PendingRecord. */
+/* Encodes new records, as seglog/storage/kernels/pending_record.py does, and the type PendingRecord. */
 
 #include "fast_path.h"
 #include "record.h"
@@ -108,7 +107,7 @@ static int32_t stored_sys_flag(const struct record_values *values)
     return flag;
 }
 
-/* The head, with zeros where it depends on the place. */
+/* Writes the head, with zeros for the fields that depend on the place. */
 static void put_head(struct pen *pen, const struct record_values *values)
 {
     put_i32(pen, (int32_t)record_size(values));
@@ -128,7 +127,7 @@ static void put_head(struct pen *pen, const struct record_values *values)
     put_i32(pen, (int32_t)values->body.size);
 }
 
-/* What follows the head, without the CRC property. */
+/* Writes the bytes behind the head, without the CRC property. */
 static void put_rest(struct pen *pen, struct span topic, struct span body, struct span properties,
                      bool record_crc)
 {
@@ -148,7 +147,7 @@ void record_head_make(const struct record_values *values, struct record_head *he
     head->record_crc = values->record_crc;
 }
 
-/* The head of one record. */
+/* Fills the head of one record. */
 static void fill_head(const struct record_head *shared, const struct record_own *own, size_t size,
                       uint8_t head[SEGLOG_HEADS_48_SIZE])
 {
@@ -164,8 +163,8 @@ static void fill_head(const struct record_head *shared, const struct record_own 
     write_u32(head + shared->size - BODY_SIZE_FIELD, (uint32_t)own->body.size);
 }
 
-/* The CRC of a record whose size is not written yet: the first four bytes are zeros. A CRC adds four bytes to
- * its register, so a register that has the size already makes of zeros what it would have made of the size.
+/* Returns the CRC of a record whose size field is still zero. A CRC adds each four bytes to its register: if the
+ * register starts with the size, four zero bytes give the same result as the size itself.
  */
 static uint32_t crc_with_size(const uint8_t *size_field, uint8_t *record, size_t covered)
 {
@@ -181,7 +180,7 @@ void record_write(const struct record_head *shared, const struct record_own *own
     uint8_t head[SEGLOG_HEADS_48_SIZE];
     size_t head_size = shared->size;
     fill_head(shared, own, size, head);
-    if (head_size == SEGLOG_HEADS_0_SIZE) /* nearly always; of a known size the compiler makes moves */
+    if (head_size == SEGLOG_HEADS_0_SIZE) /* the usual case: for a constant size the compiler generates moves */
         memcpy(target + SIZE_FIELD, head + SIZE_FIELD, SEGLOG_HEADS_0_SIZE - SIZE_FIELD);
     else
         memcpy(target + SIZE_FIELD, head + SIZE_FIELD, head_size - SIZE_FIELD);
@@ -193,7 +192,7 @@ void record_write(const struct record_head *shared, const struct record_own *own
     memcpy(target, head, SIZE_FIELD);
 }
 
-/* PendingRecord for usual values. For all others, and wrong ones, the Python twin makes one or raises.
+/* PendingRecord for usual values. For all other values the Python twin creates the object, or raises.
  *
  * Everything here runs under the GIL, so a pending record needs no lock.
  */
@@ -216,7 +215,7 @@ enum {
     PARAMETERS
 };
 
-/* record: `size_bytes` of them. */
+/* record: `size_bytes` bytes. */
 typedef struct {
     PyObject_HEAD
     PyObject *properties;
@@ -234,7 +233,7 @@ static bool take_hosts(PyObject *born, PyObject *store, struct record_values *va
     return born == store || py_to_host(store, &values->store_host);
 }
 
-/* Reads all parameters but the body; false for values that the twin must look at. */
+/* Reads all parameters but the body; returns false for values that the twin must handle. */
 static bool take_values(PyObject **given, struct record_values *values, int64_t *tags_code)
 {
     values->record_crc = given[RECORD_CRC] == Py_True;
@@ -270,7 +269,7 @@ static PyObject *new_pending(PyTypeObject *type, const struct record_values *val
     return (PyObject *)self;
 }
 
-/* Makes the pending record if all values are usual ones; *is_usual says so. */
+/* Creates the pending record if all values are usual; otherwise sets *is_usual to false. */
 static PyObject *make(PyTypeObject *type, PyObject **given, bool *is_usual)
 {
     struct record_values values;
@@ -322,7 +321,8 @@ static void pending_record_dealloc(PyObject *object)
     object_free(object);
 }
 
-/* Fills in what is known within the append lock, the CRC property last: it covers the rest. */
+/* Writes the fields that are known only under the append lock, and the CRC property last, because it covers
+ * them. */
 static void place_record(const PendingRecord *self, int64_t queue_offset, int64_t phy_offset,
                          int64_t store_timestamp_ms)
 {
@@ -336,7 +336,7 @@ static void place_record(const PendingRecord *self, int64_t queue_offset, int64_
         crc_property_write(crc32_of(span_of(record, covered)), record + covered);
 }
 
-/* Copies a record to where readers may look, its size last. */
+/* Copies a record to memory that readers may see, its size field last. */
 static void publish(const uint8_t *record, size_t size, uint8_t *target)
 {
     memcpy(target + SIZE_FIELD, record + SIZE_FIELD, size - SIZE_FIELD);
@@ -344,7 +344,7 @@ static void publish(const uint8_t *record, size_t size, uint8_t *target)
     memcpy(target, record, SIZE_FIELD);
 }
 
-/* write(buffer, at, queue_offset, phy_offset, store_timestamp_ms): the size last, as record_write() does. */
+/* write(buffer, at, queue_offset, phy_offset, store_timestamp_ms): the size field last, as in record_write(). */
 static PyObject *pending_record_write(PyObject *object, PyObject *args)
 {
     PendingRecord *self = (PendingRecord *)object;
@@ -367,7 +367,7 @@ static PyObject *pending_record_write(PyObject *object, PyObject *args)
     return fits ? Py_NewRef(Py_None) : NULL;
 }
 
-/* The topics whose codes depend on the store time are the twin's. */
+/* Ignores the store time: records of the delay topic, whose codes depend on it, are left to the twin. */
 static PyObject *pending_record_tags_code(PyObject *self, PyObject *Py_UNUSED(store_timestamp_ms))
 {
     return PyLong_FromLongLong(((PendingRecord *)self)->tags_code);

@@ -1,4 +1,4 @@
-/* From queue units to records, and what a read result. */
+/* Reads the records of queue units, and the type ReadResult. */
 
 #include "reads.h"
 #include "record.h"
@@ -29,7 +29,7 @@ struct unit {
     int32_t size_bytes;
 };
 
-/* The file of the log that the last record was in, and where the last run ends. */
+/* The file of the last record, and the end of the last run. */
 struct cursor {
     const struct file_map *file;
     int64_t first, end, run_end;
@@ -52,7 +52,7 @@ static bool leads_to_record(const struct unit *unit, const struct pull_question 
            unit->phy_offset <= question->end_phy_offset - unit->size_bytes;
 }
 
-/* Goes to the file of a record. */
+/* Moves to the file of a record. */
 static enum pull_end go_to(struct cursor *cursor, const Maps *log, int64_t phy_offset, int64_t now_ms,
                            struct pull *pull)
 {
@@ -71,8 +71,8 @@ static enum pull_end go_to(struct cursor *cursor, const Maps *log, int64_t phy_o
     return PULL_DONE;
 }
 
-/* Whether a record may be a tombstone. Its head is read only where the unit does not decide it: the first
- * read of a record's memory is slow. A code that is no hash of a tag was set by a broker.
+/* Whether a record may be a tombstone. Its head is read only if the unit does not decide it: the first read of a
+ * record's memory is slow. A code outside of the range of tag hashes was set by a broker.
  */
 static bool may_be_lost(const struct pull_question *question, size_t i, const struct unit *unit,
                         const uint8_t *record)
@@ -84,7 +84,7 @@ static bool may_be_lost(const struct pull_question *question, size_t i, const st
     return is_open && !is_living && is_tombstone(record);
 }
 
-/* Compares the tag; whether the record can be read is *is_readable. */
+/* Compares the tag; sets *is_readable to whether the record can be read. */
 static bool is_wanted(const TagSet *wanted, const struct unit *unit, const uint8_t *bytes, bool *is_readable)
 {
     struct record record;
@@ -225,7 +225,7 @@ static void read_result_dealloc(PyObject *self)
     object_free(self);
 }
 
-/* Takes the runs that Python gives, each a view of bytes. */
+/* Takes runs from Python, each a view of bytes. */
 static bool take_runs(PyObject *runs, struct read_records *records)
 {
     Py_ssize_t count = PySequence_Size(runs);
@@ -248,7 +248,7 @@ static bool take_runs(PyObject *runs, struct read_records *records)
     return true;
 }
 
-/* Takes the size of each record; each run is one where Python gives none. */
+/* Takes the size of each record; without sizes each run is one record. */
 static bool take_sizes(PyObject *sizes, struct read_records *records)
 {
     Py_ssize_t count = sizes == Py_None ? (Py_ssize_t)records->run_count : PySequence_Size(sizes);
@@ -270,7 +270,7 @@ static bool take_sizes(PyObject *sizes, struct read_records *records)
     return true;
 }
 
-/* Whether the records fill the runs, none of them lying in two. */
+/* Whether the records fill the runs exactly, and each record is in one run. */
 static bool fill(const struct read_records *records)
 {
     size_t record = 0;
@@ -352,7 +352,8 @@ static PyObject *new_records(const struct read_records *records)
     return list;
 }
 
-/* Returns a list that is made once. Making it may let other threads run, one of which may make it too. */
+/* Returns a list that is created once. Creating it may let another thread run, which may create it too: then the
+ * first one is kept. */
 static PyObject *made_once(PyObject **list, const struct read_records *records,
                            PyObject *(*make)(const struct read_records *))
 {

@@ -1,6 +1,6 @@
-/* The type of results of puts. To Python one is the named tuple PutResult in nearly all that can be asked of
- * it: what is not one of its fields is asked of such a tuple, which is made for the question. Only what C
- * code does to tuples alone sees a sequence of another type: `%` of text, JSON. Touched under the GIL only.
+/* The type of results of puts. A result behaves as the named tuple PutResult in almost every operation: all
+ * operations but the access to its fields are done on such a tuple, which is created for the operation. Only
+ * C code that checks for the type tuple itself sees another type: `%` of text, JSON. Used under the GIL only.
  */
 
 #include "put_result.h"
@@ -23,7 +23,7 @@ static PyTypeObject *result_type, *tuple_type;
 static PyObject *field_names[FIELDS], *class_name;
 static allocfunc new_result, new_tuple;
 
-/* Results without an owner, to be given out once more. */
+/* Freed results for reuse. */
 static PutResult *free_results[MOST_FREE];
 static size_t free_count;
 
@@ -79,7 +79,7 @@ static PyObject *field_at(PyObject *self, Py_ssize_t field)
     }
 }
 
-/* The named tuple. */
+/* Returns the named tuple of a result. */
 static PyObject *tuple_of(PyObject *self)
 {
     PyObject *tuple = new_tuple(tuple_type, FIELDS);
@@ -91,7 +91,7 @@ static PyObject *tuple_of(PyObject *self)
     return tuple;
 }
 
-/* A new reference to the value, or to the tuple of a result. */
+/* Returns a new reference to the value; for a result, to its tuple. */
 static PyObject *plain(PyObject *value)
 {
     return Py_IS_TYPE(value, result_type) ? tuple_of(value) : Py_NewRef(value);
@@ -136,7 +136,7 @@ static Py_hash_t result_hash(PyObject *self)
     return hash;
 }
 
-/* What an operation makes of two values, results among them as tuples. */
+/* Returns the result of an operation on two values; PutResults among them are passed as tuples. */
 static PyObject *of_plain(PyObject *one, PyObject *other, PyObject *(*operation)(PyObject *, PyObject *))
 {
     PyObject *first = plain(one), *second = first ? plain(other) : NULL;
@@ -176,7 +176,7 @@ static Py_ssize_t result_length(PyObject *Py_UNUSED(self))
     return FIELDS;
 }
 
-/* type(result)(...), as dataclasses and others make a named tuple of changed fields. */
+/* type(result)(...): a named tuple, for code that creates a copy with changed fields. */
 static PyObject *result_of_values(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *keywords)
 {
     return PyObject_Call((PyObject *)tuple_type, args, keywords);
@@ -205,7 +205,7 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-/* So that a pattern takes a result apart. */
+/* Registers the type as a Sequence, so that sequence patterns match a result. */
 static bool register_sequence(void)
 {
     PyObject *module = PyImport_ImportModule("collections.abc");

@@ -1,10 +1,10 @@
-/* What puts of the fast path return: numbers, of which Python gets objects when it asks for them. */
+/* The results of puts of the fast path: numbers, for which Python objects are created on demand. */
 #ifndef SEGLOG_PUT_RESULT_H
 #define SEGLOG_PUT_RESULT_H
 
 #include "python_api.h"
 
-/* The fields of a PutResult; objects are its own. */
+/* The fields of a PutResult; it owns its references to objects. */
 typedef struct {
     PyObject_HEAD
     PyObject *topic, *store_host, *durability;
@@ -12,10 +12,11 @@ typedef struct {
     int queue_id;
 } PutResult;
 
-/* Says what named tuple results stand for, to be called once before any is made; false with an exception. */
+/* Sets the named tuple that results behave as; must be called once before put_result_new. Returns false with an
+ * exception. */
 bool put_result_bind(PyTypeObject *tuple_type);
 
-/* A result whose numbers are not set yet; NULL with an exception. Runs no code of others. */
+/* Returns a result whose numbers are not set yet; NULL with an exception. Runs no Python code. */
 PutResult *put_result_new(PyObject *topic, PyObject *store_host, PyObject *durability);
 
 #endif

@@ -1,5 +1,5 @@
-/* Python's API, as far as it is stable from 3.11 on (one build serves all later versions), what all files
- * make of it, and what the module holds; what that does is said in _native.pyi.
+/* Python's stable API from 3.11 on (one build works with all later versions), helpers for all files, and the
+ * contents of the module, which _native.pyi documents.
  */
 #ifndef SEGLOG_PYTHON_API_H
 #define SEGLOG_PYTHON_API_H
@@ -13,7 +13,7 @@
 
 #include "bytes.h"
 
-/* The functions of the module, py_... here. */
+/* The functions of the module; their C names begin with py_. */
 #define MODULE_FUNCTIONS(each)                                                                               \
     each(block_sums) each(copy_strings) each(crc32) each(crc32_by_table) each(entries_extent)                \
     each(entries_stand_for) each(find_record) each(follow_entries) each(group_rows) each(have_key)           \
@@ -23,7 +23,7 @@
     each(record_facts) each(rows_stand_in) each(spilled_units) each(store_calls) each(units_by_queue)        \
     each(walk) each(walk_into) each(walk_stretch) each(write_fields) each(write_header)
 
-/* Its types, ..._add here: each adds one, or several, and returns -1 with an exception. */
+/* Its types: each function ..._add adds one or several types, and returns -1 with an exception. */
 #define MODULE_TYPES(each)                                                                                   \
     each(pending_record) each(tails) each(fast_path) each(log_bytes) each(read_result) each(maps)            \
         each(tag_set) each(reads) each(stored_message) each(decoder) each(usual_sends)
@@ -40,19 +40,19 @@ bool queues_seed(void);
 #define FAST_METHOD(name, function)                                                                          \
     {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS, NULL}
 
-/* What an optional parameter may be besides a value. */
+/* Whether an optional parameter has a value: not NULL and not None. */
 static inline bool is_given(PyObject *value)
 {
     return value && value != Py_None;
 }
 
-/* A new object whose fields are all zero; NULL with an exception. */
+/* Returns a new object with all fields zero; NULL with an exception. */
 static inline void *object_new(PyTypeObject *type)
 {
     return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
 }
 
-/* The end of tp_dealloc. */
+/* Frees an object; the last step of tp_dealloc. */
 static inline void object_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -60,7 +60,7 @@ static inline void object_free(PyObject *self)
     Py_DECREF(type);
 }
 
-/* Makes a type that the caller keeps and, if it has a name, the module holds; NULL with an exception. */
+/* Creates a type that the caller keeps, and adds it to the module if `name` is given; NULL with an exception. */
 PyTypeObject *type_add(PyObject *module, PyType_Spec *spec, const char *name);
 
 /* Interns texts, to be compared with the names of arguments or to look up attributes. */
@@ -76,7 +76,7 @@ PyObject *call_with(PyObject *function, PyObject *const *args, Py_ssize_t count,
 PyObject *call_method(PyObject *method, PyObject *self, PyObject *const *args, Py_ssize_t count,
                       PyObject *names);
 
-/* A list of what `item` returns; NULL with an exception where it does so. */
+/* Returns a list of the results of `item`; NULL with an exception if one of them is NULL. */
 PyObject *list_of(size_t count, PyObject *(*item)(const void *state, size_t i), const void *state);
 PyObject *list_of_positions(const size_t *positions, size_t count);
 
@@ -87,9 +87,9 @@ static inline struct span span_in(const Py_buffer *view)
     return span_of(view->buf, (size_t)view->len);
 }
 
-/* Does the work over a buffer that may be the map of a file, without the GIL. False with TruncatedError if a
- * byte of the buffer could not be read: the work ended in the middle of that read. So it holds no lock while
- * it reads, and what it owns can be found through `state`.
+/* Does the work without the GIL, over a buffer that may be the map of a file. Returns false with TruncatedError
+ * if a byte of the buffer could not be read: the work was ended in the middle of that read. So the work must
+ * not hold a lock while it reads, and must keep all memory that it owns in `state`.
  */
 bool call_guarded(const Py_buffer *view, void (*work)(void *state), void *state);
 
@@ -100,10 +100,10 @@ struct host {
     int32_t port;
 };
 
-/* Values of Python objects of the exact types that C reads; false for all others, which the Python twin must
+/* Read values of Python objects of exact types; return false for all other types, which the Python twin must
  * handle.
  *
- * None of these runs Python code, and false may leave an exception set. Bytes and text belong to the object.
+ * None of these runs Python code. With false, an exception may be set. Bytes and text belong to the object.
  */
 bool py_to_bytes(PyObject *value, struct span *bytes);
 bool py_to_text(PyObject *value, struct span *utf8);
@@ -111,7 +111,8 @@ bool py_to_i64(PyObject *value, int64_t *number);
 bool py_to_i32(PyObject *value, int32_t *number);
 bool py_to_host(PyObject *value, struct host *host);
 
-/* Takes a physical offset. False with an exception; *is_possible says whether a record may have it. */
+/* Reads a physical offset, and sets *is_possible to whether a record may have it. Returns false with an
+ * exception. */
 bool py_to_phy_offset(PyObject *value, int64_t *phy_offset, bool *is_possible);
 
 #endif

@@ -1,8 +1,8 @@
-/* Plain reads. All others, and calls with wrong arguments, are passed to the Python method, which answers or
- * raises, and adds the queues, filters and, through Maps, files that it opened.
+/* Plain reads. All other reads, and calls with wrong arguments, are passed to the Python method, which does the
+ * read or raises, and registers the queue, the filter and, through Maps, the files that it opened.
  *
- * Everything here runs under the GIL. What other threads may change is looked up anew after each call that
- * lets them run.
+ * Everything here runs under the GIL. After each call that may let other threads run, everything that they
+ * may have changed is looked up again.
  */
 
 #include "fast_path.h"
@@ -10,8 +10,8 @@
 
 #include <time.h>
 
-/* A queue that was read before: tail and maps are held. Of the messages of [living_from, living_to) it is
- * known that none is a tombstone.
+/* A queue that was read before; holds references to tail and maps. No message of the queue offsets
+ * [living_from, living_to) is a tombstone.
  */
 struct known_queue {
     QueueTail *tail;
@@ -41,7 +41,7 @@ static void topic_dealloc(PyObject *self)
     object_free(self);
 }
 
-/* NULL without exception for a queue that is not known. Valid until anything else may run. */
+/* Returns a known queue; NULL without an exception for any other. Valid until other code may run. */
 static struct known_queue *known_queues_find(PyObject *queues, PyObject *topic, int64_t queue_id)
 {
     TopicQueues *found = (TopicQueues *)PyDict_GetItemWithError(queues, topic);
@@ -50,7 +50,7 @@ static struct known_queue *known_queues_find(PyObject *queues, PyObject *topic, 
     return &found->list[queue_id];
 }
 
-/* The entry of a topic, made where there is none. Borrowed. */
+/* Returns the entry of a topic, borrowed; creates it if there is none. */
 static TopicQueues *topic_of(PyObject *queues, PyObject *name)
 {
     TopicQueues *found = (TopicQueues *)PyDict_GetItemWithError(queues, name);
@@ -80,7 +80,7 @@ static bool has_place(TopicQueues *topic, size_t number)
     return true;
 }
 
-/* Adds a queue; does nothing for one that is known, or whose number is unusual. False with an exception. */
+/* Adds a queue; does nothing for a known queue, or an unusual number. Returns false with an exception. */
 static bool known_queues_add(PyObject *queues, PyObject *topic, int64_t queue_id, QueueTail *tail, Maps *maps)
 {
     if (queue_id < 0 || queue_id >= MAX_QUEUES)
@@ -121,7 +121,7 @@ typedef struct {
     Maps *log_maps;
 } Reads;
 
-/* What a call asks for; `filter` is what `wanted` is kept alive by. */
+/* The arguments of a call; `filter` keeps `wanted` alive. */
 struct question {
     PyObject *topic, *filter;
     const TagSet *wanted;
@@ -137,7 +137,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
 }
 
-/* Takes the tags that a filter stands for, none for all messages; false if only Python knows. */
+/* Finds the tags of a filter, NULL for all messages; returns false for a filter that only Python knows. */
 static bool take_filter(const Reads *reads, PyObject *filter, struct question *question)
 {
     if (filter == Py_None)
@@ -150,7 +150,7 @@ static bool take_filter(const Reads *reads, PyObject *filter, struct question *q
     return question->wanted || question->filter == Py_None;
 }
 
-/* Sorts arguments by parameter; false where that is Python's matter. */
+/* Sorts arguments by parameter; returns false for a form that is left to Python. */
 static bool sort_arguments(PyObject *const *given, Py_ssize_t count, PyObject *keywords, PyObject **sorted)
 {
     if (count > POSITIONAL)
@@ -186,7 +186,7 @@ static bool take_question(const Reads *reads, PyObject *const *given, Py_ssize_t
            question->max_bytes > 0;
 }
 
-/* How many units a read looks at; they are in one file. */
+/* Returns the number of units that a read examines; they are in one file. */
 static size_t units_to_examine(const Reads *reads, const struct question *question,
                                const struct known_queue *queue)
 {
@@ -200,8 +200,7 @@ static size_t units_to_examine(const Reads *reads, const struct question *questi
     return (size_t)(count < limit ? count : limit);
 }
 
-/* Remembers that none of the messages of a stretch is a tombstone. One that is read message by message, here
- * and there, is not worth it.
+/* Remembers that no message of a stretch is a tombstone. Single messages in random order are not remembered.
  */
 static void note_living(struct known_queue *queue, int64_t from, int64_t to)
 {
@@ -212,7 +211,7 @@ static void note_living(struct known_queue *queue, int64_t from, int64_t to)
     queue->living_to = adjoins && queue->living_to > to ? queue->living_to : to;
 }
 
-/* Reads once, as things are; on PULL_UNCHECKED `*of` is the table of the file. */
+/* Tries one read without checks of file lengths; on PULL_UNCHECKED `*of` is the table of the file to check. */
 static enum pull_end try_pull(const Reads *reads, const struct question *question, int64_t now,
                               struct read_place *place, struct pull *pull, Maps **of)
 {
@@ -240,7 +239,7 @@ static enum pull_end try_pull(const Reads *reads, const struct question *questio
         .wanted = question->wanted,
         .living_from = queue->living_from - question->queue_offset,
         .living_to = queue->living_to - question->queue_offset,
-        .own_from = queue->tail->own_from - question->queue_offset, /* an append refuses tombstones */
+        .own_from = queue->tail->own_from - question->queue_offset, /* our appends never write tombstones */
     };
     *of = reads->log_maps;
     enum pull_end end = pull_units(&asked, reads->log_maps, now, pull);
@@ -252,7 +251,7 @@ static enum pull_end try_pull(const Reads *reads, const struct question *questio
     return end;
 }
 
-/* A plain read; NULL with an exception, or without one for a read that is not plain. */
+/* Does a plain read; NULL with an exception, or without one for a read that is not plain. */
 static PyObject *plain_get(Reads *reads, const struct question *question)
 {
     struct read_place place;
@@ -283,7 +282,7 @@ PyObject *reads_get(PyObject *self, PyObject *const *given, Py_ssize_t count, Py
     PyObject *result = is_usual ? plain_get(reads, &question) : NULL;
     Py_XDECREF(question.filter);
     if (!result)
-        PyErr_Clear(); /* Python meets the same again, and says it */
+        PyErr_Clear(); /* the Python method meets the same error again, and raises it */
     return result;
 }
 
@@ -305,7 +304,7 @@ static PyObject *reads_record_at(PyObject *self, PyObject *place)
         if (is_whole < 0)
             return NULL;
         if (!is_whole)
-            Py_RETURN_NONE; /* Python says so */
+            Py_RETURN_NONE; /* the Python method raises the error */
     }
     int64_t size =
         file ? plain_record_bytes(reads->log_maps, file, phy_offset, reads->log_tail->end_phy_offset) : 0;

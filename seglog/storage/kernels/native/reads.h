@@ -1,69 +1,68 @@
-/* What serves plain reads: maps of files, the tags that a reader wants, and what a read found. Touched under
- * the GIL only.
+/* Types for plain reads: maps of files, the tags of filters, and the results of reads. Used under the GIL only.
  */
 #ifndef SEGLOG_READS_H
 #define SEGLOG_READS_H
 
 #include "log_bytes.h"
 
-/* One file. `memory` is NULL while it is not mapped, and what follows up to `checked_ms` means nothing then. */
+/* One file. `memory` is NULL while the file is not mapped; then the fields up to `checked_ms` are not valid. */
 struct file_map {
-    PyObject *memory;     /* all of the file, made by memory_new */
-    PyObject *length_now; /* asks the system how long the file is; NULL if it cannot be cut */
+    PyObject *memory;     /* the whole file, created by memory_new */
+    PyObject *length_now; /* returns the length of the file now; NULL if it cannot be cut */
     const uint8_t *bytes;
-    int64_t checked_ms; /* when its length was last looked at */
-    Py_buffer states;   /* what is known of each of its blocks below `guarded_end`; none without `obj` */
-    bool is_refused;    /* holds something that only Python reads rightly */
+    int64_t checked_ms; /* time of the last check of its length */
+    Py_buffer states;   /* the state of each of its blocks below `guarded_end`; none if `obj` is NULL */
+    bool is_refused;    /* has holes or mended records, which only Python reads rightly */
 };
 
-/* The maps of a rolling sequence of files, by the place of their first byte: what Python mapped, for kernels
- * that look a place up.
+/* The maps of a sequence of files, by the offset of their first byte: files that Python has mapped, for kernels
+ * that look up an offset.
  */
 typedef struct {
     PyObject_HEAD
     int64_t file_bytes, first_number;
     long long
-        guarded_end; /* blocks that begin before this place are served only if they are known to be good */
+        guarded_end; /* blocks that begin before this offset are served only after a check found them good */
     size_t count;
     struct file_map *files;
 } Maps;
 
-/* The file that holds a place, NULL unless it is mapped and not refused. Valid until anything else may run.
+/* Returns the file that holds an offset, NULL unless it is mapped and not refused. Valid until other code may run.
  */
 struct file_map *maps_find(const Maps *maps, int64_t offset);
 
-/* Whether [start, end), a stretch of the file, is known to be as it was written. */
+/* Whether [start, end), a stretch of the file, is known to be undamaged. */
 bool maps_are_sound(const Maps *maps, const struct file_map *file, int64_t start, int64_t end);
 
-/* Whether the file is as long as its map; asks the system, and other threads may run. -1 with an exception.
+/* Whether the file is as long as its map; checks it, during which other threads may run. -1 with an exception.
  */
 int file_is_whole(const Maps *maps, struct file_map *file, int64_t now_ms);
 
-/* The value as maps; NULL with a TypeError if it is none. Borrowed. */
+/* Returns the value as maps, borrowed; NULL with a TypeError for another type. */
 Maps *as_maps(PyObject *value);
 
-/* The tags that a reader wants, as TagFilter has them: codes for queue units, names for records. */
+/* The tags of a TagFilter: codes for queue units, names for records. */
 typedef struct TagSet TagSet;
 
 /* Whether a unit with this code may lead to a wanted record. */
 bool tag_set_has_code(const TagSet *tags, int64_t tags_code);
 
-/* Whether the codes say all; otherwise the tag itself has to be looked at. */
+/* Whether the codes decide alone; otherwise the tag itself must be compared. */
 bool tag_set_is_loose(const TagSet *tags);
 
-/* Whether one of the tags is that of these properties. */
+/* Whether the tag in these properties is one of the tags. */
 bool tag_set_has_tag(const TagSet *tags, struct span properties);
 
-/* The value as tags; NULL without exception if it is none. Borrowed. */
+/* Returns the value as tags, borrowed; NULL without an exception for another type. */
 const TagSet *as_tag_set(PyObject *value);
 
-/* Records that are neighbours: a stretch of `memory`, which is held; made by memory_new, or what Python gave. */
+/* Neighbouring records: a stretch of `memory`, a held reference to an object of memory_new or from Python. */
 struct record_run {
     PyObject *memory;
     int64_t start, size_bytes;
 };
 
-/* Records and how they lie in runs; the arrays are PyMem's, NULL for none. */
+/* Records and their runs; the arrays are allocated by PyMem, NULL for none. */
 struct read_records {
     int32_t *sizes;
     size_t count;
@@ -76,19 +75,19 @@ struct read_place {
     long long next_offset, min_offset, max_offset;
 };
 
-/* Returns a new object of `type`, ReadResult or one made of it. It takes the records, also where it fails. */
+/* Returns a new object of `type`, ReadResult or a subclass. It takes over the records, even if it fails. */
 PyObject *read_result_new(PyTypeObject *type, const struct read_place *place, struct read_records *records);
 
-/* Whether it is ReadResult or a type made of it. */
+/* Whether the type is ReadResult or a subclass. */
 bool is_read_result_type(PyObject *type);
 
-/* What a result holds, as long as it lives; NULL unless it is a ReadResult. */
+/* Returns the records of a result, valid as long as it lives; NULL for an object of another type. */
 const struct read_records *records_of(PyObject *result);
 
 /* Returns a part of the memory of a run. */
 PyObject *part_of(PyObject *memory, int64_t start, int64_t size_bytes);
 
-/* What is asked of a queue; `wanted` is NULL for all messages. */
+/* The units and limits of a pull; `wanted` is NULL for all messages. */
 struct pull_question {
     const uint8_t *units;
     size_t unit_count;
@@ -96,13 +95,15 @@ struct pull_question {
     int64_t max_bytes;
     int64_t end_phy_offset;
     const TagSet *wanted;
-    int64_t living_from, living_to, own_from; /* no record of these units, or from there on, is a tombstone */
+    int64_t living_from, living_to, own_from; /* no record of [living_from, living_to), or from own_from on,
+    is
+                                                 a tombstone; indexes of units */
 };
 
 enum pull_end {
     PULL_DONE,
-    PULL_FALLBACK,  /* only Python knows */
-    PULL_UNCHECKED, /* a file's length was not looked at since `now_ms` */
+    PULL_FALLBACK,  /* the Python method must do the read */
+    PULL_UNCHECKED, /* a file's length must be checked first: it was not at `now_ms` */
     PULL_NO_MEMORY,
 };
 
@@ -112,15 +113,15 @@ struct pull {
     struct file_map *unchecked;
 };
 
-/* Goes from queue units to records as `read_queue` in seglog/storage/reads/get.py does: the plain case, in
- * which every unit leads to a message that lies in the log as it was written. Nothing else runs meanwhile.
- * The records are the caller's only if it ends with PULL_DONE.
+/* Reads the records of queue units as `read_queue` in seglog/storage/reads/get.py does: the plain case, in which
+ * every unit leads to an undamaged message in the log. No other code runs meanwhile. The caller gets the
+ * records only with PULL_DONE.
  */
 enum pull_end pull_units(const struct pull_question *question, const Maps *log, int64_t now_ms,
                          struct pull *pull);
 
-/* Bytes of the record that starts at a place of a file whose length was checked; 0 unless it is a plain one
- * that ends before `end_phy_offset`.
+/* Returns the size of the record at a physical offset of a file whose length was checked; 0 unless it is a plain
+ * record that ends before `end_phy_offset`.
  */
 int64_t plain_record_bytes(const Maps *log, const struct file_map *file, int64_t phy_offset,
                            int64_t end_phy_offset);
@@ -128,7 +129,7 @@ int64_t plain_record_bytes(const Maps *log, const struct file_map *file, int64_t
 /* Whether the value is of the type Reads. */
 bool is_reads(PyObject *value);
 
-/* A plain read: takes the arguments of a store's get. NULL without exception for one that is Python's. */
+/* Does a plain read with the arguments of a store's get; NULL without an exception if Python must do it. */
 PyObject *reads_get(PyObject *reads, PyObject *const *given, Py_ssize_t count, PyObject *keywords);
 
 #endif

@@ -1,10 +1,10 @@
-/* Many records at once: rows brought together by queue and held against units, and columns of their strings.
+/* Many records at once: groups rows by queue, compares rows with units, and copies columns of strings.
  */
 
 #include "python_api.h"
 #include "record.h"
 
-/* What the rows of one queue come to. */
+/* The sums of the rows of one queue. */
 struct group {
     size_t count, end; /* end: after its last row among all */
     int64_t size_bytes, least_ms, greatest_ms;
@@ -26,7 +26,7 @@ static void add(struct group *group, const uint8_t *row)
     group->count++;
 }
 
-/* Puts the rows that have a place in a plain queue together, each queue's in the order that they have.
+/* Groups the rows with an offset in a plain queue by queue; the rows of one queue keep their order.
  *
  * rows: `count` rows of SEGLOG_ROW_SIZE bytes.
  * groups: one for each queue, all zero; the rows' numbers are below `group_count`.
@@ -67,14 +67,14 @@ static bool is_unit_of(const uint8_t *row, const uint8_t *unit)
            read_i64(unit + SEGLOG_CQ_UNIT_TAGS_CODE_AT) == row_i64(row + SEGLOG_ROW_TAGS_CODE_AT);
 }
 
-/* A unit of size 0 is a free slot, one of the pre-blank size stands for no message. */
+/* A unit of size 0 is a free slot, a unit of the pre-blank size leads to no message. */
 static bool has_size_of_record(const uint8_t *row)
 {
     int32_t size = row_i32(row + SEGLOG_ROW_SIZE_BYTES_AT);
     return size >= SEGLOG_MIN_RECORD_BYTES && size != SEGLOG_PRE_BLANK_BYTES;
 }
 
-/* Differences wrap, so that none overflows; what wraps is none of these. */
+/* Unsigned differences wrap instead of overflowing; a wrapped one is never a valid distance. */
 static bool follows(const uint8_t *row, const uint8_t *before)
 {
     uint64_t step = (uint64_t)row_i64(row + SEGLOG_ROW_QUEUE_OFFSET_AT) -
@@ -85,7 +85,7 @@ static bool follows(const uint8_t *row, const uint8_t *before)
            (uint64_t)place - (uint64_t)place_before >= SEGLOG_MIN_RECORD_BYTES;
 }
 
-/* Whether rows of one queue follow each other, in the queue and in the log, and their units are these. */
+/* Whether rows of one queue have no gaps, ascend in the log, and have exactly these units. */
 static bool rows_stand_in(const uint8_t *rows, size_t count, const uint8_t *units)
 {
     for (size_t i = 0; i < count; i++) {
@@ -163,7 +163,7 @@ PyObject *py_group_rows(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-/* Strings of a buffer: where each starts, and how long it is. */
+/* Strings of a buffer: the start and the size of each. */
 struct strings {
     struct span buffer;
     const int64_t *starts, *sizes;
@@ -175,7 +175,7 @@ static bool strings_lie_within(const struct strings *strings)
 {
     uint64_t size = strings->buffer.size;
     for (size_t i = 0; i < strings->count; i++) {
-        /* Negative numbers are large ones. */
+        /* As unsigned numbers, negative ones are larger than any size. */
         uint64_t start = (uint64_t)strings->starts[i], length = (uint64_t)strings->sizes[i];
         if (start > size || length > size - start)
             return false;
@@ -183,13 +183,13 @@ static bool strings_lie_within(const struct strings *strings)
     return true;
 }
 
-/* One of them, which does. */
+/* Returns one string, which must be within the buffer. */
 static struct span string_at(const struct strings *strings, size_t i)
 {
     return span_of(strings->buffer.at + strings->starts[i], (size_t)strings->sizes[i]);
 }
 
-/* Copies them one after the other; false, without any, if there is no room for all of them. */
+/* Copies the strings one after the other; copies none and returns false without room for all of them. */
 static bool strings_copy(const struct strings *strings, uint8_t *target, size_t room)
 {
     uint64_t total = 0;
@@ -222,7 +222,8 @@ static void copy_job(void *state)
 
 enum { VIEW, STARTS, SIZES, OTHERS };
 
-/* The strings of the first three of some buffers; false with an exception if they are none of them. */
+/* Reads strings from three buffers: bytes, starts and sizes; returns false with an exception if they do not
+ * fit together. */
 static bool take_strings(struct strings *strings, const Py_buffer *in)
 {
     strings->buffer = span_in(&in[VIEW]);

@@ -1,19 +1,19 @@
-/* Sends of a broker: from the request to its answer, without a step in Python, for messages that need none.
+/* Sends of a broker: from the request to its response without a step in Python, for usual messages.
  *
- * What the usual send is, seglog/broker/sends/usual_sends.py says. Everything else is left to the handlers
- * before anything was done: one place states what is refused, and how.
+ * seglog/broker/sends/usual_sends.py defines the usual send. All other sends are left to the handlers before
+ * anything was done, so that all refusals are in one place.
  */
 
 #include "fast_path.h"
 #include "record.h"
 
-/* What these sends know of their broker; its rules have an attribute for each. */
+/* The Python objects of the broker that sends use; its rules have an attribute for each. */
 enum part { TOPIC_OF, QUEUES_OF, DISK, SEND_CODES, EXT, SUCCESS, ASYNC_TEXT, STAMP, PARTS };
 
-/* Classes of requests and answers. */
+/* Classes of requests and responses. */
 enum kind { REQUEST, ASKED, PEER, RESPONSE, ANSWERED, KINDS };
 
-/* Attributes of their objects, each in a slot: what is read of a send, and then what is filled in its answer. */
+/* Attributes of their objects, each in a slot: first those that are read of a send, then those of its response. */
 #define READ_OF(each)                                                                                        \
     each(REQUEST, code) each(REQUEST, header) each(REQUEST, body) each(ASKED, topic) each(ASKED, queue_id)   \
         each(ASKED, sys_flag) each(ASKED, born_timestamp_ms) each(ASKED, flag) each(ASKED, properties)       \
@@ -52,10 +52,10 @@ struct slot {
 
 typedef struct {
     PyObject_HEAD
-    FastPath *path; /* NULL once the garbage collector took it */
+    FastPath *path; /* NULL after the garbage collector has cleared it */
     PyObject *parts[PARTS], *kinds[KINDS];
     struct slot fields[FIELDS];
-    PyObject *last_topic; /* the settings of a topic, and how many queues of it are usual */
+    PyObject *last_topic; /* the settings of the last topic, whose usual queues are counted in last_queues */
     int32_t last_queues;
     long codes[2];
     uint8_t completed[SEGLOG_MAX_PROPERTIES_BYTES];
@@ -63,7 +63,7 @@ typedef struct {
 
 static PyObject *shut_name;
 
-/* What the properties of a message say to a broker. */
+/* The properties of a message that matter to a broker. */
 struct said {
     struct span unique_key, tag;
     bool waits;
@@ -76,7 +76,7 @@ static bool is_name(struct span name, const char *text, size_t size)
 
 #define IS(name, text) is_name(name, text, sizeof(text) - 1)
 
-/* Whether a property, whose value is not empty, has the handlers look at all of them. */
+/* Whether a property with a value makes the handlers responsible for the message. */
 static bool is_special(struct span name)
 {
     switch (name.at[0]) {
@@ -96,7 +96,7 @@ static bool is_special(struct span name)
     }
 }
 
-/* Reads properties as they came; false where the handlers must look at them. */
+/* Reads the properties of a request; returns false if the handlers must read them. */
 static bool read_properties(struct span raw, struct said *said)
 {
     memset(said, 0, sizeof *said);
@@ -119,10 +119,10 @@ static bool read_properties(struct span raw, struct said *said)
         }
         raw = span_after(raw, end ? size + 1 : size);
     }
-    return said->unique_key.size > 0; /* without one the broker gives the message an id */
+    return said->unique_key.size > 0; /* without a unique key the handlers give the message one */
 }
 
-/* Properties as they came with those of the broker behind them; empty if they are too long. */
+/* Returns the properties of the request with those of the broker behind them; empty if they are too long. */
 static struct span complete(UsualSends *self, struct span raw)
 {
     struct span stamp;
@@ -141,7 +141,7 @@ static PyObject *slot_get(const struct slot *slot, PyObject *object)
     return slot->get(slot->descriptor, object, (PyObject *)Py_TYPE(object));
 }
 
-/* Gives a new object what it keeps; takes over the reference. */
+/* Sets an attribute of a new object; takes over the reference. */
 static bool slot_fill(const struct slot *slot, PyObject *object, PyObject *value)
 {
     bool is_set = value && slot->set(slot->descriptor, object, value) == 0;
@@ -175,7 +175,7 @@ static bool is_send(const UsualSends *self, PyObject *code)
     return number == self->codes[0] || number == self->codes[1];
 }
 
-/* Reads the request; false for one that is not usual. */
+/* Reads the request; returns false if it is not usual. */
 static bool take_request(UsualSends *self, struct sent *sent, PyObject *request, PyObject *peer)
 {
     PyObject *const *fields = sent->fields;
@@ -204,7 +204,7 @@ static bool take_request(UsualSends *self, struct sent *sent, PyObject *request,
            (!sent->said.waits || self->path->known[USUAL_DURABILITY] != self->path->known[SYNC]);
 }
 
-/* How many queues of a topic are usual; -1 with an exception. */
+/* Returns the number of usual queues of a topic; -1 with an exception. */
 static int32_t queues_of(UsualSends *self, PyObject *name, PyObject *topic)
 {
     if (topic == self->last_topic)
@@ -222,7 +222,7 @@ static int32_t queues_of(UsualSends *self, PyObject *name, PyObject *topic)
     return queues;
 }
 
-/* Whether topic and disk take the message; runs code of others. */
+/* Whether topic and disk accept the message; runs Python code. */
 static bool is_taken_in(UsualSends *self, struct sent *sent)
 {
     sent->topic = PyObject_CallFunctionObjArgs(self->parts[TOPIC_OF], sent->append.topic, NULL);
@@ -237,7 +237,7 @@ static bool is_taken_in(UsualSends *self, struct sent *sent)
     return is_shut == Py_False;
 }
 
-/* Makes the objects of the answer: the garbage collector may run here, and not later. */
+/* Creates the objects of the response before the append: the garbage collector may run here, but not later. */
 static bool make_answer(UsualSends *self, struct sent *sent)
 {
     sent->answer = object_new((PyTypeObject *)self->kinds[RESPONSE]);
@@ -280,7 +280,7 @@ static PyObject *message_id(const struct host *host, int64_t phy_offset)
     return PyUnicode_FromStringAndSize(text, (Py_ssize_t)(2 * size));
 }
 
-/* Says where the message is. */
+/* Fills the response with the place of the message. */
 static bool fill_answer(UsualSends *self, const struct sent *sent)
 {
     const struct slot *fields = self->fields;
@@ -302,7 +302,7 @@ static bool fill_answer(UsualSends *self, const struct sent *sent)
            slot_fill(&fields[RESPONSE_ext], answer, Py_NewRef(parts[EXT]));
 }
 
-/* Wakes who waits for the queue. */
+/* Wakes the waiters of the queue. */
 static bool notify(const FastPath *path, const struct sent *sent)
 {
     if (PyDict_Size(path->known[WAITING]) <= 0)
@@ -317,7 +317,7 @@ static enum outcome send_one(UsualSends *self, struct sent *sent, PyObject *requ
 {
     if (!self->path || self->path->is_closed || PyList_Size(self->path->known[GATHERED]) > 0 ||
         !take_request(self, sent, request, peer) || !is_taken_in(self, sent))
-        return FALLBACK; /* what was gathered goes first */
+        return FALLBACK; /* gathered puts were called before: Python writes them first */
     enum outcome outcome = fast_path_find(self->path, &sent->append);
     if (outcome != DONE)
         return outcome;
@@ -349,7 +349,8 @@ static PyObject *try_send(PyObject *object, PyObject *const *args, Py_ssize_t co
     PyObject *answer = outcome == DONE ? Py_NewRef(sent.answer) : NULL;
     if (outcome == NO_WINDOW)
         self->path->lacks_window = 1;
-    /* An error of code that was called may be raised again by the handlers; what ends a thread ends it here. */
+    /* An error of called Python code is dropped: the handlers meet it again. An exception that ends the thread,
+     * such as KeyboardInterrupt, is raised here. */
     bool is_raised = PyErr_Occurred() && (outcome == FAILED || !PyErr_ExceptionMatches(PyExc_Exception));
     if (!answer && !is_raised)
         PyErr_Clear();

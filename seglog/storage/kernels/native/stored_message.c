@@ -1,15 +1,14 @@
-/* The type of messages that reads return; what it is to Python is said in stored_message.h. Touched under the GIL
- * only.
+/* The type of messages that reads return, see stored_message.h. Used under the GIL only.
  */
 
 #include "stored_message.h"
 
-/* Caches are NULL until they are asked for. `stored`: the properties as the record has them, and what was added. */
+/* Caches are NULL before first use. `stored`: the properties of the record, and the added ones. */
 struct StoredMessage {
     PyObject_VAR_HEAD
     PyObject *weak_references;
     PyObject *topic, *born_host, *store_host, *body;
-    PyObject *properties_raw, *properties, *body_error; /* caches, but for the first where it was set */
+    PyObject *properties_raw, *properties, *body_error; /* caches, unless properties_raw was set */
     long long queue_offset, phy_offset, size_bytes, born_timestamp_ms, store_timestamp_ms;
     long long prepared_transaction_offset;
     int queue_id, sys_flag, flag, reconsume_times;
@@ -51,7 +50,7 @@ static PyObject *text_of(struct span utf8)
     return PyUnicode_DecodeUTF8((const char *)utf8.at, (Py_ssize_t)utf8.size, "replace");
 }
 
-/* The end of the last property, where a client of 4.x has left it out and more follows; else nothing. */
+/* Returns the end byte of the last property if a client of 4.x has left it out; otherwise nothing. */
 static struct span end_left_out(struct span properties)
 {
     static const uint8_t end = SEGLOG_ENTRY_END;
@@ -148,7 +147,7 @@ static PyObject *get_properties_raw(PyObject *self, void *Py_UNUSED(closure))
     return Py_XNewRef(message->properties_raw);
 }
 
-/* Adds an entry; one without name or value counts for nothing. */
+/* Adds an entry; ignores an entry without name or value. */
 static bool add_entry(PyObject *found, struct span entry)
 {
     size_t name_size = span_size_up_to(entry, SEGLOG_NAME_END);
@@ -162,7 +161,7 @@ static bool add_entry(PyObject *found, struct span entry)
     return is_added;
 }
 
-/* What decode_properties in properties.py returns. */
+/* Returns the result of decode_properties in properties.py. */
 static PyObject *decoded(struct span raw)
 {
     PyObject *found = PyDict_New();
@@ -172,7 +171,7 @@ static PyObject *decoded(struct span raw)
     return found;
 }
 
-/* Decoding may collect garbage, and so let another thread decode them too. */
+/* Decoding may run the garbage collector, and so another thread, which may decode them too: the first wins. */
 static PyObject *get_properties(PyObject *self, void *Py_UNUSED(closure))
 {
     StoredMessage *message = (StoredMessage *)self;
@@ -188,9 +187,8 @@ static PyObject *get_properties(PyObject *self, void *Py_UNUSED(closure))
     return Py_NewRef(message->properties);
 }
 
-/* The value of one property. It comes from the record, without a look at the others, unless they are decoded:
- * that dictionary is what counts then, as it is for a message of Python. NULL if there is none, without
- * exception.
+/* Returns the value of one property; NULL without an exception if there is none. Reads it from the record,
+ * without decoding the others. If the properties were decoded, their dict counts, as for a message of Python.
  */
 static PyObject *value_of(PyObject *self, struct span name)
 {
@@ -223,7 +221,7 @@ static PyObject *get_unique_key(PyObject *self, void *Py_UNUSED(closure))
     return value_or_none(self, TEXT(SEGLOG_UNIQ_KEY_NAME "\001"));
 }
 
-/* The keys that a list of pieces has: all of them that are not empty. */
+/* Returns the keys of a list of pieces: the pieces that are not empty. */
 static PyObject *without_empty(PyObject *pieces)
 {
     PyObject *found = PyList_New(0);
@@ -247,7 +245,7 @@ static PyObject *get_keys(PyObject *self, void *Py_UNUSED(closure))
     return found;
 }
 
-/* Asks Python once: to inflate a body may take long. */
+/* Calls Python once and keeps the result: inflating a body may take long. */
 static PyObject *get_body_error(PyObject *self, void *Py_UNUSED(closure))
 {
     StoredMessage *message = (StoredMessage *)self;
@@ -257,7 +255,7 @@ static PyObject *get_body_error(PyObject *self, void *Py_UNUSED(closure))
         Py_XDECREF(read);
         if (!error)
             return NULL;
-        if (message->body_error) /* another thread has asked meanwhile */
+        if (message->body_error) /* another thread was faster */
             Py_DECREF(error);
         else
             message->body_error = error;
@@ -270,8 +268,8 @@ static PyObject *get_class(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
     return Py_NewRef((PyObject *)public_type);
 }
 
-/* What vars() of a message shows; nobody changes the message through it. */
-/* A dict of its own for each that asks, since only of a dict dir(), inspect and mocks take the names. */
+/* Returns the dict that vars() shows; changing it does not change the message. */
+/* A new dict for each call, because dir(), inspect and mocks read names only from a dict. */
 static PyObject *get_dict(PyObject *self, void *Py_UNUSED(closure))
 {
     PyObject *values = PyDict_New();
@@ -284,7 +282,7 @@ static PyObject *get_dict(PyObject *self, void *Py_UNUSED(closure))
     return values;
 }
 
-/* Copies and pickles are of the Python class. */
+/* Copies and pickles are objects of the Python class. */
 static PyObject *message_reduce(PyObject *self, PyObject *Py_UNUSED(nothing))
 {
     PyObject *values = PyTuple_New(FIELDS);
@@ -353,15 +351,15 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-/* Whether an attribute of the Python class belongs to how that stores a message. */
+/* Whether an attribute of the Python class is about its storage of fields, and must not be copied. */
 static bool is_of_storage(PyObject *name)
 {
     return PyUnicode_CompareWithASCIIString(name, "__init__") == 0 ||
            PyUnicode_CompareWithASCIIString(name, "__weakref__") == 0;
 }
 
-/* Takes over an attribute of the Python class, unless the type has one of its own. Each type has a docstring,
- * if only None.
+/* Copies an attribute of the Python class, unless the type has its own. Every type has a docstring, at least
+ * None, so that one is always copied.
  */
 static bool adopt(PyObject *own, PyObject *name, PyObject *value)
 {

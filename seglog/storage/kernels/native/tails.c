@@ -1,4 +1,4 @@
-/* Where a log and its queues end, and the write windows that were granted of their files. */
+/* The ends of a log and its queues, and the write windows in their files. */
 
 #include "fast_path.h"
 
@@ -6,11 +6,11 @@
 
 enum { SIZE_BYTES = SEGLOG_HEADS_0_MAGIC_AT };
 
-/* Gives the memory back. */
+/* Releases the memory of a window. */
 static void window_revoke(struct write_window *window)
 {
     struct write_window old = *window;
-    /* What is released may run code of others, who must find no window. */
+    /* Cleared first: a release may run Python code, which must not find the old window. */
     memset(window, 0, sizeof *window);
     if (old.memory.obj)
         PyBuffer_Release(&old.memory);
@@ -71,9 +71,9 @@ bool window_pwrite_run(const struct write_window *window, int64_t offset, const 
 static bool is_whole(const struct write_window *window)
 {
     Py_ssize_t least = window->memory.len;
-    if (window->descriptor >= 0) /* not asked for its times: the next sync would write them too */
+    if (window->descriptor >= 0) /* lseek, not fstat: reading the times makes the next sync write them too */
         return lseek(window->descriptor, 0, SEEK_END) >= least;
-    PyObject *length = Py_NewRef(window->length); /* the window may be taken back meanwhile */
+    PyObject *length = Py_NewRef(window->length); /* held: the call may run code that revokes the window */
     PyObject *answer = PyObject_CallNoArgs(length);
     Py_ssize_t found = answer ? PyLong_AsSsize_t(answer) : -1;
     Py_XDECREF(answer);
@@ -84,7 +84,7 @@ static bool is_whole(const struct write_window *window)
 
 bool window_check(struct write_window *window, int64_t now_ms, bool always)
 {
-    if (!window->memory.obj) /* nothing to look at, and no descriptor: what lacks a window is granted one */
+    if (!window->memory.obj) /* no file to check; the append fails at window_holds() and gets a window */
         return true;
     bool is_due = always || now_ms != window->checked_ms || ++window->unchecked >= WRITES_A_CHECK;
     if ((!window->length && window->descriptor < 0) || !is_due)
@@ -93,7 +93,7 @@ bool window_check(struct write_window *window, int64_t now_ms, bool always)
     window->unchecked = 0;
     if (is_whole(window))
         return true;
-    window->checked_ms = INT64_MIN; /* who asks again within this millisecond gets the same answer */
+    window->checked_ms = INT64_MIN; /* the next append checks again, also within this millisecond */
     return false;
 }
 

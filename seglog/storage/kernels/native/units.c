@@ -1,4 +1,4 @@
-/* Units of the queues of a log that is written anew: made of rows and records, and brought together by queue.
+/* Queue units of a rewritten log: created from rows and records, and sorted by queue.
  */
 
 #include "python_api.h"
@@ -7,12 +7,12 @@
 struct units_job {
     struct span records;
     int64_t phy_offset;
-    struct span are_plain; /* a byte for each queue */
+    struct span are_plain; /* one byte per queue */
     int32_t placeholder_flag;
 };
 
-/* Returns whether the row has a place of its own in a plain queue; false through `is_within` for rows of other
- * records or queues than there are.
+/* Writes the unit of a row; returns whether the row has an offset of its own in a plain queue. Sets `is_within` to
+ * false for a row whose record or queue does not exist.
  */
 static bool unit_of(const struct units_job *job, const uint8_t *row, uint8_t *unit, bool *is_within)
 {
@@ -61,7 +61,8 @@ PyObject *py_spilled_units(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-/* Counts into `ends`, then puts each unit behind those of its queue; `ends` are where queues end after that. */
+/* Sorts units by queue: counts them, then writes each behind the units of its queue. `ends` gets the queues'
+ * ends. */
 static bool units_sort(const uint8_t *units, size_t count, size_t *ends, size_t queue_count, uint8_t *sorted)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,19 +1,19 @@
-/* From record to record, as far as they are whole and right; and to the next one that proves itself. */
+/* Walks from record to record while they are valid, and finds the next record that proves itself. */
 
 #include "growable.h"
 #include "python_api.h"
 #include "record.h"
 
-/* A queue that a walk met. */
+/* A queue that a walk has found. */
 struct queue {
-    struct span topic; /* a copy: the log may be gone when it is asked for */
+    struct span topic; /* a copy: the memory of the log may be released before the topic is used */
     uint64_t hash;
     uint32_t key_hash_before;
     int32_t id;
 };
 
-/* Queues numbered in the order in which they appear: a hash table, whose slots hold indexes of `list`,
- * from 1. All zero is an empty one.
+/* Queues, numbered in the order in which they appear: a hash table whose slots hold indexes of `list`, from 1.
+ * A table of zeros is empty.
  */
 struct queues {
     struct queue *list;
@@ -22,14 +22,13 @@ struct queues {
     size_t count, room, slot_count;
 };
 
-/* What a walk saw. All zero before it.
+/* The state of a walk; all zero before it.
  *
- * rows: `count` rows of SEGLOG_ROW_SIZE bytes; their queues are numbered by `queues`. Ours, unless
- *     `are_borrowed`: then there is room for `room` of them, and the walk stops when it is full.
- * saying_more: where those records lie whose properties say more about queues.
- * position: where the walk stopped: no record that is whole and right lies there, or `is_full`.
- * keys: if there, takes what the key index must know of the records, tags too if `tags`; the walk stops when
- *     that is full.
+ * rows: `count` rows of SEGLOG_ROW_SIZE bytes, with queue numbers of `queues`. Freed with the walk, unless
+ *     `are_borrowed`: then the memory has room for `room` rows, and the walk stops when it is full.
+ * saying_more: positions of the records whose properties name further queues or batches.
+ * position: where the walk stopped: no valid record is there, or `is_full`.
+ * keys: if not NULL, gets the keys of the records, and tags if `tags`; the walk stops when it is full.
  */
 struct walk {
     uint8_t *rows;
@@ -46,7 +45,7 @@ enum { FIRST_SLOTS = 64 };
 
 static uint64_t hash_seed;
 
-/* Topics collide in other ways in every process, as keys of dicts do. */
+/* Draws a seed, so that topics collide differently in every process, as keys of dicts do. */
 bool queues_seed(void)
 {
     PyObject *text = PyUnicode_FromString("seglog");
@@ -90,7 +89,7 @@ static uint32_t *free_slot(const struct queues *queues, uint64_t hash)
     return &queues->slots[slot];
 }
 
-/* Makes room for twice as many; at most half of the slots are ever taken. */
+/* Doubles the table; at most half of its slots are ever used. */
 static bool grow(struct queues *queues)
 {
     size_t slot_count = queues->slot_count ? 2 * queues->slot_count : FIRST_SLOTS;
@@ -131,7 +130,7 @@ static bool copy_topic(struct queues *queues, struct span topic)
     return true;
 }
 
-/* The number of a queue, a new one at its first record; -1 without memory. */
+/* Returns the number of a queue, a new number at its first record; -1 without memory. */
 static int32_t queues_number(struct queues *queues, struct span topic, int32_t queue_id)
 {
     uint64_t hash = hash_of(topic, queue_id);
@@ -209,7 +208,7 @@ static bool has_no_row(const struct walk *walk)
     return walk->are_borrowed && walk->count == walk->room;
 }
 
-/* Walks from walk->position up to the first record at or after `until`; false without memory. */
+/* Walks from walk->position up to the first record at or behind `until`; returns false without memory. */
 static bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, size_t until, bool verify)
 {
     struct record record;
@@ -227,7 +226,7 @@ static bool walk_on(struct walk *walk, struct span log, int64_t phy_offset, size
     return true;
 }
 
-/* Puts the numbers that the caller has for queues in place of our own. */
+/* Replaces our queue numbers by those of the caller. */
 static void walk_renumber(struct walk *walk, const int32_t *numbers)
 {
     for (size_t i = 0; i < walk->count; i++) {
@@ -244,13 +243,14 @@ static void walk_free(struct walk *walk)
     queues_free(&walk->queues);
 }
 
-/* Both magics begin with the same byte, which text never has. */
+/* Returns the next byte with which both magic numbers begin; text never has it. */
 static const uint8_t *next_magic_byte(struct span bytes)
 {
     return bytes.size ? memchr(bytes.at, SEGLOG_MAGIC_V1 >> 24, bytes.size) : NULL;
 }
 
-/* Where between `start` and `until` the next record proves itself; the size of the log if none does. */
+/* Returns the position of the next record between `start` and `until` that proves itself; the size of the log if
+ * there is none. */
 static size_t find_record(struct span log, int64_t phy_offset, size_t start, size_t until)
 {
     struct record record;
@@ -269,7 +269,7 @@ static size_t find_record(struct span log, int64_t phy_offset, size_t start, siz
     return log.size;
 }
 
-/* One walk or search; begin is where it started, or the size of the log if nothing was found to start at. */
+/* One walk or search; `begin` is its start, or the size of the log if no record was found to start at. */
 struct walk_job {
     struct walk walk;
     struct span log;
@@ -294,7 +294,7 @@ static void find_job(void *state)
     job->begin = find_record(job->log, job->phy_offset, job->start, job->until);
 }
 
-/* Does the work, unless no record could have the physical offset: then it ends where it starts. */
+/* Does the work; if no record can have the physical offset, it ends at its start. */
 static bool run(struct walk_job *job, const Py_buffer *view, PyObject *offset, void (*work)(void *state))
 {
     bool is_possible;
@@ -312,7 +312,7 @@ static bool run(struct walk_job *job, const Py_buffer *view, PyObject *offset, v
     return job->has_memory;
 }
 
-/* The number that the caller has for one queue, -1 with an exception. */
+/* Returns the caller's number for a queue, -1 with an exception. */
 static int32_t ask_number(PyObject *number_of, const struct queue *queue)
 {
     PyObject *answer = PyObject_CallFunction(number_of, "y#i", (const char *)queue->topic.at,
@@ -326,7 +326,7 @@ static int32_t ask_number(PyObject *number_of, const struct queue *queue)
     return PyErr_Occurred() ? -1 : (int32_t)number;
 }
 
-/* Numbers queues as the caller does, in the order in which they appeared. */
+/* Gets the caller's numbers for all queues, in the order in which they appeared. */
 static bool renumber(struct walk *walk, PyObject *number_of)
 {
     size_t count = walk->queues.count;
@@ -386,7 +386,7 @@ PyObject *py_walk(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-/* Has the walk write its rows to memory that the caller has. */
+/* Lets the walk write its rows to memory of the caller. */
 static void borrow(struct walk_job *job, const Py_buffer *rows)
 {
     job->walk.position = job->start;
@@ -431,7 +431,7 @@ static PyObject *into_result(struct walk *walk, PyObject *number_of)
                          (Py_ssize_t)keys->placeholders);
 }
 
-/* Walks into memory that the caller has; `keys` is NULL if they are not wanted. */
+/* Walks with rows in memory of the caller; `keys` is NULL if keys are not wanted. */
 static PyObject *walk_into(struct walk_job *job, const Py_buffer *view, const Py_buffer *rows,
                            const Py_buffer *keys, PyObject *offset, PyObject *number_of)
 {

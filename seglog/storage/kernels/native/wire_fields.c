@@ -1,9 +1,9 @@
-/* Fields of headers: what seglog.remoting.headers does in Python, for the usual ones; None for all others. */
+/* Fields of headers, as seglog.remoting.headers does in Python, for usual headers; None for all others. */
 
 #include "python_api.h"
 
-/* Kinds of fields, in the first bits of what a plan says of one; where one with REQUIRED is missing, Python says
- * so. */
+/* Kinds of fields, in the low bits of a field's plan. If a field with REQUIRED is missing, Python raises the
+ * error. */
 enum kind { KIND_TEXT, KIND_I32, KIND_I64, KIND_BOOL, KIND_BYTES, KIND_REQUIRED = 8 };
 
 enum { MOST_DIGITS_I64 = 18 };
@@ -57,7 +57,7 @@ static PyObject *value_of_text(PyObject *text, enum kind kind)
     }
 }
 
-/* What a plan says of a field. */
+/* The plan of a field. */
 struct planned {
     PyObject *attribute, *name, *usual;
     int kind;
@@ -69,7 +69,7 @@ static bool take_planned(PyObject *plan, Py_ssize_t at, struct planned *field)
     return item && PyArg_ParseTuple(item, "OOiO", &field->attribute, &field->name, &field->kind, &field->usual);
 }
 
-/* The value of one field. */
+/* Returns the value of one field. */
 static PyObject *value_of_field(PyObject *fields, const struct planned *field)
 {
     PyObject *text = PyDict_GetItemWithError(fields, field->name);
@@ -78,7 +78,7 @@ static PyObject *value_of_field(PyObject *fields, const struct planned *field)
     return field->kind & KIND_REQUIRED || PyErr_Occurred() ? NULL : Py_NewRef(field->usual);
 }
 
-/* Gives a new object the values of its attributes; one that is frozen forbids that only to its users. */
+/* Sets the attributes of a new object; a frozen class refuses that only after its creation. */
 static bool fill_header(PyObject *header, PyObject *fields, PyObject *plan)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(plan); i++) {
@@ -105,7 +105,7 @@ PyObject *py_read_fields(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The text of a value; NULL for one that is not of the kind. */
+/* Returns the text of a value; NULL if it is not of the kind. */
 static PyObject *text_of_value(PyObject *value, enum kind kind)
 {
     switch (kind) {
@@ -125,7 +125,7 @@ static PyObject *text_of_value(PyObject *value, enum kind kind)
     }
 }
 
-/* Puts what a header has into fields, but for what is None. */
+/* Writes the attributes of a header into fields, except those that are None. */
 static bool put_texts(PyObject *fields, PyObject *header, PyObject *plan)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(plan); i++) {

@@ -1,14 +1,14 @@
-/* Headers of frames in form JSON: what seglog.remoting.frames does in Python, for the usual ones.
+/* Headers of frames in JSON, as seglog.remoting.frames does in Python, for usual headers.
  *
- * For all others the answer is None. Python reads or writes those, and names what is wrong: one place states
- * what a header may be.
+ * The result for all others is None. Python reads or writes those, and raises the errors, so that all rules
+ * for headers are in one place.
  */
 
 #include "python_api.h"
 
 enum { MOST_DIGITS = 9, UNICODE_DIGITS = 4 };
 
-/* A JSON text that is read. */
+/* A JSON text that is being read. */
 struct reader {
     const uint8_t *at, *end;
 };
@@ -18,7 +18,7 @@ static bool is_blank(uint8_t byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-/* Passes over blanks; returns the byte behind them, 0 at the end. */
+/* Skips blanks; returns the byte behind them, 0 at the end. */
 static uint8_t peek(struct reader *reader)
 {
     while (reader->at < reader->end && is_blank(*reader->at))
@@ -58,7 +58,7 @@ static uint8_t *put_character(uint8_t *to, unsigned int code)
     return to;
 }
 
-/* Reads the four digits of \uXXXX; -1 for half a surrogate pair too, of which Python makes something. */
+/* Reads the four digits of \uXXXX; returns -1 also for half a surrogate pair, which is left to Python. */
 static int unicode_escape(const uint8_t *at, const uint8_t *end)
 {
     int code = 0;
@@ -73,10 +73,10 @@ static int unicode_escape(const uint8_t *at, const uint8_t *end)
     return code >= 0xD800 && code < 0xE000 ? -1 : code;
 }
 
-/* The text of a string with escapes, all of it between the quotes; NULL for one that is not usual. */
+/* Returns the text of a string with escapes, given the bytes between its quotes; NULL if it is not usual. */
 static PyObject *unescaped(const uint8_t *at, const uint8_t *end)
 {
-    static const char escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t"; /* each before what it stands for */
+    static const char escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t"; /* pairs: the escape, and its character */
     uint8_t *text = PyMem_Malloc((size_t)(end - at)), *to = text; /* no escape is shorter than its character */
     PyObject *found = NULL;
     if (!text)
@@ -86,7 +86,7 @@ static PyObject *unescaped(const uint8_t *at, const uint8_t *end)
             *to++ = *at++;
             continue;
         }
-        at++; /* a backslash is not the last one: a quote that follows it ends nothing */
+        at++; /* a backslash is never the last byte: a quote behind it does not end the string */
         if (*at == 'u') {
             int code = unicode_escape(at + 1, end);
             if (code < 0)
@@ -109,7 +109,7 @@ end:
     return found;
 }
 
-/* Takes a string without its quotes, escapes and all; false where there is none. */
+/* Takes a string without its quotes, with its escapes; returns false if there is no string. */
 static bool take_raw_string(struct reader *reader, struct span *raw, bool *is_escaped)
 {
     if (!take(reader, '"'))
@@ -130,7 +130,7 @@ static bool take_raw_string(struct reader *reader, struct span *raw, bool *is_es
     return false;
 }
 
-/* Takes a string; NULL, with an exception perhaps, for one that is not usual. */
+/* Takes a string; returns NULL, perhaps with an exception, if it is not usual. */
 static PyObject *take_string(struct reader *reader)
 {
     struct span raw;
@@ -155,7 +155,7 @@ static bool take_number(struct reader *reader, long *number)
     return digits > 0 && digits <= MOST_DIGITS && (digits == 1 || *first != '0');
 }
 
-/* Takes the fields: texts by name, none of them twice, as many as there may be. */
+/* Takes the fields: texts by name, no name twice, at most `most`. */
 static PyObject *take_fields(struct reader *reader, Py_ssize_t most)
 {
     PyObject *fields = PyDict_New();
@@ -181,13 +181,13 @@ unusual:
     return NULL;
 }
 
-/* What stands in a header, in the order of the answer; what is behind LANGUAGE.. is text or fields. */
+/* The members of a header, in the order of the result; from LANGUAGE on they are texts or fields. */
 enum member { CODE, VERSION, OPAQUE, FLAG, NUMBERS, LANGUAGE = NUMBERS, REMARK, FIELDS, FORM, MEMBERS };
 
 struct header {
     long numbers[NUMBERS];
     PyObject *others[MEMBERS]; /* from LANGUAGE on */
-    unsigned known;            /* bits of members that were there */
+    unsigned known;            /* bits of the members that were found */
 };
 
 static enum member member_of(struct span name)
@@ -260,7 +260,7 @@ PyObject *py_read_header(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* A text that is written; without room nothing is, and `size` says what it takes. */
+/* A text that is being written; with `at` NULL nothing is written, and `size` counts the bytes. */
 struct writer {
     uint8_t *at;
     size_t size;
@@ -352,7 +352,7 @@ static bool put_fields(struct writer *writer, PyObject *fields)
     return true;
 }
 
-/* What a header is written of. */
+/* The values of a header to write. */
 struct written {
     PyObject *code, *fields, *flag, *language, *opaque, *remark, *form, *version;
 };
@@ -405,7 +405,8 @@ PyObject *py_write_header(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *header = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)writer.size);
     if (header) {
         writer = (struct writer){(uint8_t *)PyBytes_AsString(header), 0};
-        put_header(&writer, &of); /* nothing ran meanwhile that could have changed what it is written of */
+        put_header(&writer, &of); /* the same size as before: no Python code ran that could change the values
+        */
     }
     return header;
 }
