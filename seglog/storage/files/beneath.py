@@ -2,7 +2,7 @@
 
 Linux resolves a whole path in this way with ``openat2`` (``RESOLVE_BENEATH``, ``RESOLVE_NO_SYMLINKS``,
 ``RESOLVE_NO_MAGICLINKS``), through the C kernel. Without a compiler, without that call (Linux before 5.6) or
-without permission to use it (a seccomp filter), the names are opened one by one, each without following a link.
+without permission to use it (a seccomp filter), the names are opened one by one, none through a link.
 Both ways are safe if another process replaces folders by links meanwhile; they differ only in speed.
 """
 

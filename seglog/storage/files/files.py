@@ -315,7 +315,7 @@ class RealFiles:
             raise translate(error, path) from error
         try:
             if sync:
-                os.fsync(descriptor)  # ENOSPC from here means that data was lost, not that a write was refused
+                os.fsync(descriptor)  # ENOSPC from here means lost data, not a refused write
         except OSError as error:
             raise with_path(error, path) from error
         finally:

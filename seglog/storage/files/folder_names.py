@@ -41,7 +41,7 @@ class FolderNames:
         while not self._files.is_dir(missing):
             missing = missing.parent
             parents.append(missing)
-        with self._lock:  # before the creation: some folders may exist even if the creation of a later one fails
+        with self._lock:  # before the creation, which may fail after it has created some of the folders
             self._unsynced.update(parents)
         self._files.make_dirs(path, sync=False)
 

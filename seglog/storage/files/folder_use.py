@@ -18,8 +18,7 @@ from seglog.forked import abandon_in_children
 
 
 class FolderUse:
-    """A use of a folder, which is created if it is missing; lasts until :meth:`end`, or as long as this
-    object.
+    """A use of a folder, which is created if missing; lasts until :meth:`end` or the end of this object.
 
     Args:
         folder: The folder. If it cannot be opened, no error is raised: the first access to its files raises
@@ -36,7 +35,7 @@ class FolderUse:
             folder.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._end = weakref.finalize(self, os.close, descriptor)
-            abandon_in_children(self, FolderUse.end)  # a forked child would keep the lock after its parent's end
+            abandon_in_children(self, FolderUse.end)  # a forked child would keep its parent's lock
             self.is_shared = not _is_alone(descriptor)
 
     def end(self) -> None:

@@ -93,7 +93,7 @@ class Latch:
             raise self.error() from self._failure[0]
 
     def error(self) -> StoreFailedError:
-        """Returns the error of a closed latch; a new object each time, because each raise adds a traceback."""
+        """Returns the error of a closed latch; a new object each time, because each raise adds to it."""
         if self._failure is None:
             raise RuntimeError("the latch is open")
         error, what = self._failure

@@ -170,8 +170,7 @@ class StoreLock:
 
 
 def lock_holder(root: Path, folder: int | None = None) -> int | None:
-    """Returns the id of the process that holds the store, -1 if the system does not know it, None if none
-    does.
+    """Returns the id of the process that holds the store, -1 if the system does not know it, None for none.
 
     Args:
         root: The store directory.

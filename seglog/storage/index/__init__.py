@@ -1,10 +1,10 @@
-"""The key index: from the hash of a key to the records that carry it.
+"""The key index: from the hash of a key to the records that have it.
 
 Holds the index of an open store, which follows the log in batches, lookups in index files, queries by key,
-and what queries learned about keys whose hashes collide.
+and the facts that queries keep about keys whose hashes collide.
 
 Called by the writer (which drains the index before a query), readers, repairs and checks.
-Truth: the keys of the record itself. An entry is an offer that is checked against the record.
+Truth: the keys of the record itself. An entry is only a candidate, which is compared with the record.
 """
 
 from seglog.storage.index.attic_index import as_found as as_found

@@ -1,8 +1,8 @@
-"""Index files that openings removed: in the attic, as each opening found them, and when they may go.
+"""Index files that openings removed: they are in the attic while they prove anything.
 
-An index file may say of a record without record CRC which keys it had before a bit of them was flipped. So
-what was removed stays in the attic as long as it says anything that the index does not say any more. A file
-that does not explain itself proves nothing; of these only the last stay, for people.
+An index file may prove which keys a record without record CRC had before a bit of them was flipped. So a
+removed file stays in the attic while it has entries that the index does not have any more. A file that is not
+consistent proves nothing; only the last of these are kept, for people to look at.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from seglog.storage.small_files.attic import Attic, whole_files
 _DIGITS: Final = 10
 _PIECE_ENTRIES: Final = 1 << 16
 _MAX_TIMES: Final = 4
-"""More entries about as many records are garbage."""
+"""A file with more entries per record than this is garbage."""
 
 
 def removed_files(files: Files, root: Path) -> dict[int, list[IndexFile]]:
-    """Returns what openings removed of the index, by generation, as far as it can be understood."""
+    """Returns the index files that openings removed, by generation; only those that can be decoded."""
     found: defaultdict[int, list[IndexFile]] = defaultdict(list)
     for file in understood(files, _listed(files, root))[0]:
         found[int(file.path.name[:_DIGITS])].append(file)
@@ -36,7 +36,7 @@ def removed_files(files: Files, root: Path) -> dict[int, list[IndexFile]]:
 
 
 def as_found(current: Sequence[IndexFile], removed: Sequence[IndexFile]) -> list[IndexFile]:
-    """Returns the index as an opening found it: the files that it left in front of those that it removed."""
+    """Returns the index that an opening found: the files that it kept, then those that it removed."""
     begin = removed[0].header.begin_phy_offset
     return [*(file for file in current if file.header.end_phy_offset <= begin), *removed]
 
@@ -48,14 +48,14 @@ def keep_removed(
     is_whole: Callable[[IndexFile], bool],
     has_record: Callable[[Numbers], bool],
 ) -> None:
-    """Moves index files to the attic, and takes out of it what proves no more than what is kept then.
+    """Moves index files to the attic, and deletes older ones there that prove nothing more.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         removed: The files.
-        is_whole: Returns whether a file explains itself.
-        has_record: Returns whether a record starts at any of some places of the log.
+        is_whole: Returns whether a file is consistent.
+        has_record: Returns whether a record starts at any of some physical offsets.
     """
     before = _listed(files, root)
     with Attic(files, root) as attic:
@@ -79,13 +79,14 @@ def keep_removed(
 def says_otherwise(
     files: Files, older: IndexFile, now: Sequence[IndexFile], has_record: Callable[[Numbers], bool]
 ) -> bool:
-    """Returns whether a file has other keys of a record than the files of now have.
+    """Returns whether a file has other keys for a record than the present files have.
 
     Args:
-        files: Where they are.
+        files: The file layer of the store.
         older: The file.
-        now: The others, in order.
-        has_record: Returns whether a record starts at any of some places: entries of others prove nothing.
+        now: The present files, in order.
+        has_record: Returns whether a record starts at any of some places: entries for other places prove
+            nothing.
     """
     for first in range(1, older.header.index_count, _PIECE_ENTRIES):
         numbers = range(first, min(first + _PIECE_ENTRIES, older.header.index_count))
@@ -106,7 +107,7 @@ def _listed(files: Files, root: Path) -> list[tuple[Path, int]]:
 
 
 def _between(files: Files, file: IndexFile, low: int, high: int) -> Entries:
-    """Returns the entries of a file about a stretch of the log, where they are in its order."""
+    """Returns the entries of a file for a stretch of the log, if they are in log order."""
     numbers = range(1, file.header.index_count)
 
     def place(number: int) -> int:

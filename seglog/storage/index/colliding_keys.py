@@ -1,9 +1,9 @@
-"""Sorts out places that the index offers for a key although the records there have other keys.
+"""Filters out places that the index returns for a key although the records there have other keys.
 
-The index holds 31 bits of a key's hash, and any number of keys can be chosen that share them. Decoding each
-of the messages to compare its keys takes 20 µs; a native kernel compares them in the map of the log, and
-without it the log between them is searched for the bytes of the key. What the kernel told apart is kept for
-the next query of the hash.
+The index holds 31 bits of a key's hash, and an attacker can choose any number of keys that share them.
+Decoding each message to compare its keys takes 20 µs. A native kernel compares the keys in the map of the
+log; without it the log between the places is searched for the bytes of the key. The kernel's results are kept
+for the next query of the same hash.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _FIRST_COUNT: Final = 64
 _MOST_COUNT: Final = 8192
 _WINDOW_BYTES: Final = 1 << 20
 _MOST_APART_BYTES: Final = 4096
-"""Places that are further apart are looked at one by one: searching what is between them takes as long."""
+"""Places further apart than this are read one by one: searching the bytes between them takes as long."""
 
 _WORTH_KEEPING: Final = 1024
-"""Looking at so many entries again takes a tenth of a millisecond."""
+"""Results for fewer entries are not kept: examining this many again takes a tenth of a millisecond."""
 _DENSITY: Final = 64
-"""So many entries of other hashes are passed over in the time that one of the hash takes."""
+"""Number of entries with other hashes that are skipped in the time that one entry of the hash takes."""
 
 Places: TypeAlias = npt.NDArray[np.int64]
 _Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -39,11 +39,11 @@ _Flags: TypeAlias = npt.NDArray[np.bool_]
 def iter_holding(
     reader: LogReader, runs: Iterator[tuple[int] | Places], key: bytes, segment_size_bytes: int
 ) -> Iterator[Places]:
-    """Yields those of some places where a record that has a key may be.
+    """Yields the places at which a record may have the key.
 
     Args:
-        reader: Reads the log; it is closed at the end.
-        runs: Places by physical offset, newest first, one or many at a time; taken as they are needed.
+        reader: Reads the log; closed at the end.
+        runs: Physical offsets, newest first, one or many at a time; consumed as they are needed.
         key: The key.
         segment_size_bytes: Length of the log's files.
     """
@@ -66,8 +66,8 @@ class KeySorting:
     Args:
         reader: Reads the log; it is closed at the end of a scan.
         segment_size_bytes: Length of the log's files.
-        log: Where the log starts and ends.
-        collisions: What earlier queries told apart.
+        log: Start and end of the log.
+        collisions: The results of earlier queries.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class KeySorting:
         self._digest = 0
 
     def begin(self, topic: bytes, key: bytes) -> None:
-        """Says that there are many entries of other keys than this one; does nothing without the kernel."""
+        """Starts the use of the kernel, as many entries are of other keys; does nothing without the kernel."""
         if keys_kernel.native_digest is not None:
             self._digest = keys_kernel.native_digest(topic, key, self._collisions.seed)
 
@@ -117,7 +117,7 @@ class KeySorting:
                 self._collisions.keep(scan, least, max(end - 1, known.most if known else 0), pieces)
 
     def _digests(self, scan: EntryScan, entries: Entries) -> Digests:
-        """Returns the digest of each entry's key; 0 where it may be any."""
+        """Returns the digest of each entry's key; 0 if the key is not known."""
         places, digests = entries["phy_offset"].astype(np.int64), np.zeros(len(entries), np.uint64)
         start, end = self._log
         inside = np.flatnonzero((start <= places) & (places < end))
@@ -142,7 +142,7 @@ class KeySorting:
 
 
 def _take(runs: Iterator[tuple[int] | Places], count: int) -> Places:
-    """Takes runs until they are so many places, or there are no more."""
+    """Consumes runs until they have ``count`` places, or none are left."""
     taken: list[Places] = [np.empty(0, np.int64)]
     total = 0
     while total < count and (run := next(runs, None)) is not None:
@@ -152,7 +152,7 @@ def _take(runs: Iterator[tuple[int] | Places], count: int) -> Places:
 
 
 def _may_have(reader: LogReader, places: Places, key: bytes, segment_size_bytes: int) -> _Flags:
-    """Returns which of some places of one segment hold a record that may have the key; ``(n,)``."""
+    """Returns which places of one segment hold a record that may have the key; ``(n,)``."""
     if keys_kernel.native_have is None:
         return _may_hold(reader, places, key)
     start = int(places[0])
@@ -167,7 +167,7 @@ def _may_have(reader: LogReader, places: Places, key: bytes, segment_size_bytes:
 
 
 def _may_hold(reader: LogReader, places: Places, key: bytes) -> _Flags:
-    """As :func:`_may_have`: the places with the bytes of the key between them and the next place."""
+    """Returns as :func:`_may_have`, by a search for the bytes of the key between each place and the next."""
     ordered, back = np.unique(places, return_inverse=True)
     held = np.zeros(len(ordered), np.bool_)
     held[-1] = True  # the length of its record is not known here

@@ -1,4 +1,4 @@
-"""Finds the entries of a hash in an index file, through ``pread``: by their chain, or by looking at all."""
+"""Finds the entries of a hash in an index file, with ``pread``: by their chain, or by a scan of the file."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from seglog.storage.format.layout import I32_ITEMS
 PlaceRun: TypeAlias = tuple[int] | Numbers
 _SECOND_MS = 1000
 _SHORT_CHAIN = 32
-"""So many entries of a chain are followed in any case: hardly any chain has more, unless all have one key."""
+"""Entries of a chain that are always followed: few chains have more, unless all entries have one key."""
 _DENSE_CHAIN = 256
-"""Scanning so many entries takes about as long as following a chain to the next one."""
+"""Number of entries that are scanned in about the time of following a chain to the next entry."""
 _NO_PLACES = np.empty(0, np.int64)
 _FIRST_BLOCK = 8192
 _LONGEST_BLOCK = 32768
-"""Entries that are read at a time: more as a scan goes on."""
+"""The most entries that are read at a time; the number grows during a scan."""
 
 
 class EntryScan:
-    """Looks at entries of a file one after the other, for those of one hash and some time.
+    """Scans the entries of a file for those of one hash and a range of times.
 
     Args:
-        handle: The file, open.
-        file: What is known of it.
+        handle: The open file.
+        file: Its header and geometry.
         hashed: The hash.
         begin_ms: Earliest store time.
         end_ms: Latest store time.
@@ -68,7 +68,7 @@ class EntryScan:
             self._buffer = np.empty(size_bytes, np.uint8)
         block = self._buffer[:size_bytes]
         block[self.handle.read_into(memoryview(block), entry_at(self.file, start)) :] = 0  # type: ignore[arg-type]
-        # Compared as the machine's numbers: numpy would turn every one around first.
+        # Compared in the machine's byte order: otherwise numpy would first swap the bytes of every number.
         hashes: npt.NDArray[np.int32] = np.ndarray(
             end - start, np.int32, block, strides=INDEX_ENTRY.size_bytes
         )
@@ -87,7 +87,8 @@ class EntryScan:
             time_ms = self.file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if numbers[0] > 1 else 0)
             return _NO_PLACES, diff_s < 0 or time_ms + _SECOND_MS <= self._begin_ms
         diffs_s = entries["time_diff_s"].astype(np.int64)
-        # The difference of entry 1 counts from the end of the file before, but its time is known.
+        # The difference of entry 1 is relative to the end of the file before, but its time is the file's
+        # begin.
         times = self.file.header.begin_timestamp_ms + _SECOND_MS * np.where(numbers > 1, diffs_s, 0)
         too_old = np.flatnonzero((diffs_s < 0) | (times + _SECOND_MS <= self._begin_ms))
         taken = slice(1, int(too_old[0]) if len(too_old) else None)
@@ -96,7 +97,7 @@ class EntryScan:
 
 
 def iter_places(files: Files, file: IndexFile, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-    """Yields the places that a hash's entries of some time lead to, newest first."""
+    """Yields the physical offsets of a hash's entries in a range of times, newest first."""
     for run in iter_place_runs(files, file, hashed, begin_ms, end_ms):
         yield from run.tolist() if isinstance(run, np.ndarray) else run
 
@@ -111,12 +112,12 @@ def iter_place_runs(
 ) -> Iterator[PlaceRun]:
     """Yields places as :func:`iter_places` does, one or many at a time.
 
-    Ends where a damaged chain stops leading backwards, so it is linear for any bytes. A chain that
-    is long and dense, as keys chosen for one slot make it, is not followed entry by entry: the rest of the
-    file is scanned for the hash.
+    Ends where a damaged chain does not lead backwards, so its time is linear for any bytes. A chain that is
+    long and dense, as keys chosen for one slot make it, is not followed entry by entry: the rest of the file
+    is scanned for the hash.
 
     Args:
-        files: Where the index is.
+        files: The file layer of the store.
         file: One of its files.
         hashed: The hash.
         begin_ms: Earliest store time.
@@ -136,7 +137,8 @@ def iter_place_runs(
                 return
             below = entry
             its_hash, phy_offset, diff_s, entry = INDEX_ENTRY.struct.unpack(read_entry(handle, file, entry))
-            # The difference of entry 1 counts from the end of the file before, but its time is known.
+            # The difference of entry 1 is relative to the end of the file before, but its time is the file's
+            # begin.
             time_ms = file.header.begin_timestamp_ms + (_SECOND_MS * diff_s if below > 1 else 0)
             if diff_s < 0 or time_ms + _SECOND_MS <= begin_ms:
                 return
@@ -148,7 +150,7 @@ def iter_place_runs(
 def _iter_scanned(
     scan: EntryScan, end: int, beyond: Callable[[EntryScan, int], Iterator[Numbers] | None] | None
 ) -> Iterator[Numbers]:
-    """Yields the places of entries below ``end`` that have the hash, a block at a time."""
+    """Yields the physical offsets of entries below ``end`` that have the hash, a block at a time."""
     while end > 1:
         rest = None if beyond is None else beyond(scan, end)
         if rest is not None:

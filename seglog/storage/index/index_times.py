@@ -1,7 +1,7 @@
-"""Whether an index file is of the log that is beside it: its header has the times of the records it names.
+"""Whether an index file belongs to the log beside it: its header must have the times of the log's records.
 
-An index of another store, or of another life of this one, may lead to the same places, and its keys say
-nothing of the records that are there now.
+The entries of an index of another store, or of an earlier log of this store, may lead to the same places, but
+its keys are not those of the records there now.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from seglog.storage.walk.log_records import record_at
 
 
 def is_of_log(reader: LogReader, header: IndexHeader, log: range) -> bool:
-    """Returns whether a file begins with a record of the log, to the millisecond.
+    """Returns whether the time of a file's first record is that of the record in the log, to the millisecond.
 
-    Where the log has that record no more, the last one decides, which may be of a later life.
+    If the log does not have that record any more, the last record decides.
 
     Args:
         reader: The log.
-        header: Of the file.
-        log: Where the log starts and ends.
+        header: Header of the file.
+        log: Start and end of the log.
     """
     for phy_offset, stated_ms in (
         (header.begin_phy_offset, header.begin_timestamp_ms),
@@ -33,9 +33,9 @@ def is_of_log(reader: LogReader, header: IndexHeader, log: range) -> bool:
 
 
 def store_ms_at(reader: LogReader, phy_offset: int) -> int | None:
-    """Returns the store time of the record that starts at a place.
+    """Returns the store time of the record that starts at ``phy_offset``.
 
-    None if none does, or a tombstone: the lost record may have been stored at another time.
+    None for no record, and for a tombstone: the lost record may have been stored at another time.
     """
     found = record_at(reader, phy_offset)
     return None if found is None or is_tombstone(found[0]) else found[1].store_timestamp_ms

@@ -1,8 +1,8 @@
-"""Keeps the key index of a store that is open for writing: follows the log and puts what it finds.
+"""Maintains the key index of a store that is open for writing: follows the log and writes its keys.
 
-The index trails the log: puts never wait for it. :meth:`KeyIndex.catch_up` reads the records written since
-and puts their keys, a batch at a time; a query calls it first. Nothing here is truth: where files do not fit
-the log, they and all after them are removed and rebuilt.
+The index is behind the log: puts never wait for it. :meth:`KeyIndex.catch_up` reads the new records and
+writes their keys, a batch at a time; a query calls it first. The index is not the truth: if a file does not
+fit the log, it and all later files are removed and rebuilt.
 
 Source: ``store/.../index/IndexService.java buildIndex, retryGetAndCreateIndexFile``.
 """
@@ -44,15 +44,15 @@ class KeyIndex:
     """The index of a store, open for writing.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
-        pool: Bounds what is mapped.
-        clock: Names new files where their records have no sensible time.
-        geometry: Division of the files.
-        newest: The file to go on with, None to begin one.
-        resume: Physical offset of the record to go on with, and how many of its keys are in already.
+        pool: Bounds the number of maps.
+        clock: Gives the names of new files if their records have no plausible time.
+        geometry: Slots and entries of the files.
+        newest: The file to continue, None to begin a new one.
+        resume: Physical offset of the record to continue with, and how many of its keys are indexed already.
         tags: Whether tags are indexed (since 5.4.0).
-        ends: Returns how far the log is written, and where the last record ends that may have keys.
+        ends: Returns the end of the log, and the end of the last record that may have keys.
         segment_size_bytes: Length of the log's files.
         holes: The log's unreadable stretches.
 
@@ -92,30 +92,30 @@ class KeyIndex:
         self._unsynced_names = True  # of files that a killed process made
         self._last_name = "" if newest is None else newest.path.name
         self.position = self._next, -1 if newest is None else newest.header.end_phy_offset
-        """Where every key of the records below is in, and the last record of the newest file; -1 without."""
+        """The place below which all keys are indexed, and the last record of the newest file (-1 without)."""
         self.full_timestamp_ms = 0
         """End time of the last file that filled up since the store was opened, 0 before."""
 
     @property
     def next_phy_offset(self) -> int:
-        """The record to go on with."""
+        """Physical offset of the record to continue with."""
         return self._next
 
     def step_over(self, holes: Sequence[Hole]) -> None:
-        """Reports stretches that hold no records after all."""
+        """Adds stretches of the log that were found to hold no records."""
         with self._lock:
             self._holes = (*self._holes, *holes)
 
     @property
     def behind_bytes(self) -> int:
-        """How much of the log is not indexed yet."""
+        """Bytes of the log that are not indexed yet."""
         return max(0, self._ends()[0] - self._next)
 
     def catch_up(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Indexes what was written since, batch by batch, until nothing is left or ``until`` says so.
+        """Indexes new records batch by batch, until none are left or ``until`` returns True.
 
         Raises:
-            FullError: No space for the index; what is in stays, and the rest comes later.
+            FullError: No space for the index; indexed keys stay, and the rest is indexed later.
         """
         with self._lock:
             if until():
@@ -135,7 +135,7 @@ class KeyIndex:
             )
             try:
                 for rows, end in iter_key_rows(windows, tags=self.tags):
-                    # A tombstone has not as many keys as the record had that it stands for.
+                    # At most its own keys: a tombstone may have fewer keys than the record that it replaces.
                     own = int(np.count_nonzero(rows["phy_offset"] == self._next))
                     self._put(rows[min(self._skip, own) :])
                     self._next, self._skip = end, 0
@@ -146,12 +146,12 @@ class KeyIndex:
                 self._reader.close()
 
     def catch_up_to(self, phy_offset: int) -> None:
-        """Goes on at a place, if it is not behind it yet: the log is going to begin there.
+        """Continues at a place, unless the index is behind it already: the log will begin there.
 
-        What is before is indexed first: it stays if it cannot be deleted.
+        Records before it are indexed first, because they stay if their file cannot be deleted.
 
         Raises:
-            FullError: No space for the index; it goes on at the place all the same.
+            FullError: No space for the index; it continues at the place nevertheless.
         """
         try:
             if self._next < phy_offset:
@@ -163,10 +163,10 @@ class KeyIndex:
                     self.position = phy_offset, self._last_place()
 
     def remove_expired(self, min_phy_offset: int) -> tuple[int, int]:
-        """Removes the files, oldest first, whose records all lay below a place; never the newest.
+        """Removes files whose records are all below a place, oldest first; never the newest file.
 
         Returns:
-            How many that were, and their length together.
+            Their number, and their total length in bytes.
         """
         with self._lock:
             listed, _damaged = list_index_files(self._files, self._directory.parent)
@@ -178,7 +178,7 @@ class KeyIndex:
         return len(expired), sum(file.geometry.file_size_bytes for file in expired)
 
     def sync(self) -> None:
-        """Returns once what was indexed is on the disk."""
+        """Returns once all indexed keys are on the disk."""
         with self._lock:
             if self._current is not None:
                 self._current.sync()
@@ -187,7 +187,7 @@ class KeyIndex:
                 self._unsynced_names = False
 
     def close(self) -> None:
-        """Gives up the map."""
+        """Releases the map."""
         with self._lock:
             if self._current is not None:
                 self._current.close()
@@ -204,7 +204,8 @@ class KeyIndex:
             if last > header.index_count:
                 file.reserve(0, self.geometry.entries_at + INDEX_ENTRY.size_bytes * last)
                 taken = put_keys(file.view, self.geometry, rows)
-                # Where to go on if the next file finds no space: at the first row that is not in.
+                # If there is no space for the next file, the index continues at the first row that is not in
+                # it.
                 self._next = int(rows["phy_offset"][min(taken, len(rows) - 1)])
                 self._skip = int(np.count_nonzero(rows["phy_offset"][:taken] == self._next))
                 rows = rows[taken:]
@@ -218,7 +219,7 @@ class KeyIndex:
         self._files.make_dirs(self._directory)
         name = next_index_name(first_ms, self._clock.now_ms(), self._last_name)
         path = self._directory / name
-        # An attempt that fails would take all that is left for a moment: from puts, and from who measures it.
+        # Checked before: a failing attempt would use all free space for a moment, which puts may need.
         if self._files.usage(self._directory).available_bytes < self.geometry.entries_at:
             raise FullError(f"{path}: no space left for an index file's slots")
         file = MappedFile.create(
@@ -234,7 +235,7 @@ class KeyIndex:
             begin_index_file(file.view, previous)
         except BaseException:
             file.close()
-            self._files.remove(file.path)  # the next attempt makes another one
+            self._files.remove(file.path)  # the next attempt creates a new one
             raise
         self._current, self._last_name, self._unsynced_names = file, name, True
         return file
@@ -245,16 +246,16 @@ class KeyIndex:
 
 
 def next_index_name(first_ms: int, now_ms: int, last_name: str) -> str:
-    """Returns the name of a new file: by the time of its first entry, but behind all others.
+    """Returns the name of a new file: the time of its first entry, but always behind all other names.
 
-    Not by the clock: when the index comes to an entry says nothing, and the same puts give the same names.
+    The name does not depend on the time of indexing, so the same puts give the same names.
 
     Args:
         first_ms: Store time of the first entry.
-        now_ms: The time, for entries that claim to be of the future.
-        last_name: That of the newest file, empty without any.
+        now_ms: The time, used for entries with a time in the future.
+        last_name: Name of the newest file, empty if there is none.
     """
     named_ms = first_ms if 0 <= first_ms <= now_ms else now_ms
     name = index_file_name(datetime.fromtimestamp(named_ms / 1000, UTC).astimezone())
-    # No program reads the time from a name: names need only sort.
+    # No program reads the time from a name; names only need to sort.
     return name if name > last_name else f"{int(last_name) + 1:0{len(name)}d}"

@@ -1,6 +1,6 @@
-"""What the queries by key of one open store keep for the next ones; no answer depends on it being there.
+"""A cache of the queries by key of one open store; results never depend on it.
 
-The bytes it comes from do not change: a log below its end, the division of an index file.
+The cached facts do not change: they are about the log below its end, and the geometry of an index file.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from seglog.storage.format.index.index_build import KeyRows
 from seglog.storage.index.told_apart import Collisions
 
 MOST_KEYS: Final = 1024
-"""So many keys of a stretch of the log are kept: 20 KiB."""
+"""The most keys of a stretch of the log that are kept: 20 KiB."""
 
 
 class KeyMemory:
-    """Keeps what one store's queries found.
+    """The cache of one store's queries.
 
     Attributes:
-        geometry: The division of the index file that was looked at last.
-        collisions: What was told apart of many keys with one hash.
+        geometry: Slots and entries of the index file that was read last.
+        collisions: The digests of keys that share a hash.
 
-    Thread rule: any thread; what is kept is replaced as a whole.
+    Thread rule: any thread; cached values are replaced as a whole.
     """
 
     def __init__(self) -> None:
@@ -31,14 +31,14 @@ class KeyMemory:
         self._behind: tuple[tuple[int, int], KeyRows] | None = None
 
     def places_behind(self, stretch: tuple[int, int], hashed: int) -> list[int] | None:
-        """Returns where in a stretch of the log records are that may have a key, in log order.
+        """Returns the places of records in a stretch of the log that may have a key, in log order.
 
         Args:
-            stretch: Where it starts and ends.
+            stretch: Start and end of the stretch.
             hashed: The key's hash.
 
         Returns:
-            None for a stretch that is not known.
+            None for a stretch that is not in the cache.
         """
         behind = self._behind
         if behind is None or behind[0] != stretch:
@@ -47,10 +47,10 @@ class KeyMemory:
         return [int(place) for place in rows["phy_offset"][rows["key_hash"] == hashed]]
 
     def keep_behind(self, stretch: tuple[int, int], rows: KeyRows) -> None:
-        """Takes the keys of a stretch of the log, unless they are many."""
+        """Caches the keys of a stretch of the log, unless they are too many."""
         if len(rows) <= MOST_KEYS:
             self._behind = stretch, rows
 
     def forget(self) -> None:
-        """Drops what may change, as a reader does that looks at its store again."""
+        """Drops the facts that may change, when a reader looks at its store again."""
         self.geometry = self._behind = None

@@ -1,7 +1,7 @@
-"""Finds messages by key: what the index offers, checked against the messages themselves.
+"""Finds messages by key: candidates from the index, compared with the messages themselves.
 
-The index holds hashes, so every hit is compared with the message's own keys; and it trails the log, so what
-is behind its end is looked through record by record. Newest messages are found first.
+The index holds hashes, so every candidate is compared with the message's own keys. The index is behind the
+log, so records behind its end are examined one by one. The newest messages are found first.
 
 Source: ``DefaultMessageStore.java queryMessage``.
 """
@@ -28,11 +28,11 @@ from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import LogWindows, iter_key_rows
 
 _MANY_MISSED: Final = 4
-"""After so many messages of other keys with the hash, the log is searched for the key first."""
+"""After this many messages with other keys of the hash, the log is searched for the key's bytes first."""
 _LONG_RUN: Final = 64
-"""So many places at a time are searched for the key, too."""
+"""From this many places at a time on, the log is searched for the key's bytes too."""
 _REPLACED: Final = "\ufffd"
-"""Stands in a key for any bytes that are no text."""
+"""The character that replaces bytes of a key that are not valid text."""
 
 
 class KeyQuery:
@@ -44,9 +44,9 @@ class KeyQuery:
         segment_size_bytes: Length of the log's files.
         message_at: Returns the message of a record, None if it cannot be served.
         holes: The log's unreadable stretches.
-        indexed: Where every key of the records below is in the index, and the last record of its newest
-            file (-1 without a file), for a store whose index is open; None if unknown.
-        memory: What earlier queries of the store found.
+        indexed: The place below which all keys are indexed, and the last record of the newest index file (-1
+            without a file), for a store whose index is open; None if unknown.
+        memory: The cache of earlier queries.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class KeyQuery:
             key: The key.
             max_count: At most this many, the newest.
             times_ms: Earliest and latest store time.
-            log: Where the log starts and ends.
-            by_tag: Whether ``key`` is a tag; an index that has none offers no messages.
+            log: Start and end of the log.
+            by_tag: Whether ``key`` is a tag; an index without tags has no candidates.
         """
         found: dict[int, Message] = {}
         for phy_offset, message in self._iter_matching(topic, key, times_ms, log, by_tag=by_tag):
@@ -97,7 +97,7 @@ class KeyQuery:
     def _iter_matching(
         self, topic: str, key: str, times_ms: tuple[int, int], log: tuple[int, int], *, by_tag: bool
     ) -> Iterator[tuple[int, Message]]:
-        """Yields messages that have the key, newest first, and where they are; one may come twice."""
+        """Yields messages that have the key, newest first, with their places; a message may come twice."""
         begin_ms, end_ms = times_ms
         wanted, missed = tag_key(topic, key) if by_tag else f"{topic}#{key}", 0
         size = self._segment_size_bytes
@@ -129,7 +129,7 @@ class KeyQuery:
         *,
         by_tag: bool,
     ) -> Iterator[PlaceRun]:
-        """Yields where records of the key may be, newest first."""
+        """Yields the places of candidates, newest first."""
         begin_ms, end_ms = times_ms
         start, end = log
         hashed = key_hash(wanted)
@@ -140,7 +140,7 @@ class KeyQuery:
         ends = [file.header.end_phy_offset for file in used]
         behind = max([start, *(place for place in ends if place < end)])
         if self._indexed is not None and self._indexed[1] == max(ends, default=-1):
-            behind = max(behind, self._indexed[0])  # all of its files are there
+            behind = max(behind, self._indexed[0])  # the listing has all files of the open index
         if behind < end:
             for place in self._in_log(hashed, behind, end, by_tag=by_tag):
                 yield (place,)
@@ -153,13 +153,13 @@ class KeyQuery:
                         elif start <= run[0] < end:
                             yield run
                 except FileNotFoundError:
-                    return  # retention took it, and all before
+                    return  # retention removed this file, and all files before it
             if file.header.begin_timestamp_ms < begin_ms:
                 return
 
     def _in_log(self, hashed: int, start: int, end: int, *, by_tag: bool) -> list[int]:
-        """Returns where records of a stretch of the log are that may have a key, newest first."""
-        # What is remembered of a stretch are its keys alone.
+        """Returns the places of records in a stretch of the log that may have a key, newest first."""
+        # The cache has only the keys of a stretch, not its tags.
         known = None if by_tag else self._memory.places_behind((start, end), hashed)
         if known is not None:
             return known[::-1]

@@ -1,9 +1,9 @@
-"""Entries of one hash that queries told apart, for the next query of a key that has it.
+"""The digests of keys that share a hash, cached for the next query of that hash.
 
-The index holds 31 bits of a key's hash, so every record of many colliding keys must be looked at for any of
-them. A native kernel makes 64 bits of each key that it looks at, with a seed of this store object; the next
-query compares those. Entries of a file do not change as long as it is that file, nor do the keys of a
-record; one that could not be read may have any key, and is offered to each.
+The index holds 31 bits of a key's hash, so a query for one of many colliding keys must read the records of
+all of them. A native kernel computes a 64-bit digest of each key that it reads, with a seed of this store
+object; the next query compares digests. Entries of a file and keys of a record do not change. A record that
+could not be read may have any key, and is a candidate for each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seglog.storage.format.index.index import INDEX_ENTRY
 from seglog.storage.index.index_lookup import EntryScan
 
 MOST_ENTRIES: Final = 1 << 19
-"""So many entries of one store are kept: 18 MiB."""
+"""The most entries of one store that are kept: 18 MiB."""
 _SEED_BYTES: Final = 16
 
 Digests: TypeAlias = npt.NDArray[np.uint64]
@@ -32,9 +32,9 @@ class Told:
     """Some entries, newest first.
 
     Attributes:
-        numbers: Which they are.
+        numbers: Their numbers in the file.
         entries: Their content.
-        digests: Of their keys; 0 where it may be any.
+        digests: The digests of their keys; 0 if the key is not known.
     """
 
     numbers: Numbers
@@ -42,20 +42,20 @@ class Told:
     digests: Digests
 
     def where(self, digest: int) -> Numbers:
-        """Returns at which places here those are that may be of a key."""
+        """Returns the indexes of the entries that may be of a key."""
         return np.flatnonzero((self.digests == np.uint64(digest)) | (self.digests == 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToldApart:
-    """All entries of a file that have a hash and are between two.
+    """All entries of a hash in a range of a file.
 
     Attributes:
-        least: The first of the two.
-        most: The last.
-        told: Those of the hash.
-        unclear: Which of those may be of any key.
-        stamp: By which the file is known again.
+        least: Number of the first entry of the range.
+        most: Number of the last one.
+        told: The entries of the hash.
+        unclear: Which of these may be of any key.
+        stamp: Identifies the file.
     """
 
     least: int
@@ -65,7 +65,7 @@ class ToldApart:
     stamp: tuple[object, ...]
 
     def having(self, digest: int, below: int) -> tuple[Numbers, Entries]:
-        """Returns those before an entry that may be of a key, behind the newest, as a block has them."""
+        """Returns the entries before ``below`` that may be of a key, in the form of a block."""
         at = np.flatnonzero(self.told.digests == np.uint64(digest))
         if len(self.unclear):
             at = np.sort(np.concatenate([at, self.unclear]))
@@ -74,7 +74,7 @@ class ToldApart:
 
 
 class Collisions:
-    """What queries of one store told apart, bounded; those of the file and hash asked for last stay.
+    """The cached digests of one store, bounded; those of the file and hash used last are kept.
 
     Thread rule: any thread.
     """
@@ -85,7 +85,7 @@ class Collisions:
         self._known: dict[tuple[str, int], ToldApart] = {}
 
     def find(self, scan: EntryScan, end: int) -> ToldApart | None:
-        """Returns what is known of a file and hash, None if it is nothing below ``end`` or another file."""
+        """Returns the cached entries of a file and hash; None if there are none below ``end``."""
         with self._lock:
             known = self._known.get(_name_of(scan))
         if known is None or known.least >= end or known.stamp != _stamp(scan, known.least, known.most):
@@ -93,7 +93,7 @@ class Collisions:
         return known
 
     def keep(self, scan: EntryScan, least: int, most: int, pieces: list[Told]) -> None:
-        """Takes up to :data:`MOST_ENTRIES` entries, newest first; others make room for them."""
+        """Caches up to :data:`MOST_ENTRIES` entries, newest first; drops others to make room."""
         told = Told(
             np.concatenate([piece.numbers for piece in pieces]),
             np.concatenate([piece.entries.view(np.uint8) for piece in pieces]).view(INDEX_ENTRY.dtype),

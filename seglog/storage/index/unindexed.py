@@ -1,8 +1,8 @@
-"""Stores of which the writer was killed before it wrote the first index file: no damage, the next one does.
+"""Stores whose writer was killed before it wrote the first index file: no damage, the next writer writes it.
 
-The index trails the log, by some MiB while messages keep coming. So a store of ours that was never closed,
-with a short log that still begins where it began, may have no index yet. RocketMQ indexes at once: where it
-wrote last, or where there was an index once, a missing one is damage.
+The index is behind the log, by some MiB while messages keep coming. So a store of ours that was never closed,
+with a short log that still begins at its first file, may have no index yet. RocketMQ indexes at once: if RocketMQ wrote
+last, or if there was an index before, a missing one is damage.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.names import INDEX
 
 _MOST_BEHIND_BYTES: Final = 256 << 20
-"""The index falls behind by 16 MiB, and by what is written while it is brought on."""
+"""The index may be behind by 16 MiB, and by the messages that are written while it catches up."""
 
 
 def is_not_indexed_yet(
@@ -25,12 +25,12 @@ def is_not_indexed_yet(
     """Returns whether a kill explains that a store has no index file.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         mode: ``normal`` if it was closed.
         checkpoint: Its checkpoint.
-        min_phy_offset: Where its log starts.
-        end_phy_offset: Where that ends.
+        min_phy_offset: Physical offset of the log's first byte.
+        end_phy_offset: End of the log.
     """
     return (
         mode != "normal"

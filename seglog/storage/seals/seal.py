@@ -143,7 +143,7 @@ class _Tally:
 
 
 def _walk(reader: LogReader, tally: _Tally, go_on: GoOn) -> Damage | None:
-    """Walks a whole segment; the tally is complete unless the segment is damaged or ``go_on`` returned False."""
+    """Walks a whole segment; the tally is incomplete if the segment is damaged or ``go_on`` says stop."""
     queues = QueueTable()
     segment_end = tally.first_phy_offset + tally.segment_bytes
     need = _WINDOW_BYTES

@@ -87,7 +87,7 @@ class Sealer:
         return made
 
     def _make(self) -> Seal | None:
-        """Returns the seal of the next segment; None if it is missing or damaged, which ``verify`` reports."""
+        """Returns the seal of the next segment; None if it is missing or damaged: ``verify`` reports that."""
         self._resumed_ms = self._clock.monotonic_ms()
         try:
             made = make_seal(

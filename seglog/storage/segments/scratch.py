@@ -112,8 +112,7 @@ class Room:
         return np.empty(count, dtype) if memory is None else np.frombuffer(memory, dtype, count)
 
     def growing(self, count: int, dtype: np.dtype[_T]) -> tuple[npt.NDArray[_T], Scratch | None]:
-        """Returns an array of which perhaps only the front is used, and the file in which to reserve it
-        first.
+        """Returns an array of which perhaps only the front is used, and the file to reserve it in first.
 
         The file is None for an array in memory, which needs no reserving.
         """

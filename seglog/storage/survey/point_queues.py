@@ -110,8 +110,7 @@ def _read_unit_bytes(files: Files, queue: QueueFiles, slots: range, file_size_by
 def continued_queue(
     topic: str, queue_id: int, before: Rows, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
 ) -> QueueState | None:
-    """Returns what ``overlay_queue`` returns for rows in two parts, if the files hold exactly these; else
-    None.
+    """Returns the state as ``overlay_queue``, for rows in two parts that the files hold exactly; else None.
 
     The rows behind a recovery point are many, the rows before it few: this check needs no copy of both.
 

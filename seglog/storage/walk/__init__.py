@@ -1,8 +1,8 @@
 """The walk over the commit log: records, holes, and where the log ends.
 
 Holds the one loop over records (``segment_walk``), the one rule of where a log continues behind damage
-(``behind_damage``), and the walk over a whole log that stands on both, as the splits of an audit and of Spark
-do; the rows that they yield (numpy, no object per record), and the queues that a row belongs to.
+(``behind_damage``), and the walk over a whole log that uses both, as the splits of an audit and of Spark do;
+the rows that they yield (numpy, no object per record), and the queues of a row.
 
 Called by surveys, audits, recovery, seals and the key index.
 Truth: bytes that prove themselves: length, place, magic and checksums of a record.

@@ -1,12 +1,12 @@
 """Whether a log continues behind damage, and where: the rule of every walk.
 
-What follows damage decides what the damage is. If a later record proves itself and is newer than what
-came before, the damage is a hole and the walk continues behind it; if nothing does, it is the torn tail of
-the last write and the log ends there. "Newer" keeps records of an older life out: RocketMQ cuts a log without
-erasing what is behind the cut, so valid records of an older life may be there. They carry earlier store
-times, or queue offsets that were given again since. But it removes the files behind the one that it cuts,
-and keeps that one only if records are left in it, so those records stand in the last file, behind others.
-Anywhere else any record that proves itself counts, regardless of its store time.
+The records behind damage decide what the damage is. If a later record proves itself and is newer than the
+records before, the damage is a hole and the walk continues behind it. Otherwise it is the torn tail of the
+last write, and the log ends there. "Newer" excludes records of an earlier log: RocketMQ cuts a log without
+erasing the bytes behind the cut, so valid old records may be there. They have earlier store times, or queue
+offsets that were assigned again since. But RocketMQ removes the files behind the one that it cuts, and keeps
+that one only if records are left in it, so old records can only be in the last file, behind other records.
+Anywhere else every record that proves itself counts, regardless of its store time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seglog.storage.format.record import Damage, RecordRow, takes_queue_offset
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A stretch of the log, between readable records, that holds none.
+    """A stretch of the log without readable records, between readable records.
 
     Attributes:
-        phy_offset: Where it starts.
-        size_bytes: How long it is.
+        phy_offset: Physical offset of its first byte.
+        size_bytes: Its length.
         why: The damage at its start, a stable short word.
     """
 
@@ -37,16 +37,16 @@ class Hole:
 
     @property
     def end(self) -> int:
-        """Where records continue."""
+        """Physical offset at which records continue."""
         return self.phy_offset + self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What decides whether records behind damage are newer than those before it: the first of them.
+    """The fields of the first record behind damage that decide whether it is newer than the records before.
 
     Attributes:
-        queue_offset: Its queue offset; None for one that has no place in its queue.
+        queue_offset: Its queue offset; None for a record that takes none.
     """
 
     store_timestamp_ms: int
@@ -56,7 +56,7 @@ class Head:
 
     @classmethod
     def of(cls, row: RecordRow) -> Head:
-        """Returns that of a record."""
+        """Returns the head of a record."""
         queue_offset = row.queue_offset if takes_queue_offset(row.sys_flag) else None
         return cls(row.store_timestamp_ms, row.topic.decode("utf-8", "replace"), row.queue_id, queue_offset)
 
@@ -65,13 +65,13 @@ class LogRecords(Protocol):
     """Finds records of a log anywhere in it."""
 
     def heads(self, start: int, first_offset: int) -> Iterator[tuple[int, Head]]:
-        """Yields the records that prove themselves in a segment, from a place on.
+        """Yields the records that prove themselves in a segment, from ``start`` on.
 
-        Those that are older than :attr:`LogEnd.last_store_ms` may be left out, but for the first.
+        Except the first, records older than :attr:`LogEnd.last_store_ms` may be left out.
 
         Args:
-            start: The place.
-            first_offset: Where the segment starts.
+            start: Physical offset at which the search begins.
+            first_offset: Physical offset of the segment's first byte.
         """
         ...
 
@@ -81,15 +81,15 @@ class LogRecords(Protocol):
 
 
 class LogEnd:
-    """How far a walk over a log has come, and what it stepped over.
+    """The position of a walk over a log, and the holes that it stepped over.
 
     Args:
         records: Finds records of the log.
         segment_size_bytes: Length of its files.
 
     Attributes:
-        firsts: Where its segments start, in order.
-        phy_offset: How far it has come: where the next record goes.
+        firsts: First offsets of its segments, in order.
+        phy_offset: Position of the walk: the place of the next record.
         holes: Stretches without readable records, in order.
         last_store_ms: Store time of the last record, 0 before the first.
         next_queue_offset: The queue offset that each queue continues with, as its last record has it.
@@ -105,14 +105,14 @@ class LogEnd:
         self.next_queue_offset: dict[tuple[str, int], int] = {}
 
     def step_over(self, damage: Damage) -> bool:
-        """Moves behind the damage at the end if the log continues there, and notes the hole.
+        """Moves behind the damage at the position if the log continues there, and notes the hole.
 
         Args:
-            damage: What is wrong there.
+            damage: The damage.
 
         Returns:
-            Whether it does; the walk continues from :attr:`phy_offset`, which is the same place if a writer
-            wrote a record there meanwhile.
+            Whether the log continues. The walk goes on at :attr:`phy_offset`, which is unchanged if a writer
+            has written a record there meanwhile.
         """
         start = self.phy_offset
         resumed = self._resumed(start)
@@ -125,7 +125,7 @@ class LogEnd:
         return True
 
     def _resumed(self, start: int) -> int | None:
-        """Returns the first place behind ``start`` where a record of this life of the log is."""
+        """Returns the first place behind ``start`` with a record that does not belong to an earlier log."""
         for number in range(bisect_right(self.firsts, start - self._segment_size_bytes), len(self.firsts)):
             first = self.firsts[number]
             may_be_cut: bool | None = None

@@ -1,4 +1,4 @@
-"""Which record stands in which queue: plain queues, batch queues, and the further queues of LMQ.
+"""The queues of each record: plain queues, batch queues, and the further queues of LMQ.
 
 Source: ``ConsumeQueueStore.java putMessagePositionInfoWrapper``, ``DispatchRequest``.
 """
@@ -29,12 +29,12 @@ class Dispatched(NamedTuple):
 
 
 def rows_by_queue(rows: Rows, queues: QueueTable, room: Room | None = None) -> RowsByQueue:
-    """Returns the rows that have a place in a plain queue, by topic and queue number, each in log order.
+    """Returns the rows with an offset in a plain queue, by topic and queue number, each in log order.
 
     Args:
         rows: Records of the log.
         queues: Numbers queues.
-        room: Where copies go; memory if None.
+        room: Allocates copies; None for memory.
     """
     return _by_queue(chosen(rows, places, room), queues, room)
 
@@ -53,7 +53,7 @@ def dispatch(
         further: Rows for the further queues of the same records.
         queues: Numbers queues.
         batch_topics: Topics with batch queues.
-        room: Where copies go; memory if None.
+        room: Allocates copies; None for memory.
     """
     is_batch = np.array([topic in batch_topics for topic, _queue_id in queues.names], np.bool_)
     if not is_batch.any():
@@ -66,7 +66,7 @@ def dispatch(
 
 
 def topics_with_inner_batches(rows: Rows, queues: QueueTable) -> set[str]:
-    """Returns the topics that have inner batches: RocketMQ takes those for batch queues only."""
+    """Returns the topics that have inner batches: RocketMQ accepts those only in batch queues."""
     found: set[int] = set()
     for part in parts(rows):
         counts = np.bincount(part["queue"][part["sys_flag"] & INNER_BATCH != 0])
@@ -106,14 +106,14 @@ def _by_queue(rows: Rows, queues: QueueTable, room: Room | None = None) -> RowsB
 
 
 def _sorted(rows: Rows, queues: QueueTable) -> Rows:
-    # Of two bytes or fewer numpy sorts by digits, in a tenth of the time.
+    # Numbers of at most two bytes are sorted by radix sort, in a tenth of the time.
     numbers = rows["queue"]
     few = numbers.astype(np.uint16) if len(queues.names) <= _FEW else numbers
     return rows[np.argsort(few, kind="stable")]
 
 
 def _by_queue_in_parts(rows: Rows, queues: QueueTable, room: Room) -> RowsByQueue:
-    """Does it with memory for a part at a time."""
+    """Groups rows as :func:`_by_queue`, with memory for one part at a time."""
     counts = np.zeros(len(queues.names), np.int64)
     for part in parts(rows):
         counts += np.bincount(part["queue"], minlength=len(counts))

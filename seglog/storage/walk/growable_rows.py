@@ -1,7 +1,8 @@
-"""Rows that come in parts, gathered in one array that grows, and large arrays of rows looked at in parts.
+"""Gathers rows that come in parts in one growing array, and divides large arrays of rows into parts.
 
-Joining them at the end would touch each twice in memory that is new: on a virtual machine 4 to 5 µs a page,
-which is more than what made them. Large arrays of numpy are of huge pages, where there are any.
+Joining the parts at the end would write each row twice into new memory: on a virtual machine 4 to 5 µs a
+page, which is more than the time to compute the rows. Large numpy arrays use huge pages if the system has
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from seglog.errors import FullError
 from seglog.storage.segments.scratch import Room, Scratch
 
 PART_ROWS: Final = 1 << 19
-"""What is computed of rows takes memory by these at a time."""
+"""Rows in a part: temporary arrays are of this length."""
 _FIRST_ROOM: Final = 1024
 _MORE: Final = 1.05
 _STEP_BYTES: Final = 16 << 20
@@ -26,11 +27,11 @@ _Rows = npt.NDArray[np.void]
 
 
 class Gathered:
-    """The rows that came so far.
+    """The rows that were added so far.
 
     Args:
-        dtype: Of the rows.
-        room: Where they go; memory of its own if None.
+        dtype: Type of the rows.
+        room: Allocates the array; None for memory.
     """
 
     def __init__(self, dtype: np.dtype[np.void], room: Room | None = None) -> None:
@@ -42,19 +43,19 @@ class Gathered:
 
     @property
     def items(self) -> _Rows:
-        """All rows, in the order in which they came; valid until more come."""
+        """All rows in the order in which they were added; valid until more are added."""
         return self._rows[: self._count]
 
     def add(self, rows: _Rows, share: float = 1) -> None:
         """Copies rows.
 
         Args:
-            rows: What comes next.
-            share: The share of all rows that has come with these, as far as known; above 0, to 1.
+            rows: The next rows.
+            share: The estimated share of all rows that has been added with these; above 0, up to 1.
         """
         end = self._count + len(rows)
         if end > len(self._rows):
-            # Room that is never used is never given.
+            # The room may be too large: unused pages take no memory.
             self._grow(max(int(_MORE * end / share), 2 * len(self._rows)))
         if self._scratch is not None:
             self._reserve(end * self._rows.itemsize)
@@ -75,7 +76,7 @@ class Gathered:
             self._room.give_back(before)
 
     def _reserve(self, end_bytes: int) -> None:
-        """Makes sure that the file has space; continues in memory where it has none."""
+        """Allocates space in the file; continues in memory if there is none."""
         if self._scratch is None or end_bytes <= self._reserved_bytes:
             return
         wanted = min(max(end_bytes, self._reserved_bytes + _STEP_BYTES), self._rows.nbytes)
@@ -97,12 +98,12 @@ def parts(rows: _Rows, count: int = PART_ROWS) -> Iterator[_Rows]:
 def chosen(
     rows: _Rows, are_chosen: Callable[[_Rows], npt.NDArray[np.bool_]], room: Room | None = None
 ) -> _Rows:
-    """Returns the rows that a predicate chooses: the array itself where those are all.
+    """Returns the rows that a predicate chooses; the array itself if it chooses all.
 
     Args:
         rows: Rows of any kind.
-        are_chosen: Returns which of some are.
-        room: Where copies go.
+        are_chosen: Returns which rows are chosen.
+        room: Allocates copies.
     """
     count = sum(int(np.count_nonzero(are_chosen(part))) for part in parts(rows))
     if count == len(rows):
@@ -117,16 +118,16 @@ def chosen(
 
 
 def spliced(rows: _Rows, at: int, more: _Rows) -> _Rows:
-    """Returns rows with others put in before the row of a number, in a file where they are many."""
+    """Returns rows with other rows inserted before index ``at``; in a file if they are many."""
     joined = Room().empty(len(rows) + len(more), rows.dtype)
     joined[:at], joined[at : at + len(more)], joined[at + len(more) :] = rows[:at], more, rows[at:]
     return joined
 
 
 def place_of(rows: _Rows, phy_offset: int) -> int:
-    """Returns the number of the first row whose record starts there or behind; rows are in log order.
+    """Returns the index of the first row whose record starts at or behind ``phy_offset``; rows in log order.
 
-    Searching a field of an array of structures, numpy copies all of it first.
+    Not numpy's searchsorted, which first copies the whole field of a structured array.
     """
     return bisect_left(rows, phy_offset, key=_phy_offset)
 

@@ -1,7 +1,7 @@
-"""Records that say more about queues than their head does: inner batches, and records in further queues.
+"""Records whose properties name further queues or messages: inner batches, and records in LMQ queues.
 
-Their properties are needed for that, which a walk does not keep; it reports which records hold such a name,
-and only those are looked into.
+A walk does not keep properties; it reports the records that have such a property name, and only those are
+read again here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from seglog.storage.kernels.walk import ROW, QueueTable, Rows
 
 
 class InnerRecords:
-    """What the properties of a log's records say about queues.
+    """The facts about queues in the properties of a log's records.
 
     Attributes:
-        ranges: Base queue offset and number of messages by physical offset, for records that say so.
+        ranges: Base queue offset and number of messages by physical offset, for inner batches.
     """
 
     def __init__(self) -> None:
@@ -29,13 +29,13 @@ class InnerRecords:
         self._further: list[tuple[int, ...]] = []
 
     def note(self, window: memoryview, phy_offset: int, positions: Sequence[int], queues: QueueTable) -> None:
-        """Looks into the records of a window that say more.
+        """Reads the properties of the records of a window that have such property names.
 
         Args:
             window: The bytes.
-            phy_offset: Of the first byte.
-            positions: Where in the window those records lie, in order.
-            queues: Numbers queues; further ones are added.
+            phy_offset: Physical offset of the first byte.
+            positions: Positions of those records in the window, in order.
+            queues: Numbers queues; further queues are added.
         """
         for at in positions:
             self._look_into(window, at, phy_offset + at, queues)

@@ -1,4 +1,4 @@
-"""Reads records one after the other, for what follows the log: the key index, and queries beyond it."""
+"""Reads records one after the other, for the key index, and for queries behind the end of the index."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from seglog.storage.walk.behind_damage import Hole
 
 _WINDOW_BYTES: Final = 4 << 20
 _MAPPED_WINDOW_BYTES: Final = 32 << 20
-"""Native kernels read maps, and take the GIL after each window only: a thread that puts holds it for long."""
+"""Window of native kernels: they take the GIL once per window, because threads that put hold it for long."""
 _BATCH_RECORDS: Final = 4096
 
 
 class LogWindows:
-    """Reads ``[start, end)`` of the log window by window; the caller says how far records went.
+    """Reads ``[start, end)`` of the log window by window; the caller reports the end of the records in each.
 
     Args:
         reader: The log.
         segment_size_bytes: Length of its files.
-        start: Where a record starts.
-        end: Where one ends; everything before it but the holes is sound.
+        start: Physical offset of a record.
+        end: End of a record; everything before it except the holes is undamaged.
         holes: Stretches without records.
-        mapped: Whether native kernels read the windows: they may be maps of files then.
+        mapped: Whether native kernels read the windows: then windows may be maps of files.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class LogWindows:
         self._segment_size_bytes = segment_size_bytes
         self._end = end
         self._behind = {hole.phy_offset: hole.end for hole in holes}
-        # No window reaches into a hole: its bytes may pass for a record where checksums are not checked.
+        # No window reaches into a hole: without checks of checksums its bytes could pass for a record.
         self._starts = sorted([*self._behind, end])
         self._mapped = mapped
         self._usual_bytes = _MAPPED_WINDOW_BYTES if mapped else _WINDOW_BYTES
         self._need = self._usual_bytes
         self._window = memoryview(b"")
         self.phy_offset = start
-        """Where the last window begins."""
+        """Physical offset of the last window."""
 
     def read(self) -> memoryview | None:
-        """Returns the next window, None at the end; it begins with a record, unless that is longer."""
+        """Returns the next window, None at the end; begins with a record, whole unless longer than a window."""
         if self.phy_offset >= self._end:
             return None
         at = self.phy_offset = self._behind.get(self.phy_offset, self.phy_offset)
@@ -75,12 +75,12 @@ class LogWindows:
         return self._window
 
     def took(self, position: int) -> None:
-        """Says where in the window the last whole record ended."""
+        """Reports the position in the window at which the last whole record ended."""
         segment_end = self._segment_end
         self.phy_offset += position
         if self.phy_offset >= self._end:
             return
-        # Read, as another process may cut the file of a map.
+        # Read instead of taken from the window: another process may cut the file of a map.
         rest = self._reader.read(self.phy_offset, min(FILLER_BYTES, len(self._window) - position))
         if self.phy_offset in self._behind:
             return
@@ -88,7 +88,7 @@ class LogWindows:
             self.phy_offset = segment_end
         elif position == 0:
             if self._need >= self._segment_size_bytes:
-                self.phy_offset = self._end  # not sound after all: the caller knows less than a survey
+                self.phy_offset = self._end  # damaged after all: the caller's facts are older than the damage
             self._need *= 4
             return
         self._need = self._usual_bytes
@@ -106,8 +106,8 @@ def iter_records(
     Args:
         reader: The log.
         segment_size_bytes: Length of its files.
-        start: Where a record starts.
-        end: Where one ends; everything before it but the holes is sound.
+        start: Physical offset of a record.
+        end: End of a record; everything before it except the holes is undamaged.
         holes: Stretches without records.
     """
     windows = LogWindows(reader, segment_size_bytes, start, end, holes)
@@ -120,14 +120,14 @@ def iter_records(
 
 
 def iter_key_rows(windows: LogWindows, *, tags: bool) -> Iterator[tuple[KeyRows, int]]:
-    """Yields the keys of records in log order, batch by batch, each with where its last record ends.
+    """Yields the keys of records in log order, batch by batch, each with the end of its last record.
 
     Args:
         windows: The stretch of the log.
         tags: Whether tags are keys.
 
     Yields:
-        ``(n,) KEY_ROW``, valid until the next ones are asked for.
+        ``(n,) KEY_ROW``, valid until the next iteration.
     """
     native = index_keys.native_key_rows
     reader = index_keys.KeyReader(native, tags=tags) if native is not None else None
@@ -161,13 +161,13 @@ def has_record_crc(reader: LogReader, newest: np.void) -> bool:
 def record_at(
     reader: LogReader, phy_offset: int, *, verify: bool = True, most_bytes: int = 1 << 31
 ) -> tuple[memoryview, RecordRow] | None:
-    """Returns the record that starts at a place, and what it says of itself; None if none does.
+    """Returns the bytes and the fields of the record that starts at a place; None if none does.
 
     Args:
         reader: The log.
         phy_offset: The place.
         verify: Whether to check checksums.
-        most_bytes: Longer ones are not read.
+        most_bytes: Longer records are not read.
     """
     head = reader.read(phy_offset, FILLER_BYTES)
     size = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
@@ -177,11 +177,11 @@ def record_at(
 
 
 class RecordsBehind:
-    """Finds out whether whole records stand behind the end of the log.
+    """Looks for whole records behind the end of the log.
 
     Args:
         reader: The log.
-        end_phy_offset: Where it ends.
+        end_phy_offset: Its end.
         segment_size_bytes: Length of its files.
     """
 
@@ -192,7 +192,7 @@ class RecordsBehind:
         self._data_ends: dict[int, int] = {}
 
     def has_record(self, phy_offset: int) -> bool:
-        """Returns whether one is at a place behind the end; quick where nothing was ever written."""
+        """Returns whether a record starts at a place behind the end; fast if nothing was written there."""
         first = phy_offset - phy_offset % self._segment_size_bytes
         segment_end = first + self._segment_size_bytes
         if first not in self._data_ends:

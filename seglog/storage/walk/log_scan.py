@@ -1,8 +1,8 @@
 """The walk over a whole commit log, one record after the other: records, holes, and where the log ends.
 
-It can continue later from where it ended, which is how a reader follows a running writer. Splits of a log
-are walked elsewhere by :mod:`seglog.storage.splits.split_scan`; both stand on
-:mod:`~seglog.storage.walk.segment_walk` and :mod:`~seglog.storage.walk.behind_damage`.
+The walk can continue later at its end; so a reader follows a running writer. Splits of a log are walked by
+:mod:`seglog.storage.splits.split_scan`; both use :mod:`~seglog.storage.walk.segment_walk` and
+:mod:`~seglog.storage.walk.behind_damage`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class LogScan:
     Attributes:
         queues: The queues that records belong to.
         last_phy_offset: Start of the last valid record, -1 before the first.
-        inner: What the properties of records say about queues.
-        tail: What is wrong at the end, None if nothing was ever written there.
+        inner: The facts about queues in the properties of records.
+        tail: The damage at the end, None if nothing was written there.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class LogScan:
     def resume(
         self, phy_offset: int, last: tuple[int, int], next_queue_offsets: Mapping[tuple[str, int], int]
     ) -> None:
-        """Continues where an earlier walk ended, instead of at the log's start.
+        """Starts at the end of an earlier walk, instead of at the start of the log.
 
         Args:
-            phy_offset: How far it had come, without a hole.
-            last: Where the last record before that starts, and its store time.
-            next_queue_offsets: Queue offset that each queue continues with, by topic and number.
+            phy_offset: End of the earlier walk, which found no hole.
+            last: Physical offset and store time of the last record before that end.
+            next_queue_offsets: Queue offset with which each queue continues, by topic and number.
         """
         self._end.phy_offset = phy_offset
         self.last_phy_offset, self._end.last_store_ms = last
@@ -75,12 +75,12 @@ class LogScan:
 
     @property
     def end_phy_offset(self) -> int:
-        """End of the last valid record (or filler): where the next one goes."""
+        """End of the last valid record (or filler): the place of the next record."""
         return self._end.phy_offset
 
     @property
     def next_queue_offsets(self) -> Mapping[tuple[str, int], int]:
-        """Queue offset that each queue continues with, by topic and number, as its last record has it."""
+        """Queue offset behind the last record of each queue, by topic and number."""
         return self._end.next_queue_offset
 
     @property
@@ -90,12 +90,12 @@ class LogScan:
 
     @property
     def _left_bytes(self) -> int:
-        """How much of the log is to be walked, if all of its files are full."""
+        """Bytes of the log that remain to walk, if all of its files are full."""
         firsts = self._end.firsts
         return firsts[-1] + self._segment_size_bytes - self.end_phy_offset if firsts else 0
 
     def extend(self, log_files: list[LogFile]) -> None:
-        """Takes up files that came since."""
+        """Adds files that were created since."""
         if not self._end.firsts and log_files:
             self._end.phy_offset = log_files[0].first_offset
         self._end.firsts = [file.first_offset for file in log_files]
@@ -110,7 +110,7 @@ class LogScan:
 
         Args:
             progress: Called after every window.
-            room: Where the rows go; memory if None.
+            room: Allocates the rows; None for memory.
 
         Returns:
             ``(n,) ROW``, the records found by this call.
@@ -124,7 +124,7 @@ class LogScan:
     def iter_rows(self, progress: Progress | None = None) -> Iterator[Rows]:
         """Walks on to the end of the log as :meth:`run` does, and yields the records window by window.
 
-        Each array is valid until the next one is asked for.
+        Each array is valid until the next iteration.
         """
         begun, total, known = self.end_phy_offset, self._left_bytes, set(self._end.firsts)
         while (split := self._segment_at(self.end_phy_offset)).start in known:
@@ -143,7 +143,7 @@ class LogScan:
                 return
 
     def heads(self, start: int, first_offset: int) -> Iterator[tuple[int, Head]]:
-        """Yields the records that prove themselves in a segment, from a place on."""
+        """Yields the records that prove themselves in a segment, from ``start`` on."""
         for place, row in self._walk.proven(self._segment_at(first_offset), start):
             yield place, Head.of(row)
 
@@ -157,7 +157,7 @@ class LogScan:
         return Split(0, first, end, end)
 
     def _step(self, memory: memoryview, first: int, start: int, _end: int) -> NativeStep:
-        """Walks on in threads, side by side."""
+        """Walks on in several threads."""
         ahead = self._walkers.walk_ahead(
             memory, first, start, self.queues, self._has_data, verify=self._verify
         )
@@ -171,7 +171,7 @@ class LogScan:
         self._end.last_store_ms = int(rows["store_timestamp_ms"][-1])
         are_placed = places(rows)
         placed = rows if are_placed.all() else rows[are_placed]
-        # Where a queue occurs several times, the last assignment stays.
+        # If a queue occurs several times, the last assignment stays.
         following = np.full(len(self.queues.names), -1, np.int64)
         following[placed["queue"]] = placed["queue_offset"] + 1
         names = self.queues.names
@@ -189,7 +189,7 @@ def segment_holes(
         LogScan(reader, [LogFile(first_phy_offset, segment_size_bytes)], segment_size_bytes)
     ) as scan:
         for _rows in scan.iter_rows():
-            pass  # their places do not matter here
+            pass  # only the holes matter here
     holes = [hole for hole in scan.holes if hole.phy_offset < end]
     if scan.end_phy_offset < end:
         holes.append(Hole(scan.end_phy_offset, end - scan.end_phy_offset, "rot"))

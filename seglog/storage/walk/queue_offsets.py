@@ -1,11 +1,10 @@
-"""Queue offsets that cannot be: records whose own offset does not fit the records around them.
+"""Impossible queue offsets: records whose queue offset does not fit the records around them.
 
-Without ``__CRC32#`` nothing covers a record's queue offset, so one flipped bit passes every check of the
-record and points its unit anywhere, terabytes away included. But offsets of a queue grow with the log, and
-between two records of a queue lie no more messages than fit into the bytes between them. A record that
-breaks this where the records before and after it agree with each other has a damaged offset. Where the
-queue's file knows the record's place, that place is taken, or else the only one that is free between its
-neighbours.
+Without ``__CRC32#`` no checksum covers a record's queue offset, so one flipped bit passes every check of the
+record and moves its unit anywhere, even terabytes away. But offsets of a queue ascend in the log, and between
+two records of a queue there are at most as many messages as fit into the bytes between them. If a record
+breaks this rule while the records before and after it agree with each other, its offset is damaged. The right
+offset is that of the queue unit that leads to the record, or else the only free one between its neighbours.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows, Rows]:
-    """Returns the rows of one queue with offsets that can be, and those whose own offset cannot.
+    """Returns the rows of one queue with possible offsets, and the rows whose own offset is damaged.
 
     Args:
         rows: ``(n,) ROW``, the records of one queue in log order.
@@ -34,8 +33,8 @@ def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows,
         stored: Units of the queue's files.
 
     Returns:
-        The rows with believable offsets, in log order, without those for which there is none; and the rows
-        as they were whose offsets are damaged.
+        The rows with corrected offsets, in log order, without rows for which there is none; and the rows with
+        damaged offsets, unchanged.
     """
     odd = np.flatnonzero(_odd(rows))
     if not len(odd):
@@ -49,13 +48,13 @@ def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows,
         high = _NO_LIMIT if is_last else int(slots[at + 1])
         place = _stored_slot(rows[at], first_slot, stored)
         if is_last and place != low + 1 and (slots[at] == 0 or _follows(rows, slots, at)):
-            continue  # the queue begins a new life, or continues behind messages that were lost
+            continue  # the queue began anew, or continues behind lost messages
         if not is_last and low < slots[at] < high:
-            continue  # it was its neighbour's offset that did not fit
+            continue  # the neighbour's offset was the damaged one
         if place is None or not low < place < high:
             place = _only_place(low, high, is_first=at == 0)
         if place is None and slots[at] <= low + _room(rows, at):
-            continue  # an offset that was given twice; which record keeps it is decided elsewhere
+            continue  # an offset that was assigned twice; overlay_queue decides which record keeps it
         damaged.append(at)
         if place is None:
             lost.append(at)
@@ -69,19 +68,19 @@ def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows,
 
 
 def with_queue_offset(record: memoryview, queue_offset: int) -> memoryview:
-    """Returns a copy of a record that says where it belongs; consumers commit by what a record says."""
+    """Returns a copy of a record with the right queue offset: consumers commit the offset in the record."""
     copy = bytearray(record)
     I64.pack_into(copy, HEAD_V4.offsets["queue_offset"], queue_offset)
     return memoryview(copy).toreadonly()
 
 
 def _odd(rows: Rows) -> _Mask:
-    """Returns which rows may have a damaged offset: the rows around them fit each other, but not them."""
+    """Returns which rows may have a damaged offset: their neighbours fit each other, but not the row."""
     odd = np.zeros(len(rows), np.bool_)
     if len(rows) < 2:
         return odd
     follows = _fits(rows[:-1], rows[1:])
-    # No record follows the last one; unless it continues where the one before ended, it is looked at.
+    # The last row has no row behind it: it is checked unless it follows the row before without a gap.
     odd[-1] = rows["queue_offset"][-1] != rows["queue_offset"][-2] + 1
     if follows.all():
         return odd
@@ -102,14 +101,14 @@ def _fits(before: Rows, after: Rows) -> _Mask:
 
 
 def _follows(rows: Rows, slots: npt.NDArray[np.int64], at: int) -> bool:
-    """Returns whether a row can follow the one before it, which has the queue offset that was found."""
+    """Returns whether a row can follow the row before it, given the corrected offset of that row."""
     before = rows[at - 1 : at].copy()
     before["queue_offset"] = slots[at - 1]
     return bool(_fits(before, rows[at : at + 1]).all())
 
 
 def _room(rows: Rows, at: int) -> int:
-    """Returns how many messages fit into the log up to a row from the row before it."""
+    """Returns the number of messages that fit into the log between a row and the row before it."""
     before = int(rows["phy_offset"][at - 1]) if at else 0
     return (int(rows["phy_offset"][at]) - before) // MIN_RECORD_BYTES
 
@@ -121,7 +120,7 @@ def _stored_slot(row: np.void, first_slot: int, stored: Units) -> int | None:
 
 
 def _only_place(low: int, high: int, *, is_first: bool) -> int | None:
-    """Returns the one queue offset between two others; at the ends the one beside its neighbour."""
+    """Returns the only queue offset between two others; at the ends the one beside the neighbour."""
     if is_first:
         return high - 1 if high > 0 else None
     return low + 1 if high in {low + 2, _NO_LIMIT} else None

@@ -36,10 +36,10 @@ WINDOW_BYTES: Final = 8 << 20
 _SMALL_WINDOW_BYTES: Final = 64 << 10
 _FIRST_READ_ON_BYTES: Final = 4096
 _OVERLAP_BYTES: Final = 8 << 20
-"""Longer than any record with the default limits, so that none is missed at a window's edge."""
+"""Windows overlap by more than the longest record with default limits, so that none is missed at an edge."""
 _PROBED_BYTES: Final = 256 << 10
 _LISTED_BYTES: Final = 64 << 20
-"""Of which data is distinguished from space that was never written, before any of it is read."""
+"""Bytes for which data and holes are listed at a time, before any of them is read."""
 _RECORD_ZEROS_BYTES: Final = 4096
 """A record may end with zeros behind the last data."""
 
@@ -49,7 +49,7 @@ SHORT: Final = Damage("short", "a whole record", "the end of the file")
 
 
 class Stopped(enum.IntEnum):
-    """Why a walk over a range stopped."""
+    """The reason why a walk over a range stopped."""
 
     SPLIT_END = 0
     """The next record belongs to a later range of the segment."""
@@ -81,8 +81,8 @@ class Walked(NamedTuple):
 
     Attributes:
         rows: ``(n,) ROW``, n > 0, valid until the next ones.
-        keys: Their keys, where native kernels found them on the way.
-        window: Bytes of the log that begin with them; None where native kernels read the map.
+        keys: Their keys, if native kernels read them during the walk.
+        window: Bytes of the log that begin with them; None if native kernels read the map.
     """
 
     rows: Rows
@@ -91,14 +91,14 @@ class Walked(NamedTuple):
 
 
 class NativeStep(NamedTuple):
-    """What native kernels walked.
+    """The result of a native walk.
 
     Attributes:
         rows: ``(n,) ROW``.
         keys: Their keys, if these were wanted.
-        saying_more: Where in the memory those records are whose properties say more about queues.
-        position: Where in the memory the next record may start.
-        goes_on: Whether the next step may find more; False where something else than a whole record is.
+        saying_more: Positions in the memory of records whose properties name further queues or messages.
+        position: Position in the memory at which the next record may start.
+        goes_on: Whether the next step may find more; False if there is no whole record at the position.
     """
 
     rows: Rows
@@ -109,7 +109,7 @@ class NativeStep(NamedTuple):
 
 
 Native: TypeAlias = Callable[[memoryview, int, int, int], NativeStep]
-"""Walks a part of a segment's map: its memory, its first physical offset, from where in it, up to where."""
+"""Walks a part of a segment's map: its memory, its first physical offset, start and end position in it."""
 
 
 class SegmentWalk:
@@ -120,15 +120,14 @@ class SegmentWalk:
         segment_size_bytes: Length of its files.
         queues: Numbers queues; new ones are added.
         verify: Whether to compute checksums; everything else is always checked.
-        native: Walks maps of segments, None where windows are read.
-        read: Reads windows; as :meth:`~seglog.storage.directory.log_files.LogReader.read`, which it is if
-            None.
+        native: Walks maps of segments; None to read windows only.
+        read: Reads windows; None for :meth:`~seglog.storage.directory.log_files.LogReader.read`.
 
     Attributes:
-        position: How far the walk has come: where the next record may start.
+        position: Position of the walk: where the next record may start.
         stopped: Why it stopped there.
-        damage: What is wrong there, for :attr:`Stopped.DAMAGE`.
-        window_bytes: How much is read at a time.
+        damage: The damage there, for :attr:`Stopped.DAMAGE`.
+        window_bytes: Bytes that are read at a time.
     """
 
     def __init__(
@@ -153,12 +152,12 @@ class SegmentWalk:
         self.damage: Damage | None = None
 
     def run(self, of: Split, position: int, inner: InnerRecords | None = None) -> Iterator[Walked]:
-        """Yields the records of a range, from one on, up to its end or to damage.
+        """Yields the records of a range, from ``position`` on, up to its end or to damage.
 
         Args:
             of: The range.
-            position: Where in it to begin.
-            inner: Takes what the properties of records say about queues, before they are yielded.
+            position: Physical offset of the first record.
+            inner: Gets the facts about queues in the properties of records, before the records are yielded.
         """
         self.position, self.stopped, self.damage, need = position, Stopped.SPLIT_END, None, 0
         while self.position < of.end:
@@ -168,7 +167,7 @@ class SegmentWalk:
             if start >= of.end:
                 break
             if start > begun:
-                need = _SMALL_WINDOW_BYTES  # for what the native walk did not take
+                need = _SMALL_WINDOW_BYTES  # for the bytes that the native walk left
             need = max(need, min(self.window_bytes, of.end - start))
             window = self._read(start, min(need, of.segment_end - start))
             result = walk(window, start, of.segment_end, self._queues, verify=self._verify)
@@ -199,7 +198,7 @@ class SegmentWalk:
     def proven(self, of: Split, start: int) -> Iterator[tuple[int, RecordRow]]:
         """Yields the records of a range that prove themselves at or behind a place, with their places.
 
-        A record proves itself by its magic, by its own place, by lengths that add up and by its checksums.
+        A record proves itself by its magic, its physical offset, consistent lengths, and its checksums.
         """
         for at, covered, limit in self._data(start, of):
             for place in self._places(at, covered, limit):
@@ -210,7 +209,7 @@ class SegmentWalk:
                 return
 
     def _data(self, start: int, of: Split) -> Iterator[tuple[int, int, int]]:
-        """Yields windows of the data of a range: start, length, and up to where its records may reach."""
+        """Yields windows of the data of a range: start, length, and the last place that records may reach."""
         for begin in range(start, of.end, _LISTED_BYTES):
             end = min(begin + _LISTED_BYTES, of.end)
             stretches = self._reader.data_stretches(begin, min(end + _OVERLAP_BYTES, of.segment_end))
@@ -233,11 +232,11 @@ class SegmentWalk:
         return not isinstance(examine(window, 0, phy_offset), Damage)
 
     def _ahead(self, of: Split, inner: InnerRecords | None) -> Iterator[Walked]:
-        """Walks on natively, as far as records are whole and right."""
+        """Walks on natively while records are valid."""
         first = of.segment_end - self._segment_size_bytes
         while self._native is not None and self.position < of.end:
             begun = self.position - first
-            # A map makes pages of what was never written.
+            # Not in holes: reading them through a map would create pages.
             is_data = self._reader.next_data(self.position) == self.position
             memory = self._reader.map(self.position) if is_data else None
             if memory is None or begun >= len(memory):
@@ -245,7 +244,7 @@ class SegmentWalk:
             try:
                 step = self._native(memory, first, begun, min(of.end - first, len(memory)))
             except TruncatedError:
-                return  # what is written now is for the windows to see, which are read
+                return  # another process cut the file; the windows read its bytes now
             if inner is not None and step.saying_more:
                 self._note_inner(inner, step, first)
             self.position = first + step.position
@@ -255,10 +254,10 @@ class SegmentWalk:
                 return
 
     def _note_inner(self, inner: InnerRecords, step: NativeStep, first: int) -> None:
-        """Looks into the records that say more about queues; stretches that hold them are read for that."""
+        """Reads the properties of records that name further queues, from stretches that are read again."""
         starts = step.rows["phy_offset"]
         places = np.array(step.saying_more, np.int64) + first
-        # Not np.unique, whose first call imports numpy.ma: that takes longer than opening a small store.
+        # Not np.unique: its first call imports numpy.ma, which takes longer than opening a small store.
         for number in np.flatnonzero(np.bincount((places - first) // WINDOW_BYTES)).tolist():
             here = places[(places - first) // WINDOW_BYTES == number]
             start, last = int(here[0]), int(np.searchsorted(starts, here[-1]))
@@ -272,10 +271,10 @@ class SegmentWalk:
         return bytes(head) == FILLER.struct.pack(of.segment_end - position, MAGIC_BLANK)
 
     def _places(self, at: int, covered_bytes: int, limit: int) -> Iterator[int]:
-        """Yields where records that begin in a stretch prove themselves."""
-        # Not the map: its pages would be faulted in one by one, behind each log's end for megabytes of zeros.
+        """Yields the places of records that begin in a stretch and prove themselves."""
+        # Not the map: its pages would be faulted in one by one, for megabytes of zeros behind each log's end.
         start = 0
-        for size in (min(_PROBED_BYTES, limit - at), limit - at):  # a walk mostly asks for the first only
+        for size in (min(_PROBED_BYTES, limit - at), limit - at):  # a walk usually needs the first place only
             window = self._reader.read(at, size)
             end, is_all = min(covered_bytes, len(window)), size == limit - at
             while start < end and (found := next_record(window, at, start, end)) is not None:
@@ -291,7 +290,7 @@ class SegmentWalk:
 
 
 def _may_be_longer(window: memoryview, start: int, end: int) -> bool:
-    """Returns whether before ``end`` a record may begin that goes on behind a window."""
+    """Returns whether a record may begin before ``end`` that ends behind the window."""
     places = (magic.start() - MAGIC_AT for magic in RECORD_MAGIC.finditer(window, start, end + MAGIC_AT))
     sizes = ((at, FILLER.struct.unpack_from(window, at)[0]) for at in places if start <= at < end)
     return any(at + size > len(window) for at, size in sizes)
