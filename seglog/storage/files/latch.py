@@ -1,8 +1,8 @@
 """The latch of a store: after the first failed sync, nothing is acknowledged or changed any more.
 
 The kernel reports a lost write once and then forgets it: the next sync of the same file succeeds, reads
-return the new bytes, and the disk has the old ones. A retry would acknowledge messages that are not on the disk. Only
-opening the store again helps, because it reads the bytes that are on the disk.
+return the new bytes, and the disk has the old ones. A retry would acknowledge messages that are not on the
+disk. Only opening the store again helps, because it reads the bytes that are on the disk.
 
 All files of a store that is open for writing are behind its latch, so that no failed sync is missed: log,
 queues, index, checkpoint, config, seals and every folder. Reads continue.

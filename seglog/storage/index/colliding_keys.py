@@ -80,7 +80,7 @@ class KeySorting:
         self._digest = 0
 
     def begin(self, topic: bytes, key: bytes) -> None:
-        """Starts the use of the kernel, as many entries are of other keys; does nothing without the kernel."""
+        """Starts the use of the kernel, as many entries are of other keys; does nothing without one."""
         if keys_kernel.native_digest is not None:
             self._digest = keys_kernel.native_digest(topic, key, self._collisions.seed)
 

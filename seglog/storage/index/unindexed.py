@@ -1,8 +1,8 @@
 """Stores whose writer was killed before it wrote the first index file: no damage, the next writer writes it.
 
 The index is behind the log, by some MiB while messages keep coming. So a store of ours that was never closed,
-with a short log that still begins at its first file, may have no index yet. RocketMQ indexes at once: if RocketMQ wrote
-last, or if there was an index before, a missing one is damage.
+with a short log that still begins at its first file, may have no index yet. RocketMQ indexes at once: if
+RocketMQ wrote last, or if there was an index before, a missing one is damage.
 """
 
 from __future__ import annotations

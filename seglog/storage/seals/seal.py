@@ -1,4 +1,4 @@
-"""Makes the seal of a segment, and reads segments block by block to hold them against their seals.
+"""Computes the seal of a segment, and reads segments block by block for comparison with their seals.
 
 Only a segment that is full and whole is sealed: every record from its first byte to the filler at its end
 proves itself. One that holds damage stays without seal, and is looked at record by record each time.

@@ -60,7 +60,7 @@ class LogWindows:
         """Physical offset of the last window."""
 
     def read(self) -> memoryview | None:
-        """Returns the next window, None at the end; begins with a record, whole unless longer than a window."""
+        """Returns the next window, None at the end; it begins with a record, unless that is longer."""
         if self.phy_offset >= self._end:
             return None
         at = self.phy_offset = self._behind.get(self.phy_offset, self.phy_offset)

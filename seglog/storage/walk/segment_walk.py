@@ -1,10 +1,10 @@
-"""Walks a range of one segment: the one loop over records that every walk stands on.
+"""Walks a range of one segment: the one loop over records that every walk uses.
 
-Native kernels take whole and right records from the map of the file. What stops them is read in windows,
-and looked at by :func:`~seglog.storage.kernels.walk.walk`, which names every damage. A range may begin in
-the middle of a record; its last record may continue behind its end, never behind that of the segment.
+Native kernels walk valid records in the map of the file. From the first other bytes on, the range is read in
+windows and walked by :func:`~seglog.storage.kernels.walk.walk`, which describes every damage. A range may
+begin in the middle of a record; its last record may end behind the range, but never behind the segment.
 
-Memory is bounded by the read window, or the longest record where that is longer.
+Memory is bounded by the read window, or by the longest record if that is longer.
 """
 
 from __future__ import annotations
