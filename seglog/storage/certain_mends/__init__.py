@@ -1,10 +1,10 @@
 """Certain mends: changes of a record that a checksum, a queue unit or a second copy proves.
 
-Holds one engine for opening a store and for repairing it: which bytes would become which, and what proves it.
-Nothing is changed on a guess; where two mends are possible, none is made.
+Holds one engine for opening a store and for repairing it: the old and new bytes of each mend, and its proof.
+Nothing is changed on a guess; if two mends are possible, none is made.
 
 Called by ``opening``, by audits (which call such records repairable), and by repairs.
-Truth: a record's checksums, before what refers to it.
+Truth: a record's checksums, before units and entries that lead to it.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from seglog.storage.files.rewrite import rewrite_record
 from seglog.storage.survey.store_survey import Survey
 
 MAX_ROUNDS: Final = 3
-"""A record that is whole again may let a second look see more; a third has never been needed."""
+"""Rounds of surveys: a mended record may make a second mend possible; a third round was never needed."""
 
 
 def mends_of_places(found: SeenLog, files: Files) -> list[Mend]:
-    """Returns the mends of records that can be read and do not belong where they say; none of them made.
+    """Returns the mends of readable records whose own fields name a wrong queue or offset; makes none.
 
     Args:
         found: The log.
-        files: Where the store is.
+        files: The file layer of the store.
     """
     return [*mends_of_identities(found, files), *mends_of_lmq_offsets(found, files)]
 
 
 def certain_mends(found: Survey, files: Files) -> list[Mend]:
-    """Returns the mends of a surveyed log, none of them made; nothing is read where nothing is wrong.
+    """Returns the mends of a surveyed log, without making them; reads nothing if nothing is wrong.
 
     Args:
         found: The survey.
-        files: Where the store is, its queues as the survey saw them.
+        files: The file layer of the store, with its queues unchanged since the survey.
     """
     return [
         *mends_of_records(damaged_log(found), files),
@@ -55,7 +55,7 @@ def certain_mends(found: Survey, files: Files) -> list[Mend]:
 
 
 def damaged_log(found: Survey) -> DamagedLog:
-    """Returns what cannot be read of a surveyed log."""
+    """Returns the unreadable parts of a surveyed log."""
     return DamagedLog(
         found.root,
         found.geometry.segment_size_bytes,
@@ -67,7 +67,7 @@ def damaged_log(found: Survey) -> DamagedLog:
 
 
 def write_mend(found: Survey, files: Files, mend: Mend) -> None:
-    """Makes one mend, durably."""
+    """Writes one mend, durably."""
     segment = found.geometry.segment_size_bytes
     rewrite_record(files, found.root, segment, mend.phy_offset, mend.before, mend.after)
 
@@ -78,13 +78,13 @@ def mended_survey(
     survey_again: Callable[[], Survey],
     note: Callable[[Survey, Sequence[Mend]], None],
 ) -> Survey:
-    """Makes all certain mends and returns a survey of what they lead to.
+    """Writes all certain mends and returns a survey of the mended store.
 
     Args:
-        found: A survey; returned as it is if there is nothing to mend.
-        files: Where the store is; the caller may write there.
-        survey_again: Looks at the store once more.
-        note: Called with mends before they are made: keeps what they write over.
+        found: A survey; returned unchanged if there is nothing to mend.
+        files: The file layer of the store; the caller may write there.
+        survey_again: Surveys the store again.
+        note: Called with mends before they are written, to keep the bytes that they overwrite.
     """
     for _round in range(MAX_ROUNDS):
         mends = certain_mends(found, files)

@@ -1,13 +1,13 @@
-"""Records that are as good as whole become whole, before any of them is given up.
+"""Mends records with one flipped bit or an overwritten head, before any of them counts as lost.
 
-One flipped bit: the checksum of a body or of a record names it. Lengths, magic, place and signs have no
-checksum in records without ``__CRC32#``: there a queue unit must say the same place and size of the record
-that results. Without that, sectors that were swapped could pass for records with one wrong bit in their
-place.
+One flipped bit: the checksum of a body or of a record identifies it. In records without ``__CRC32#`` no
+checksum covers lengths, magic, physical offset and signs: there a queue unit must have the same place and
+size as the mended record. Without this condition swapped sectors could pass for records with one wrong bit in
+their physical offset.
 
-A head that was written over: magic, place and length of a record are known from elsewhere
-(:mod:`seglog.storage.format.record.self_evident_fields`), and are written again where a checksum of the
-record is right then, and its queue unit, or the checksum of all of it, says that it belongs here.
+An overwritten head: magic, physical offset and length of a record are known from other places
+(:mod:`seglog.storage.format.record.self_evident_fields`). They are written again if a checksum of the record
+is right then, and its queue unit, or a checksum over the whole record, shows that it belongs here.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ _FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "
 
 @dataclass(frozen=True, slots=True)
 class DamagedLog:
-    """A log that was walked, and what its queues know of what cannot be read.
+    """A walked log, and the queues that may have units for its unreadable parts.
 
     Attributes:
         root: The store directory.
         segment_size_bytes: Length of its files.
         holes: Its unreadable stretches.
-        torn_at: Where it ends, if that is a torn write.
-        queues: What each plain queue must hold; those of which no unit leads into a hole may be left out.
-        batch_queues: The same of batch queues.
+        torn_at: Its end, if there is a torn write.
+        queues: The right content of each plain queue; queues without units that lead into a hole may be
+            missing.
+        batch_queues: The same for batch queues.
     """
 
     root: Path
@@ -150,7 +151,7 @@ def _has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
 
 
 def _units_between(found: DamagedLog, start: int, end: int) -> dict[int, int]:
-    """Returns the sizes that units have of records in a stretch, by place."""
+    """Returns the sizes in units that lead into a stretch, by physical offset."""
     sizes: dict[int, int] = {}
     for state in found.queues.values():
         units = state.units[is_message(state.units)]

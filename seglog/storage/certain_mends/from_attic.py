@@ -1,15 +1,18 @@
-"""Records that an earlier opening gave up, and that its attic still has: brought back where they lay.
+"""Restores records that an earlier opening replaced by tombstones and that the attic still has.
 
-Bytes of the attic come back only where a tombstone of ours stands in for just that record: at the place that
-the record states itself, of its length, topic, queue and queue offset; or into a hole of the log, where
-``seglog/holes`` has noted that message as lost, of which the tombstone was destroyed too. And only if they
-prove themselves: by their checksums, or by what is certain of one flipped bit or a head that was written
-over, with the tombstone as the witness that a queue unit was. So nothing of an older life comes back, nothing
-behind the log's end, and nothing that was erased: the attic has only zeros of it, and where the attic is one
-of before the erase, :mod:`~seglog.storage.small_files.erased_places` names the record.
+Bytes of the attic are restored only if a tombstone of ours replaces exactly that record: at the physical
+offset in the record itself, with its length, topic, queue and queue offset; or into a hole of the log for
+which ``seglog/holes`` lists that message as lost, because the tombstone was destroyed too. The record must
+also prove
+itself: by its checksums, or by a certain mend of one flipped bit or an overwritten head, with the tombstone
+    in the
+role of the queue unit. So no record of an earlier log is restored, none behind the end of the log, and none
+that was
+erased: the attic has only zeros of those, and for an attic from before the erase
+:mod:`~seglog.storage.small_files.erased_places` names the record.
 
-A record that is in the attic at another place than it states, as under the name of another file, is found
-by its magic; so are those of log files that a repair moved aside, because they were copies of others.
+A record in the attic at another place than that in its own field, such as under the name of another file, is
+found by its magic; so are records of log files that a repair moved aside because they were copies of others.
 """
 
 from __future__ import annotations
@@ -45,13 +48,13 @@ from seglog.storage.small_files.erased_places import ErasedPlace, erased_places
 from seglog.storage.walk.behind_damage import Hole
 
 _MAX_RECORD_BYTES: Final = 5 << 20
-"""Longer records than brokers take are not looked for."""
+"""Longer records are not searched for, as no broker accepts them."""
 _ATTIC: Final = "the attic"
 _COPY: Final = f"a copy in {STRAY}"
 
 
 class _Stretch(NamedTuple):
-    """Bytes of the log that the attic has, without the bytes."""
+    """A stretch of the log that the attic has, without its bytes."""
 
     attic_file: str
     data_at: int
@@ -66,13 +69,13 @@ class _Stretch(NamedTuple):
 def mends_from_attic(
     files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int, holes: Sequence[Hole] = ()
 ) -> list[Mend]:
-    """Returns the mends that attic and copies prove, in log order; no record is read where there are none.
+    """Returns the mends that attic and copies prove, in log order; reads no record if there are neither.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         segment_size_bytes: Length of a file of the log.
-        end_phy_offset: Where the log ends.
+        end_phy_offset: End of the log.
         holes: Its unreadable stretches.
     """
     stretches = _stretches(files, root, segment_size_bytes)
@@ -98,7 +101,8 @@ def mends_from_attic(
                 found[place] = replace(mend, proof=where)
 
     with closing(reader):
-        # What lay elsewhere was not hit by what damaged the place: no checksum may cover its properties.
+        # Copies at other places were not damaged together with this place; so these count even if no checksum
+        # covers their properties.
         take_up(_of_copies(files, copies, segment_size_bytes))
         take_up(_of_attic(files, root, segment_size_bytes, in_place=False))
         for stretch in stretches:
@@ -120,7 +124,7 @@ def _place_of(mend: Mend) -> ErasedPlace:
 def _of_attic(
     files: Files, root: Path, segment_size_bytes: int, *, in_place: bool
 ) -> Iterator[tuple[int, bytes, str]]:
-    """Yields the whole records in the attic that lay where they say, or those that did not, newest first."""
+    """Yields the whole records in the attic, at their own places or at other ones, newest first."""
     for kept in iter_kept(files, root):
         first = log_place(kept.name, kept.position_bytes)
         if first is not None:
@@ -139,7 +143,7 @@ def _of_copies(
 
 
 def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yields where in some bytes whole records start, the places that they state, and the records."""
+    """Yields the whole records in some bytes: position, physical offset in the record, and its bytes."""
     view = memoryview(data)
     for match in RECORD_MAGIC.finditer(data, MAGIC_AT):
         at = match.start() - MAGIC_AT
@@ -152,7 +156,7 @@ def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int
 
 
 def _copies_aside(files: Files, root: Path) -> list[Path]:
-    """Returns the log files that a repair moved aside, since their records belong to another one."""
+    """Returns the log files that a repair moved aside because their records belong to another file."""
     folder = root / STRAY / COMMIT_LOG
     return [
         folder / entry.name
@@ -162,7 +166,7 @@ def _copies_aside(files: Files, root: Path) -> list[Path]:
 
 
 def _iter_parts(files: Files, path: Path) -> Iterator[bytes]:
-    """Yields a file in parts that overlap by the longest record; what was never written is left out."""
+    """Yields a file in parts that overlap by the longest record; skips holes."""
     with closing(files.open(path, writable=False)) as handle:
         at = handle.next_data(0)
         while at is not None:
@@ -171,7 +175,7 @@ def _iter_parts(files: Files, path: Path) -> Iterator[bytes]:
 
 
 def _stretches(files: Files, root: Path, segment_size_bytes: int) -> list[_Stretch]:
-    """Returns what the attic has of the log, newest first, one behind the other joined."""
+    """Returns the stretches of the log that the attic has, newest first; adjacent ones are joined."""
     found: list[_Stretch] = []
     for kept in iter_kept(files, root):
         place = log_place(kept.name, kept.position_bytes)
@@ -181,11 +185,11 @@ def _stretches(files: Files, root: Path, segment_size_bytes: int) -> list[_Stret
 
 
 def log_place(name: str | None, position_bytes: int) -> int | None:
-    """Returns where in the log kept bytes lay; None for those of other files.
+    """Returns the physical offset of kept bytes; None for bytes of other files.
 
     Args:
-        name: The file that they were in, as :class:`~seglog.storage.small_files.attic.Kept` has it.
-        position_bytes: Where in that file.
+        name: Their file, as in :class:`~seglog.storage.small_files.attic.Kept`.
+        position_bytes: Their position in that file.
     """
     if name is None:
         return position_bytes
@@ -224,7 +228,7 @@ def _is_stone(record: bytes, place: int) -> bool:
 def _window(
     files: Files, root: Path, stretches: list[_Stretch], first: _Stretch, place: int, size_bytes: int
 ) -> bytes:
-    """Returns the bytes that the same file of the attic has of a place; nothing where it lacks some."""
+    """Returns the bytes of a place in one file of the attic; empty if some of them are missing."""
     own = {one.phy_offset: one for one in stretches if one.attic_file == first.attic_file}
     parts: list[bytes] = []
     at, stretch = place, first
@@ -246,7 +250,7 @@ def _read(files: Files, path: Path, position_bytes: int, size_bytes: int) -> byt
 
 
 def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:
-    """Returns the mend that puts a record in the place of a tombstone; None if it is not proven to be it."""
+    """Returns the mend that replaces a tombstone by its record; None if the record is not proven."""
     wanted = examine(memoryview(stone), 0, place)
     if isinstance(wanted, Damage) or len(window) != len(stone) or not any(window):
         return None
@@ -267,7 +271,7 @@ def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:
 
 
 def _noted(known: Sequence[KnownHole], there: bytes, record: bytes, place: int) -> Mend | None:
-    """Returns the mend that puts a record into a hole, None unless it was noted as lost in that place."""
+    """Returns the mend that writes a record into a hole; None unless it was noted as lost at that place."""
     row = examine(memoryview(record), 0, place)
     if isinstance(row, Damage) or is_tombstone(memoryview(record)):
         return None

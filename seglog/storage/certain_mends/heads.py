@@ -1,11 +1,12 @@
-"""Records that one flipped bit made another queue's, and those of which the offset cannot be, get it back.
+"""Mends records whose topic, queue or queue offset is damaged by a flipped bit.
 
-Nothing covers topic, queue and queue offset of a record without ``__CRC32#``, so such a flip passes every
-check. But the queue that it was in still leads to it, by place and size. A topic may differ in more than one
-bit where nothing else in the store has the one that the record names. That counts where the queue's own
-records on both sides agree with their units, the queue that the record names does not know it, and the log
-says so without any queue file (:mod:`seglog.storage.certain_mends.log_neighbours`): queue files that are
-wrong never change a record that is sound. An offset counts where its neighbours leave only one.
+No checksum covers topic, queue and queue offset of a record without ``__CRC32#``, so such a flip passes every
+check. But a unit of its right queue still leads to the record, by place and size. The topic may differ in
+more than one bit if nothing else in the store has the topic that the record names. The mend is certain if the
+right queue's own records on both sides agree with their units, the queue that the record names has no unit
+for it, and the log shows the same without any queue file
+(:mod:`seglog.storage.certain_mends.log_neighbours`): wrong queue files never change an undamaged record. An
+impossible offset is mended if its neighbours leave only one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class _Identity(NamedTuple):
-    """Whose a record is."""
+    """Topic, queue and queue offset of a record."""
 
     topic: str
     queue_id: int
@@ -45,13 +46,13 @@ class _Identity(NamedTuple):
 
 
 class _Doubted(NamedTuple):
-    """A record that names one queue, and that a unit of another one leads to.
+    """A record that names one queue while a unit of another queue leads to it.
 
     Attributes:
-        place: Where it is.
+        place: Its physical offset.
         stated: The number of the queue that it names.
-        right_queue: The number of the other one.
-        right: What it would be there.
+        right_queue: The number of the other queue.
+        right: Its identity in the other queue.
     """
 
     place: int
@@ -61,7 +62,7 @@ class _Doubted(NamedTuple):
 
 
 class _Stored:
-    """Units as the files of queues hold them, read once."""
+    """The units in the files of queues, read once."""
 
     def __init__(self, found: SeenLog, files: Files) -> None:
         self._found = found
@@ -69,7 +70,7 @@ class _Stored:
         self._units: dict[Key, tuple[int, Units]] = {}
 
     def units(self, topic: str, queue_id: int) -> tuple[int, Units]:
-        """Returns queue offset of the first unit, and all; none for a queue without files."""
+        """Returns the queue offset of the first unit, and all units; none for a queue without files."""
         key = (topic, queue_id)
         queue = self._found.queue_files.get(key)
         if key not in self._units:
@@ -79,12 +80,12 @@ class _Stored:
         return self._units[key]
 
     def last_below(self, topic: str, queue_id: int) -> int | None:
-        """Returns the queue offset of the last record of a queue in front of the rows of a survey.
+        """Returns the queue offset of the last record of a queue before the rows of a survey.
 
-        Units that lead there were held against the checksums of a recovery point.
+        Units that lead there were checked by the checksums of a recovery point.
 
         Returns:
-            -1 if the queue has none there, None if that is not known.
+            -1 if the queue has none there, None if it is not known.
         """
         first, units = self.units(topic, queue_id)
         below = np.flatnonzero(is_message(units) & (units["phy_offset"] < self._found.walked_from))
@@ -93,7 +94,7 @@ class _Stored:
         return -1 if self._found.min_phy_offset == 0 else None
 
     def leads(self, stated: _Identity, unit: np.void) -> bool:
-        """Returns whether the queue that a record names leads to it too."""
+        """Returns whether the queue that a record names has a unit for it too."""
         first, units = self.units(stated.topic, stated.queue_id)
         at = stated.queue_offset - first
         return 0 <= at < len(units) and bool(units[at]["phy_offset"] == unit["phy_offset"])
@@ -116,14 +117,15 @@ def mends_of_identities(found: SeenLog, files: Files) -> Iterator[Mend]:
             if right is None or right == record:
                 continue
             bits = bits_between(record, right)
-            # More than a bit is believed of an offset that cannot be, and of a topic that nothing else names.
+            # More than one bit may differ only for an impossible offset, and for a topic that nothing else
+            # has.
             if place in by_neighbours or bits == 1 or _is_unknown(found, row, identity):
                 kind = BIT if bits == 1 else HEAD
                 yield Mend(kind, place, record, right, *identity, ", whose queue leads here")
 
 
 def _is_unknown(found: SeenLog, row: np.void, identity: _Identity) -> bool:
-    """Returns whether a record names a topic that nothing else of the store has, and its queue's number."""
+    """Returns whether nothing else in the store has a record's topic; the queue id must agree."""
     topic, queue_id = found.numbers.names[int(row["queue"])]
     if queue_id != identity.queue_id or any(name == topic for name, _queue_id in found.queue_files):
         return False
@@ -132,7 +134,7 @@ def _is_unknown(found: SeenLog, row: np.void, identity: _Identity) -> bool:
 
 
 def _by_neighbours(found: SeenLog) -> dict[int, _Identity]:
-    """Returns the records whose offset cannot be, with the one that can, by place."""
+    """Returns the records with an impossible offset, with the possible one, by physical offset."""
     return {
         place: _Identity(topic, queue_id, slot)
         for (topic, queue_id), state in found.queues.items()
@@ -142,7 +144,7 @@ def _by_neighbours(found: SeenLog) -> dict[int, _Identity]:
 
 
 def _by_units(found: SeenLog, files: Files) -> dict[int, _Identity]:
-    """Returns the records that a queue's files know as its own and that name another one, by place."""
+    """Returns the records that units of one queue lead to and that name another queue, by physical offset."""
     doubtful = [
         key for key, queue in found.queue_files.items() if may_know_others(found.queues.get(key), queue)
     ]
@@ -156,10 +158,10 @@ def _by_units(found: SeenLog, files: Files) -> dict[int, _Identity]:
         rows, leads = rows_led_to(found, units)
         number = found.numbers.find(topic.encode("utf-8", "surrogateescape"), queue_id)
         if number is None:
-            continue  # the log has nothing of this queue around it
+            continue  # the log has no record of this queue to compare with
         is_own: _Mask = leads & (rows["queue"] == number)
         is_own &= rows["queue_offset"] == first + np.arange(len(units))
-        # Units that lead below a recovery point were held against its checksums.
+        # Units that lead below a recovery point were checked by its checksums.
         is_own |= is_message(units) & (units["phy_offset"] < found.walked_from)
         is_other = leads & ~is_own & (rows["queue_offset"] == first + np.arange(len(units)))
         is_other &= are_between(is_own, units, found.max_phy_offset)
@@ -172,7 +174,7 @@ def _by_units(found: SeenLog, files: Files) -> dict[int, _Identity]:
 
 
 def are_between(is_own: _Mask, units: Units, end_phy_offset: int) -> _Mask:
-    """Returns which units have right ones on both sides, as far as the queue has any there."""
+    """Returns which units have right units on both sides, if the queue has any there."""
     is_none = ~is_message(units) | (units["phy_offset"] >= end_phy_offset)
     before = np.append(False, is_own[:-1])
     after = np.append(is_own[1:], False)
@@ -183,7 +185,7 @@ def are_between(is_own: _Mask, units: Units, end_phy_offset: int) -> _Mask:
 
 
 def _proven_by_log(found: SeenLog, stored: _Stored, doubted: Sequence[_Doubted]) -> dict[int, _Identity]:
-    """Returns the records of which the log itself shows that they do not belong where they say."""
+    """Returns the records for which the log itself shows that their queue or offset is wrong."""
     wanted = {(number, one.place) for one in doubted for number in (one.stated, one.right_queue)}
     around = neighbours(found.rows, wanted)
     for (number, _place), near in around.items():
@@ -199,31 +201,31 @@ def _proven_by_log(found: SeenLog, stored: _Stored, doubted: Sequence[_Doubted])
 
 
 def may_know_others(state: QueueState | None, queue: QueueFiles) -> bool:
-    """Returns whether the files of a queue have units that the log says otherwise.
+    """Returns whether the files of a queue have units that differ from the log.
 
-    Only they can lead to a record that names another queue; a queue that is merely short has none.
+    Only such units can lead to a record that names another queue; a queue that only lacks units has none.
 
     Args:
-        state: What the queue must hold; None if it is none.
+        state: The right content of the queue; None if it does not count as a queue.
         queue: Its files.
     """
     if queue.topic.startswith(LMQ_PREFIX) or not queue.sizes:
         return False
     if state is None or any(finding.code in _OTHERWISE for finding in state.findings):
         return True
-    # A queue that was found to be as it must be may be without its units.
+    # The state of a queue that agrees with the log may be without its units.
     is_intact = state.agrees and not len(state.units)
     return not is_intact and min(queue.sizes) // CQ_UNIT_BYTES < state.file_slot
 
 
 def row_at(rows: Rows, place: int) -> np.void | None:
-    """Returns the record at a place of the log, None if there is none."""
+    """Returns the row of the record at a physical offset, None if there is none."""
     at = int(np.searchsorted(rows["phy_offset"], place))
     return rows[at] if at < len(rows) and int(rows["phy_offset"][at]) == place else None
 
 
 def rows_led_to(found: SeenLog, units: Units) -> tuple[npt.NDArray[np.void], _Mask]:
-    """Returns for each unit a record of the log, and whether it is the one that the unit leads to."""
+    """Returns for each unit a row of the log, and whether it is that of the record that the unit leads to."""
     starts = found.rows["phy_offset"]
     if not len(units) or not len(found.rows):
         return np.zeros(len(units), ROW), np.zeros(len(units), np.bool_)

@@ -1,9 +1,9 @@
-"""Offsets that a record has in its further queues (LMQ), where the one that it states cannot be.
+"""Mends impossible queue offsets of a record in its further queues (LMQ).
 
-They are decimal numbers in a property, which nothing covers without ``__CRC32#``. One counts as wrong where
-the queue's other records in the log leave no place for it, as
-:mod:`seglog.storage.walk.queue_offsets` works out; the right one is the one that they leave, or that the
-queue's file has between theirs. So a wrong queue file changes no record that the log agrees with.
+The offsets are decimal numbers in a property, which no checksum covers without ``__CRC32#``. An offset is
+wrong if the queue's other records in the log leave no place for it, by the rules of
+:mod:`seglog.storage.walk.queue_offsets`. The right offset is the one that they leave, or that of the queue's
+unit between theirs. So a wrong queue file never changes a record that agrees with the log.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def mends_of_lmq_offsets(found: SeenLog, files: Files) -> Iterator[Mend]:
 
 
 def _with_offsets(record: bytes, row: RecordRow, slots: Mapping[str, int]) -> bytes | None:
-    """Returns a record with other offsets in some of its further queues; None if they take other room."""
+    """Returns a record with other offsets in some of its further queues; None if their length differs."""
     start, end = row.properties_at, row.properties_at + row.properties_bytes
     properties = record[start:end]
     queues = multi_queues(row.topic.decode("utf-8", "surrogateescape"), row.queue_id, properties)
@@ -64,7 +64,7 @@ def _with_offsets(record: bytes, row: RecordRow, slots: Mapping[str, int]) -> by
     at = properties.find(_ENTRY) + len(_ENTRY)
     stated, separator, _others = properties[at:].partition(_END)
     if not separator and len(stated) == len(offsets) + len(_END):
-        offsets += _END  # the separator itself became a digit
+        offsets += _END  # the flipped bit made the separator a digit
     if properties.count(_ENTRY) != 1 or len(stated) != len(offsets):
         return None
     return record[: start + at] + offsets + record[start + at + len(offsets) :]

@@ -1,9 +1,9 @@
-"""What the log itself says of a record that may name a wrong queue: does it lack it here, does it fit there?
+"""Decides from the log alone whether a record names a wrong queue.
 
-A queue file that leads to a record of another queue is wrong itself, or the record is. Records of a queue
-follow each other in the log without gaps, so where both the queue that the file is of has its gap just there
-and the queue that the record names has no room for it, the log is damaged. Nothing of this reads queue files:
-however those are mended, a sound log is never written over for their sake.
+If a unit of a queue file leads to a record that names another queue, either the unit or the record is wrong.
+Records of a queue have no gaps in the log. So if the unit's queue has a gap exactly there, and the queue that
+the record names has no room for it, the record is damaged. This decision reads no queue files: wrong queue
+files never cause a change of an undamaged log.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from seglog.storage.walk.growable_rows import parts
 
 @dataclass(slots=True)
 class Neighbours:
-    """The records of a queue around a place of the log; one at the place itself is left out.
+    """The records of a queue around a physical offset, without a record at that offset itself.
 
     Attributes:
-        before: Queue offset of the last one in front of it, -1 if there never was one; None if not known.
-        after: Queue offset of the first one behind it; None if there is none, or the queue begins anew there.
+        before: Queue offset of the last record before it, -1 if there never was one; None if not known.
+        after: Queue offset of the first record behind it; None if there is none, or the queue begins anew
+            there.
     """
 
     before: int | None = None
     after: int | None = None
 
     def leave_out(self, queue_offset: int) -> bool:
-        """Returns whether the queue may lack a record of just that offset."""
+        """Returns whether the queue has a gap for a record with this offset."""
         before, after = self.before, self.after
         is_behind = before is None or before == queue_offset - 1 or (queue_offset == 0 and before > 0)
         return is_behind and (after is None or after == queue_offset + 1)
 
     @property
     def are_both_there(self) -> bool:
-        """Whether something is known of the queue on both sides."""
+        """Whether the queue has known records on both sides."""
         return self.before is not None and self.after is not None
 
     def have_no_room_for(self, queue_offset: int) -> bool:
-        """Returns whether no record of that offset can stand between them, or follow one of them."""
+        """Returns whether no record with this offset can be between them, or follow one of them."""
         before, after = self.before, self.after
         if queue_offset > 0 and before is not None and before >= queue_offset:
             return True
@@ -52,11 +53,11 @@ class Neighbours:
 
 
 def neighbours(rows: Rows, wanted: Collection[tuple[int, int]]) -> Mapping[tuple[int, int], Neighbours]:
-    """Returns the neighbours of each of some places in each of some queues; looks through all rows once.
+    """Returns the neighbours of places in queues; reads all rows once.
 
     Args:
         rows: ``(n,) ROW``, in log order.
-        wanted: Number of a queue, as the rows have it, and a place.
+        wanted: Pairs of a queue's number, as in the rows, and a physical offset.
     """
     found = {one: Neighbours() for one in wanted}
     numbers = sorted({number for number, _place in wanted})
@@ -73,6 +74,6 @@ def neighbours(rows: Rows, wanted: Collection[tuple[int, int]]) -> Mapping[tuple
                     if high < len(own) and around.after is None:
                         around.after = int(own["queue_offset"][high])
     for around in found.values():
-        # Its topic was deleted and created anew.
+        # A next offset of 0: its topic was deleted and created again.
         around.after = around.after or None
     return found

@@ -1,4 +1,4 @@
-"""One mend: a record of the log as it is, as it was, and what proves that."""
+"""One mend: the present bytes of a record, its former bytes, and the proof."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ BIT: Final = "bit"
 HEAD: Final = "head"
 ATTIC_KIND: Final = "attic"
 MAX_DOUBTED: Final = 256
-"""Where queue or index say otherwise of more records, it was no flipped bits of records."""
+"""If queue or index differ from more records than this, the cause was not flipped bits of records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mend:
-    """A record that is as good as whole.
+    """The mend of one record.
 
     Attributes:
-        kind: :data:`BIT` for one flipped bit, :data:`HEAD` for fields that something else states too,
-            :data:`ATTIC_KIND` for a record that an earlier opening gave up.
-        phy_offset: Where the record starts.
-        before: Its bytes as they are.
-        after: Its bytes as they were; as many, and not the same.
-        topic: Whose it is then.
+        kind: :data:`BIT` for one flipped bit, :data:`HEAD` for fields that are known from other places too,
+            :data:`ATTIC_KIND` for a record that an earlier opening replaced.
+        phy_offset: Physical offset of the record.
+        before: Its present bytes.
+        after: Its former bytes; the same number, but not equal.
+        topic: Its topic after the mend.
         queue_id: Its queue.
         queue_offset: Its queue offset.
-        proof: What proves it, in words, behind the name of the message; for :data:`ATTIC_KIND`, what has it.
+        proof: The proof as a text that follows the name of the message; for :data:`ATTIC_KIND`, the source.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Mend:
 
     @property
     def detail(self) -> str:
-        """What is done, in a few words."""
+        """A short text about the change."""
         if self.kind == ATTIC_KIND:
             return f"{self.named}, of which {self.proof} has the bytes"
         if self.kind == HEAD:
@@ -63,11 +63,11 @@ class Mend:
         return f"0x{was} becomes 0x{now} in {self.named}{self.proof}"
 
     def place(self, segment_size_bytes: int) -> tuple[str, int, int]:
-        """Returns the file of the log, relative to the store, and which of its bytes change."""
+        """Returns the file of the log, relative to the store, and position and size of the changed bytes."""
         position = self.phy_offset % segment_size_bytes
         name = f"{COMMIT_LOG}/{segment_file_name(self.phy_offset - position)}"
         return name, position + self.changed.start, len(self.changed)
 
     def finding(self, segment_size_bytes: int) -> Finding:
-        """Returns what to say about it once it is made."""
+        """Returns the finding about the mend once it is written."""
         return Finding("record-mended", *self.place(segment_size_bytes), found=self.detail, messages=1)

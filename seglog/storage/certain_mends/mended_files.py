@@ -1,7 +1,8 @@
-"""Files of a store whose log reads as if some mends were made; nothing is written.
+"""Files of a store whose log reads as if some mends were written; nothing is written.
 
-What follows from a record with a wrong queue is said of other files: its own queue lacks it, and another one
-has no unit for it. A look at these files finds none of that, as an opening for writing would after it.
+A record with a wrong queue causes findings about other files: its right queue lacks the record, and another
+queue has no unit for it. A survey of these files has no such findings, as an opening for writing has none
+after the mend.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ class MendedFiles(PlacedFiles):
     """A store with mends.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         segment_size_bytes: Length of the log's files.
-        mends: What to show as mended.
+        mends: The mends to show.
     """
 
     def __init__(self, files: Files, root: Path, segment_size_bytes: int, mends: Sequence[Mend]) -> None:
@@ -47,7 +48,7 @@ class MendedFiles(PlacedFiles):
 
 
 class _MendedFile:
-    """A file of the log, for reading; no map has the mends, so there is none."""
+    """A file of the log, for reading; it cannot be mapped, because a map would not have the mends."""
 
     descriptor = -1
 

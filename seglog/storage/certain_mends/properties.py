@@ -1,9 +1,10 @@
-"""Records whose tag one flipped bit changed get it back, by what their queue and the index know of them.
+"""Mends records whose tag was changed by one flipped bit, with the queue unit and the index as proof.
 
-Nothing covers the properties of a record without ``__CRC32#``. But its queue unit has the code of the tag,
-and the index has hashes of keys and tag. Where one bit, and only one, gives a record both, that bit was
-flipped. Either alone proves nothing: the last letter of a tag changes the code as a flipped bit of the code
-does, and a unit may be of an older life. Mends that only the index asks for are the doctor's.
+No checksum covers the properties of a record without ``__CRC32#``. But its queue unit has the code of the
+tag, and the index has hashes of keys and tag. If exactly one bit makes the record agree with both, that bit
+was flipped. One of them alone proves nothing: another last letter of a tag changes the code just as a flipped
+bit of the code does, and a unit may be of an earlier log. Mends that only the index proves are made by a
+repair.
 """
 
 from __future__ import annotations
@@ -62,14 +63,14 @@ def mends_of_tags(found: Survey, files: Files) -> Iterator[Mend]:
 def property_bits(
     record: bytes, place: int, known: Collection[int], tags_codes: Collection[int], *, tags: bool
 ) -> Iterator[Bit]:
-    """Yields the bits of properties of which each alone gives a record the keys and the tag known of it.
+    """Yields the bits of properties that, flipped alone, give a record its known keys and tag.
 
     Args:
-        record: The record; with a record CRC, none is yielded.
-        place: Where it is.
-        known: The hashes that the index has of it, each once.
-        tags_codes: What codes its tag may have; any if there are none.
-        tags: Whether tags are among the keys.
+        record: The record; for a record with a record CRC none is yielded.
+        place: Its physical offset.
+        known: The hashes that the index has for it, each once.
+        tags_codes: The possible codes of its tag; any code if empty.
+        tags: Whether the index has entries for tags.
     """
     row = examine(memoryview(record), 0, place)
     is_covered = ends_with_record_crc(record)
@@ -93,7 +94,7 @@ def _has_wrong_units(state: QueueState) -> bool:
 def _doubted(
     found: Survey, files: Files, states: Collection[QueueState]
 ) -> Iterator[tuple[QueueState, np.void, int]]:
-    """Yields the records of which the unit has another tag, and its code."""
+    """Yields the records whose unit has the code of another tag, and that code."""
     for state in states:
         queue = found.queue_files[state.topic, state.queue_id]
         _first, units = read_units(files, queue, found.geometry.queue_file_size_bytes)

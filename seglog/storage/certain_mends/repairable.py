@@ -1,4 +1,4 @@
-"""Messages that a certain mend brings back: they are named repairable, and not lost."""
+"""Messages that a certain mend brings back: they are reported as repairable, not as lost."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _OF_LOST: Final = frozenset({"log-hole", "log-tail-lost", "messages-lost"})
 def name_repairable(
     store: ListedStore, log: WalkedLog, found: Conclusion, mends: Sequence[Mend], back: Offsets
 ) -> Conclusion:
-    """Returns a conclusion that does not call lost what mends bring back.
+    """Returns a conclusion that reports messages of mends as repairable, not as lost.
 
     Args:
-        store: The store as it was listed.
+        store: The listing of the store.
         log: Its log.
-        found: What was concluded before mends were asked for.
-        mends: What can be mended.
-        back: The queue offsets of these, as :func:`repairable_offsets` has them.
+        found: The conclusion without mends.
+        mends: The mends.
+        back: Their queue offsets, from :func:`repairable_offsets`.
     """
     lost = [[left for one in of_hole for left in _without(one, back)] for of_hole in found.lost_in_holes]
     lost_tail = _lost_behind(found.lost_tail, mends)
@@ -47,16 +47,16 @@ def name_repairable(
 def _as_repairable(
     findings: Sequence[Finding], told: Sequence[Finding], mends: Sequence[Mend], segment_size_bytes: int
 ) -> list[Finding]:
-    """Returns the findings about a store that do not call lost what a mend brings back.
+    """Returns the findings about a store with messages of mends as repairable, not as lost.
 
     Args:
-        findings: What was found, before mends were asked for.
-        told: What to say of lost messages of the log, without those that mends bring back.
-        mends: What can be mended.
+        findings: The findings without mends.
+        told: The findings about lost messages of the log, without messages of mends.
+        mends: The mends.
         segment_size_bytes: Length of the log's files.
     """
     lost = [finding for finding in told if finding.code in _OF_LOST]
-    # Of a hole that took nothing else there is no more to say.
+    # A hole without other messages needs no finding of its own.
     whole = {_place(finding) for finding in findings if finding.code == "log-hole" and finding.messages} & {
         _place(finding) for finding in lost if finding.code == "log-hole" and not finding.messages
     }
@@ -72,12 +72,12 @@ def repairable_offsets(
     queues: Mapping[Key, QueueState],
     batch_queues: Mapping[Key, BatchQueueState],
 ) -> Offsets:
-    """Returns which queue offsets records have that can be mended, in every queue that leads to them.
+    """Returns the queue offsets of mended records, in every queue with a unit for them.
 
     Args:
-        mends: Their mends.
-        queues: What each plain queue must hold.
-        batch_queues: The same of batch queues.
+        mends: The mends.
+        queues: The right content of each plain queue.
+        batch_queues: The same for batch queues.
     """
     places = sorted({mend.phy_offset for mend in mends})
     offsets: defaultdict[Key, set[int]] = defaultdict(set)
@@ -95,7 +95,7 @@ def repairable_offsets(
 
 
 def _lost_behind(lost: Sequence[LostRecord], mends: Sequence[Mend]) -> list[LostRecord]:
-    """Returns the records behind the end of a log that queues know, without those that mends bring back."""
+    """Returns the lost records behind the end of a log, without those that mends bring back."""
     back = {(mend.topic, mend.queue_id, mend.queue_offset) for mend in mends}
     return [one for one in lost if (one.topic, one.queue_id, one.queue_offset) not in back]
 

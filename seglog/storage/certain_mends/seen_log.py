@@ -1,4 +1,4 @@
-"""The log and queues of a store as mends of readable records look at them: whole, or an excerpt."""
+"""The interface of a log and its queues for mends of readable records: of a whole log, or of an excerpt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seglog.storage.scan.queue_overlays import Key
 
 
 class SeenLog(Protocol):
-    """A log that was walked, and its queues; a survey is one."""
+    """A walked log and its queues, such as a survey."""
 
     @property
     def root(self) -> Path:
@@ -29,24 +29,24 @@ class SeenLog(Protocol):
 
     @property
     def queues(self) -> Mapping[Key, QueueState]:
-        """What each plain queue must hold."""
+        """The right content of each plain queue."""
 
     @property
     def rows(self) -> Rows:
-        """``(n,) ROW``, its records in log order; at least those that units of other queues lead to."""
+        """``(n,) ROW``, its records in log order; at least those to which units of other queues lead."""
 
     @property
     def numbers(self) -> QueueTable:
-        """The queues that rows name."""
+        """The queues by the numbers that rows have for them."""
 
     @property
     def min_phy_offset(self) -> int:
-        """Where it starts."""
+        """Physical offset of its first byte."""
 
     @property
     def max_phy_offset(self) -> int:
-        """Where it ends."""
+        """Its end."""
 
     @property
     def walked_from(self) -> int:
-        """Where the rows begin."""
+        """Physical offset from which on there are rows."""

@@ -1,11 +1,11 @@
-"""What a reader steps over because a repair would serve it otherwise: named as repairable, not as lost.
+"""The records that a reader skips because a repair would change them: reported as repairable, not as lost.
 
-A reader writes nothing, so it serves no record that a certain mend would change, wherever a queue, a place or
-a key leads to it. Records of which a queue offset alone is wrong are restated when they are read, and served.
+A reader writes nothing, so it serves no record that a certain mend would change, by queue, by physical offset
+or by key. If only the queue offset of a record is wrong, the read corrects it, and the record is served.
 
-A record that can be read but names a wrong queue makes two queues look wrong. So the store is surveyed once
-more as it is with the mend (:mod:`seglog.storage.certain_mends.mended_files`): what the mend explains is not
-named.
+A readable record that names a wrong queue makes two queues look wrong. So the store is surveyed again with
+the mends shown in its files (:mod:`seglog.storage.certain_mends.mended_files`): that survey has no findings
+for the effects of the damage.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.queue_offsets import with_queue_offset
 
 SurveyAgain = Callable[[Files], Survey]
-"""Surveys the same store once more, in files that show it otherwise."""
+"""Surveys the same store again, through other files."""
 
 
 def withhold(found: Survey, mends: Sequence[Mend], files: Files, survey_again: SurveyAgain) -> Survey:
-    """Returns a survey without what mends would change; its findings name that repairable.
+    """Returns a survey that withholds the records of mends; its findings report them as repairable.
 
     Args:
-        found: A survey; returned as it is if there is nothing to mend.
-        mends: Its certain mends, none of which is made.
-        files: Where the store is.
-        survey_again: Called where records that can be read have mends.
+        found: A survey; returned unchanged if there is nothing to mend.
+        mends: Its certain mends, which are not written.
+        files: The file layer of the store.
+        survey_again: Called if readable records have mends.
     """
     if not mends:
         return found
@@ -53,20 +53,20 @@ def withhold(found: Survey, mends: Sequence[Mend], files: Files, survey_again: S
 
 
 def not_restated(mends: Sequence[Mend], queues: Mapping[Key, QueueState]) -> list[Mend]:
-    """Returns the mends of records that no queue puts in the right place already.
+    """Returns the mends of records that are not served at the right queue offset already.
 
-    Those that one does make no queue look wrong, and their wrong offsets stay named.
+    The other records make no queue look wrong; the findings about their wrong offsets stay.
     """
     restated = {place for state in queues.values() for place in state.mended}
     return [mend for mend in mends if mend.phy_offset not in restated]
 
 
 def _is_served_so(slot: int | None, mend: Mend) -> bool:
-    """Returns whether reads, which restate it in a queue offset, serve a record as the mend would have it."""
+    """Returns whether reads, which correct the queue offset, serve the record as the mend would write it."""
     return slot is not None and with_queue_offset(memoryview(mend.before), slot) == mend.after
 
 
 def _is_readable(found: Survey, mend: Mend) -> bool:
-    """Returns whether the walk found a record where a mend is; those in holes it did not."""
+    """Returns whether the walk found the record of a mend; it did not if the record is in a hole."""
     in_hole = any(hole.phy_offset <= mend.phy_offset < hole.end for hole in found.holes)
     return not in_hole and mend.phy_offset < found.max_phy_offset

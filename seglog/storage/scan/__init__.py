@@ -1,11 +1,11 @@
-"""The conclusion of a walk: what a walked log, its queues and the files beside it amount to, as findings.
+"""The conclusion of a walk: the findings about a walked log, its queues and the files beside it.
 
-Holds the one place that puts findings together, for a survey (one split, rows in memory) and for an audit
-(many splits, bounded memory); what a store lists; and the file of known holes: losses that were written
-down before.
+Holds the only module that creates these findings, for a survey (one split, rows in memory) and for an audit
+(many splits, bounded memory); the listing of a store; and the file of known holes, with losses that were
+written down before.
 
 Called by surveys and audits; neither adds findings of its own about log and queues. The doctor reads the file
-of known holes, and takes from here what the files of a log say by their lengths.
+of known holes, and uses the findings about the lengths of log files.
 Truth: the walk over the log.
 """
 

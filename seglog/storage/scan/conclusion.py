@@ -1,7 +1,7 @@
-"""What is wrong about a store whose log was walked: the one place that puts it together.
+"""The findings about a store whose log was walked: the only place that collects them.
 
-A survey, one from a recovery point, and an audit differ in how they walk the log and in what they keep of
-it. What they say of the store is said here, so they say the same.
+A survey, a survey from a recovery point, and an audit differ in their walk of the log and in the data that
+they keep. All three get their findings here, so that they report the same.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class WalkedLog:
 
     Attributes:
         holes: Its unreadable stretches, in order.
-        tail: What is wrong at its end, None if nothing was ever written there.
-        end_phy_offset: Where it ends.
+        tail: The damage at its end, None if nothing was written there.
+        end_phy_offset: Its end.
         newest_ms: Latest store time of all records, None without any.
         last_ms: Store time of the last record.
-        record_crc: Whether that one has ``__CRC32#``; the places of tombstones depend on it.
+        record_crc: Whether the last record has ``__CRC32#``; the places of tombstones depend on it.
     """
 
     holes: Sequence[Hole]
@@ -58,13 +58,13 @@ class WalkedLog:
 
 @dataclass(slots=True)
 class Conclusion:
-    """What follows from a walk.
+    """The conclusion of a walk.
 
     Attributes:
-        findings: What is wrong.
-        lost_in_holes: The messages that each hole of the log took.
-        lost_tail: Records behind the log's end that only queue units know, in log order.
-        standing: Stretches of the log of which earlier recoveries wrote down what was lost there.
+        findings: The findings.
+        lost_in_holes: The messages that were in each hole of the log.
+        lost_tail: Records behind the end of the log that only queue units prove, in log order.
+        standing: Stretches of the log whose losses earlier recoveries have written down.
     """
 
     findings: list[Finding]
@@ -74,13 +74,13 @@ class Conclusion:
 
 
 def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> Conclusion:
-    """Returns what follows from a walk.
+    """Returns the conclusion of a walk.
 
     Args:
-        store: The store as it was listed.
+        store: The listing of the store.
         log: Its log.
-        queues: Its queues, which take up what they know of records behind the log's end.
-        files: Where the store is.
+        queues: Its queues; lost records behind the end of the log are added to them.
+        files: The file layer of the store.
     """
     root, geometry, end = store.root, store.geometry, log.end_phy_offset
     segment = geometry.segment_size_bytes
@@ -127,7 +127,7 @@ def _of_queue_files(store: ListedStore) -> list[Finding]:
 
 
 def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> list[LostRecord]:
-    """Takes up what the queues know of records behind the end of the log."""
+    """Adds the lost records behind the end of the log to their queues; returns them."""
     if not store.log_files:
         return []
     segment = store.geometry.segment_size_bytes

@@ -1,6 +1,7 @@
-"""What is wrong with the checkpoint and the config files of a store, as far as a glance at them shows.
+"""Findings about the checkpoint and the config files of a store, from a quick check.
 
-Neither is needed to open it. A checkpoint newer than every record shows that records are gone.
+Neither is needed to open the store. A checkpoint that is newer than every record shows that records are
+missing.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from seglog.storage.format.names import CHECKPOINT_FILE, CONFIG
 from seglog.storage.small_files.config_file import is_config_table
 
 _STALE_MS: Final = 3_600_000
-"""A writer brings the checkpoint up every second; what is older by this much was left by no crash."""
+"""A writer updates the checkpoint every second, so a crash does not explain one that is this much older."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The facts of a log by which a checkpoint can be right or not.
+    """The facts about a log that a checkpoint must agree with.
 
     Attributes:
         newest_ms: Latest store time of all records.
         last_ms: Store time of the last record.
-        phy_offset: Where the log ends.
+        phy_offset: End of the log.
     """
 
     newest_ms: int
@@ -39,12 +40,12 @@ class LogTail:
 def checkpoint_findings(
     files: Files, root: Path, checkpoint: Checkpoint, log_end: LogTail, mode: str
 ) -> list[Finding]:
-    """Returns what is wrong about a checkpoint.
+    """Returns the findings about a checkpoint.
 
     Args:
         files: Where the store is.
         root: The store directory.
-        checkpoint: What it said before the log was walked: a writer may be at work.
+        checkpoint: Its content before the walk over the log, because a writer may change it meanwhile.
         log_end: The log, which has records.
         mode: ``normal`` or ``abnormal``.
     """
@@ -73,7 +74,7 @@ def checkpoint_findings(
 
 
 def config_findings(files: Files, root: Path) -> list[Finding]:
-    """Returns the config files that are no JSON."""
+    """Returns findings about the config files that are not JSON."""
     found: list[Finding] = []
     for entry in files.list_dir(root / CONFIG):
         if entry.is_dir or not is_config_table(entry.name):

@@ -1,4 +1,4 @@
-"""What is wrong about the files of a log, and of queues: holes, ends, names, lengths."""
+"""Findings about the files of a log and of queues: holes, ends, names, lengths."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NOUNS: Final = {
     "short": "{} bytes",
     "size": "a size of {} bytes",
 }
-"""What the bare numbers of a damage are, by its kind."""
+"""Nouns for the numbers of a damage, by its kind."""
 _BARE: Final = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:(?:\.\.| or )(?:0x[0-9a-f]+|[0-9]+))?")
 
 
 def _with_noun(kind: str, value: str) -> str:
-    """Returns a value of a damage with what it is."""
+    """Returns a value of a damage with its noun."""
     return _NOUNS.get(kind, "{}").format(value) if _BARE.fullmatch(value) else value
 
 
@@ -44,15 +44,15 @@ def log_findings(
     end_phy_offset: int,
     lost: Sequence[Sequence[LostMessages]] = (),
 ) -> list[Finding]:
-    """Returns what is wrong about a log that was walked to its end.
+    """Returns the findings about a log that was walked to its end.
 
     Args:
         log_files: Its files.
         geometry: Their length.
-        holes: What the walk stepped over.
-        tail: What is wrong at its end.
-        end_phy_offset: Where that is.
-        lost: What each of the holes took, as far as a caller asked.
+        holes: Its holes.
+        tail: The damage at its end.
+        end_phy_offset: Its end.
+        lost: The messages that were in each of the holes, if the caller has them.
     """
     segment = geometry.segment_size_bytes
     findings: list[Finding] = []
@@ -85,10 +85,10 @@ def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: 
 
 
 def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Finding]:
-    """Returns a note for each stretch that tombstones stand in for.
+    """Returns a note for each stretch that tombstones replace.
 
     Args:
-        standing: What earlier recoveries wrote down of them.
+        standing: The stretches, as earlier recoveries wrote them down.
         segment: Length of the log's files, in bytes.
     """
     findings: list[Finding] = []
@@ -100,7 +100,7 @@ def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Find
 
 
 def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding]:
-    """Returns what is wrong about the names and lengths of a queue's files."""
+    """Returns the findings about names and lengths of a queue's files."""
     wrong = [
         Finding(
             "queue-file-size",
@@ -117,8 +117,8 @@ def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding
 def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> list[Finding]:
     """Returns a finding for each file of a plain queue that begins behind its last unit and holds none.
 
-    RocketMQ takes the first unit of its last file without a look (``ConsumeQueue.java
-    truncateDirtyLogicFiles``), so one of zeros counts as a message.
+    RocketMQ takes the first unit of its last file without a check (``ConsumeQueue.java
+    truncateDirtyLogicFiles``), so a unit of zeros counts as a message.
     """
     findings: list[Finding] = []
     for first, size in sorted(queue.sizes.items()):
@@ -128,7 +128,7 @@ def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> lis
         try:
             handle = files.open(queue.directory / names.segment_file_name(first), writable=False)
         except FileNotFoundError:
-            continue  # the store's owner deleted it since it was listed, as retention does
+            continue  # the store's owner deleted it after the listing, as retention does
         with closing(handle):
             if not data_end(handle, queue.layout.size_bytes):
                 findings.append(Finding("queue-file-empty", file, 0, 0, "a unit", "zeros"))

@@ -1,11 +1,12 @@
-"""``seglog/holes``: what recoveries saw of a log's damage, kept as evidence.
+"""``seglog/holes``: the damage of a log that recoveries have seen, kept as evidence.
 
-For each unreadable stretch of the log, and each stretch at its end that tombstones stand in for: where it
-is, why, when it was first seen, and which messages lay there as far as queue units and offsets show. The
-queues can lose those units later; this file then still knows them.
+For each unreadable stretch of the log, and each stretch at its end that tombstones replace, the file has its
+place, its cause, the time when it was first seen, and the messages that were there, as far as queue units and
+offsets prove them. The queues can lose those units later; this file keeps the facts.
 
-Truth: none. The log decides what is readable: a hole that can be read again is dropped, as is one that
-retention took. A damaged file is put aside, and recovery makes a new one.
+Truth: none. The log decides what is readable: a hole that can be read again is dropped, as is a hole that
+    retention
+removed. A damaged file is moved aside, and recovery writes a new one.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from seglog.storage.walk.behind_damage import Hole
 HOLES_FILE: Final = "holes"
 _EVIDENCE: Final = "evidence"
 TOMBSTONES: Final = "tombstones"
-"""Why of a stretch that lost its records and now holds tombstones."""
+"""Cause of a stretch that lost its records and now holds tombstones."""
 OTHERS: Final = "other-records"
-"""Why of a stretch in which a queue had records, and the log holds others."""
+"""Cause of a stretch in which a queue had records, and the log has other records now."""
 
 Missing = Callable[[str, int, range], tuple[range, ...]]
-"""Returns which queue offsets of a range were given, but lead to no message: topic, queue id, range."""
+"""Returns the queue offsets of a range that were assigned but lead to no message: topic, queue id, range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,14 @@ class KnownHole:
     """A stretch of the log that lost its records.
 
     Attributes:
-        phy_offset: Where it starts.
-        size_bytes: How long it is.
-        why: The damage at its start, as :class:`~seglog.storage.walk.log_scan.Hole` has it, or
+        phy_offset: Physical offset of its first byte.
+        size_bytes: Its length.
+        why: The damage at its start, as in :class:`~seglog.storage.walk.log_scan.Hole`, or
             :data:`TOMBSTONES`.
-        expected: What should be at its start.
-        found: What is.
-        first_seen_ms: When a recovery saw it first.
-        lost: The messages that lay there, as far as is known.
+        expected: The expected value at its start.
+        found: The value that was found.
+        first_seen_ms: Time at which a recovery saw it first.
+        lost: The messages that were there, as far as known.
     """
 
     phy_offset: int
@@ -61,7 +62,7 @@ class KnownHole:
 
     @property
     def end(self) -> int:
-        """Where records continue."""
+        """Physical offset at which records continue."""
         return self.phy_offset + self.size_bytes
 
 
@@ -72,14 +73,14 @@ def known_holes(
     end_phy_offset: int,
     now_ms: int,
 ) -> list[KnownHole]:
-    """Returns what a survey knows of a log's damage, in log order.
+    """Returns the damage of a log that a survey found, in log order.
 
     Args:
         holes: Holes of the log.
-        lost: What each of them took.
-        tail: Records lost behind the log's end.
-        end_phy_offset: Where that is.
-        now_ms: When it was seen.
+        lost: The messages that were in each of them.
+        tail: Lost records behind the end of the log.
+        end_phy_offset: End of the log.
+        now_ms: Time of the survey.
     """
     found = [
         KnownHole(
@@ -114,17 +115,17 @@ def lost_of_tail(tail: Iterable[LostRecord]) -> tuple[LostMessages, ...]:
 def merge_holes(
     now: Sequence[KnownHole], before: Sequence[KnownHole], log: tuple[int, int], missing: Missing
 ) -> list[KnownHole]:
-    """Returns what to keep: what is seen now, with what was known of the same places before.
+    """Returns the holes to keep: those seen now, with the known facts about the same places.
 
     Args:
-        now: What was seen now, in log order.
-        before: What the file held.
-        log: Where the log starts and ends.
-        missing: Returns which messages of holes are lost after all.
+        now: The holes seen now, in log order.
+        before: The holes in the file.
+        log: Start and end of the log.
+        missing: Returns the messages of holes that are still lost.
     """
     start, end = log
     left = [old for old in before if start <= old.phy_offset and old.end <= end]
-    # Each is of one queue, and the log has no hole there: those of several queues lie over each other.
+    # Each of these is of one queue, and the log has no hole there, so those of several queues may overlap.
     others = {(one.phy_offset, one.lost): one for one in (*now, *left) if one.why == OTHERS}
     kept = list(others.values())
     now = [hole for hole in now if hole.why != OTHERS]
@@ -137,7 +138,7 @@ def merge_holes(
             known += _still_lost(old, missing)
         first, last = hole.phy_offset, hole.end
         if hole.why == TOMBSTONES:
-            # A crash while they were written leaves some; the next recovery sees only what is left to do.
+            # A crash between the tombstones leaves some of them; the next recovery sees only the rest.
             stones = [old for old in same if old.why == TOMBSTONES]
             first = min([first, *(old.phy_offset for old in stones)])
             last = max([last, *(old.end for old in stones)])
@@ -150,13 +151,13 @@ def merge_holes(
                 lost=_without_double(known),
             )
         )
-    # Tombstones are whole records: the walk does not report them again.
+    # Kept from the file, because tombstones are whole records, which the walk does not report again.
     kept += [old for old in left if old.why == TOMBSTONES and not any(_overlap(old, hole) for hole in now)]
     return sorted(kept, key=lambda hole: hole.phy_offset)
 
 
 def load_holes(files: Files, root: Path) -> list[KnownHole]:
-    """Returns what the file of a store holds; nothing where it is missing or damaged."""
+    """Returns the holes in the file of a store; empty if the file is missing or damaged."""
     try:
         return ConfigFile(files, root / OURS / HOLES_FILE).load(parse_holes) or []
     except ConfigError:
@@ -164,10 +165,10 @@ def load_holes(files: Files, root: Path) -> list[KnownHole]:
 
 
 def save_holes(files: Files, root: Path, holes: Sequence[KnownHole]) -> None:
-    """Makes the file of a store say this, durably; writes nothing where it does already.
+    """Writes the file of a store, durably; writes nothing if the content is the same.
 
     Raises:
-        FullError: No space; the file is as it was.
+        FullError: No space; the file is unchanged.
     """
     if load_holes(files, root) == list(holes):
         return
@@ -176,10 +177,10 @@ def save_holes(files: Files, root: Path, holes: Sequence[KnownHole]) -> None:
 
 
 def forget_lost(files: Files, root: Path, found: Collection[tuple[str, int, int]]) -> None:
-    """Takes messages out of the file of a store that are not lost any more; a hole without any goes.
+    """Removes messages that are not lost any more from the file of a store, and holes without messages.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         found: Topic, queue and queue offset of each.
     """
@@ -212,7 +213,7 @@ def _still_lost(old: KnownHole, missing: Missing) -> list[LostMessages]:
 
 
 def _without_double(lost: Sequence[LostMessages]) -> tuple[LostMessages, ...]:
-    """Returns each lost message once, by the best evidence there is."""
+    """Returns each lost message once, with its best evidence."""
     told: set[tuple[str, int, int]] = set()
     kept: list[LostMessages] = []
     for one in sorted(lost, key=lambda one: (one.evidence != UNIT, not one.is_sure)):
@@ -245,7 +246,7 @@ def _value(hole: KnownHole) -> Mapping[str | int, ConfigValue]:
 
 
 def parse_holes(value: ConfigValue) -> list[KnownHole]:
-    """Returns what the decoded file says.
+    """Returns the holes in a decoded file.
 
     Raises:
         CorruptError: Its shape is wrong.

@@ -1,4 +1,4 @@
-"""A store as its folders show it, before its log is walked: what a survey and an audit have in common."""
+"""The listing of a store's folders, before the walk over its log: the first step of a survey and an audit."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ListedStore:
 
     Attributes:
         root: The store directory.
-        lengths: What is known of the lengths of its files.
-        geometry: The lengths to go by.
+        lengths: The known lengths of its files, with their evidence.
+        geometry: The lengths to use.
         mode: ``normal`` after a clean stop, ``abnormal`` with an ``abort`` file (a crash, or a live writer).
-        checkpoint: What it said before the log was walked: a writer may be at work.
+        checkpoint: Its content before the walk over the log, because a writer may change it meanwhile.
         log_files: Commit-log files in order.
         queue_files: The files of each queue that has a directory.
-        batch_files: The files of each batch queue that has one.
-        findings: What is wrong; at first what the listing shows.
+        batch_files: The files of each batch queue that has a directory.
+        findings: The findings; at first those of the listing.
     """
 
     root: Path
@@ -45,7 +45,7 @@ class ListedStore:
     findings: list[Finding]
 
     def log_start(self, end_phy_offset: int) -> int:
-        """Returns where the log starts that ends there; -1 without any segment, as RocketMQ says it."""
+        """Returns the start of the log, given its end; -1 without any segment, as in RocketMQ."""
         return log_start(self.log_files, end_phy_offset)
 
 

@@ -1,4 +1,4 @@
-"""How many messages a store has, and how many of their places lead to none: lost now, or before a repair."""
+"""Counts the messages of a store, and the queue offsets without a message: lost now, or until a repair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key: TypeAlias = tuple[str, int]
 
 
 class QueueEnds(Protocol):
-    """What is asked of a queue, however it was looked at."""
+    """A queue of any kind, as the counts use it."""
 
     @property
     def topic(self) -> str:
@@ -52,9 +52,9 @@ class MessageCounts:
     """The messages of a store.
 
     Attributes:
-        messages_of: How many each queue holds, placeholders of a compaction among them.
-        lost_of: How many each queue lost that lost any.
-        placeholders: How many records stand for messages that a compaction dropped, as far as they were
+        messages_of: Number of messages in each queue, with placeholders of a compaction.
+        lost_of: Number of lost messages, for each queue that lost any.
+        placeholders: Number of records that replace messages which a compaction dropped, if they were
             counted.
     """
 
@@ -64,25 +64,25 @@ class MessageCounts:
 
     @property
     def messages(self) -> int:
-        """How many the queues hold that are not lost and no placeholders."""
+        """Number of messages in the queues, without lost ones and placeholders."""
         return sum(self.messages_of.values()) - self.placeholders
 
     @property
     def lost(self) -> int:
-        """How many queue offsets lead to none any more.
+        """Number of queue offsets that lead to no message any more.
 
-        They have tombstones, or units without record, or lay in holes of the log, and no mend brings them
-        back.
+        They lead to tombstones, or their units to no record, or they were in holes of the log, and no mend
+        brings them back.
         """
         return sum(self.lost_of.values())
 
 
 def count_messages(queues: Iterable[QueueEnds], lost: Iterable[LostMessages]) -> MessageCounts:
-    """Returns how many messages queues hold.
+    """Returns the numbers of messages in queues.
 
     Args:
         queues: The queues.
-        lost: What is not there, as :func:`lost_of_store` has it.
+        lost: The lost messages, from :func:`lost_of_store`.
     """
     known: defaultdict[Key, list[range]] = defaultdict(list)
     for one in lost:
@@ -109,13 +109,13 @@ def lost_of_store(
     tail: Iterable[LostRecord],
     standing: Iterable[KnownHole],
 ) -> list[LostMessages]:
-    """Returns everything that a store is known to have lost; some of it may be named twice.
+    """Returns all messages that a store is known to have lost; some may be listed twice.
 
     Args:
-        in_holes: What each hole of its log took, without what mends bring back.
-        states: What its plain queues must hold.
-        tail: Records behind the end of its log, likewise.
-        standing: What :func:`standing_losses` returns.
+        in_holes: The messages that were in each hole of its log, without those that mends bring back.
+        states: The right content of its plain queues.
+        tail: Lost records behind the end of its log, without those that mends bring back.
+        standing: The result of :func:`standing_losses`.
     """
     return [
         *chain.from_iterable(in_holes),
@@ -128,32 +128,32 @@ def lost_of_store(
 def standing_losses(
     files: Files, root: Path, segment: int, log: tuple[int, int], holes: Iterable[Hole]
 ) -> list[KnownHole]:
-    """Returns what earlier recoveries wrote down of stretches that tombstones stand in for.
+    """Returns the stretches that tombstones replace, as earlier recoveries wrote them down.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
         segment: Length of the log's files, in bytes.
-        log: Where the log starts and ends.
+        log: Start and end of the log.
         holes: Its unreadable stretches.
     """
     start, end = log
     standing: list[KnownHole] = []
     with closing(LogReader(files, root, segment)) as reader:
         for known in load_holes(files, root):
-            # Tombstones are written from the start of a stretch on: a hole behind its start is what a repair
-            # that was stopped left to do, or newer damage; the messages before it are lost either way.
+            # Tombstones are written from the start of a stretch on. A hole behind the start is the rest of a
+            # stopped repair, or newer damage; the messages before it are lost in both cases.
             is_seen = any(hole.phy_offset <= known.phy_offset < hole.end for hole in holes)
             if known.why not in {TOMBSTONES, OTHERS} or not start <= known.phy_offset < end or is_seen:
                 continue
             of = known.lost[0] if known.why == OTHERS and known.lost else None
-            if not _is_message(reader, known.phy_offset, of):  # or the file was put back from a copy since
+            if not _is_message(reader, known.phy_offset, of):  # a message shows that the file was restored
                 standing.append(known)
     return standing
 
 
 def _is_message(reader: LogReader, phy_offset: int, of: LostMessages | None = None) -> bool:
-    """Returns whether a place has a record that is no tombstone, of the first of some messages if given."""
+    """Returns whether a place has a record that is no tombstone; if ``of`` is given, its first message."""
     found = record_at(reader, phy_offset, most_bytes=MOST_RECORD_BYTES)
     if found is None or is_tombstone(found[0]):
         return False

@@ -1,8 +1,8 @@
 """Files that are read and written whole: configuration, checkpoint, recovery point, attic.
 
-Each of them is at every moment the old one or the new one, or has a backup beside it that is.
+Each of them has at every moment its old or its new content, or a backup beside it has.
 
-Called by everything above; a broker keeps its tables through ``config_file``.
+Called by all rooms above; a broker saves its tables with ``config_file``.
 Truth: none of these is trusted over the log.
 """
 

@@ -1,11 +1,11 @@
-"""``seglog/attic/``: what openings and repairs wrote over or removed, each under a generation of its own.
+"""``seglog/attic/``: bytes that openings and repairs overwrote or removed; each run has its own generation.
 
 Bytes of log, queues and checkpoint are entries (:mod:`seglog.storage.format.ours.attic_entry`) of the file
-``GENERATION.kept``, files that were removed as a whole are beside it as ``GENERATION-NAME``. Everything is on
-the disk before the store is changed. Of queue units only those are kept that differ from what the log gives.
+``GENERATION.kept``; files that were removed whole are beside it as ``GENERATION-NAME``. Everything is on the
+disk before the store is changed. Only queue units that differ from the log are kept.
 
-Openings before generations left files called ``MS-commitlog-PLACE``, each the bytes of one stretch; they are
-read too.
+Earlier versions without generations wrote files with names ``MS-commitlog-PLACE``, each with the bytes of one
+stretch; these are read too.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _OLDER: Final = re.compile(rf"\d{{1,19}}-{COMMIT_LOG}-(\d{{20}})")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A stretch of bytes that was written over.
+    """A stretch of bytes that was overwritten.
 
     Attributes:
         attic_file: The file of the attic that has it, relative to the store.
-        data_at: Where in that file its bytes start.
-        name: The file that it was in, relative to the store; None for one of an older opening, of which
-            ``position_bytes`` is the place in the log.
-        position_bytes: Where in that file.
+        data_at: Position of its bytes in the file of the attic.
+        name: Its former file, relative to the store; None for a stretch of an earlier version, whose
+            ``position_bytes`` is its physical offset.
+        position_bytes: Position in the former file.
         data: The bytes.
     """
 
@@ -60,10 +60,10 @@ class Kept:
 
 
 class Attic(Closing):
-    """What one opening or one round of a repair keeps; nothing is written before the first byte is kept.
+    """The bytes that one opening or one round of a repair keeps; writes nothing before the first byte.
 
     Args:
-        files: Where the store is; the caller may write there.
+        files: The file layer of the store; the caller may write there.
         root: The store directory.
     """
 
@@ -80,8 +80,8 @@ class Attic(Closing):
 
         Args:
             name: The file, relative to the store.
-            position_bytes: Where in it.
-            data: Its bytes.
+            position_bytes: Position of the bytes in it.
+            data: The bytes.
         """
         encoded = name.encode("utf-8", "surrogateescape")
         for at in range(0, len(data), MAX_KEPT_BYTES):
@@ -93,12 +93,12 @@ class Attic(Closing):
             self._is_synced = False
 
     def keep_units(self, name: str, held: bytes, wanted: bytes, unit_bytes: int) -> None:
-        """Keeps the units of a queue file that are about to change, and syncs; empty ones are passed over.
+        """Keeps the units of a queue file that will change, and syncs; skips empty units.
 
         Args:
             name: The file, relative to the store.
-            held: What it holds.
-            wanted: What it will begin with; zeros follow.
+            held: Its bytes now.
+            wanted: Its new first bytes; zeros follow.
             unit_bytes: Length of a unit.
         """
         count = len(held) // unit_bytes
@@ -116,9 +116,9 @@ class Attic(Closing):
         self.sync()
 
     def keep_file(self, path: Path) -> None:
-        """Moves a file of the store here as a whole, durably; its folder is for the caller to sync."""
+        """Moves a whole file of the store to the attic, durably; the caller syncs its former folder."""
         with closing(self._files.open(path, writable=False)) as handle:
-            handle.sync()  # its writer may not have come to that
+            handle.sync()  # its writer may not have synced it
         name = path.relative_to(self._root).as_posix().replace("/", "-")
         folder = self._folder()
         self._files.rename(path, folder / f"{self._number(folder):010d}-{name}")
@@ -157,10 +157,10 @@ class Attic(Closing):
 
 
 def iter_kept(files: Files, root: Path) -> Iterator[Kept]:
-    """Yields what the attic of a store holds of log, queues and checkpoint, newest generation first.
+    """Yields the kept bytes of log, queues and checkpoint in the attic of a store, newest generation first.
 
     Args:
-        files: Where the store is.
+        files: The file layer of the store.
         root: The store directory.
     """
     entries = [entry for entry in files.list_dir(root / ATTIC) if not entry.is_dir]
@@ -182,9 +182,9 @@ def whole_files(files: Files, root: Path, folder: str) -> list[str]:
 
 
 def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
-    """Yields the entries of a file; one that is damaged costs only itself."""
+    """Yields the entries of a file; skips damaged ones."""
     with closing(files.open(root / name, writable=False)) as handle:
-        at, is_chained = 0, False  # whether entry follows entry from here to the end
+        at, is_chained = 0, False  # is_chained: whether entries follow without a gap from here to the end
         while at < handle.size_bytes:
             head = read_part(handle, at, ATTIC_HEAD_BYTES)
             end = at + entry_bytes(head)
@@ -192,7 +192,8 @@ def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
                 known = decode_head(head)
                 file, data = decode_rest(known, read_part(handle, at + ATTIC_HEAD_BYTES, known.rest_bytes))
             except CorruptError:
-                # Kept bytes may be a message that looks like entries: only the lengths tell where one ends.
+                # Kept bytes may be a message that looks like entries: only the lengths show the end of an
+                # entry.
                 is_chained = is_chained or _leads_to_end(handle, end)
                 if not is_chained:
                     return
@@ -203,7 +204,7 @@ def _entries(files: Files, root: Path, name: str) -> Iterator[Kept]:
 
 
 def _leads_to_end(handle: OpenFile, at: int) -> bool:
-    """Returns whether entry follows entry from a place on, up to the end of the file."""
+    """Returns whether entries follow each other without a gap from a position to the end of the file."""
     while at < handle.size_bytes:
         size_bytes = entry_bytes(read_part(handle, at, ATTIC_HEAD_BYTES))
         if not size_bytes:

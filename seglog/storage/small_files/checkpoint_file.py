@@ -1,4 +1,4 @@
-"""Reads and writes the checkpoint of a store in place, as RocketMQ does: it is only ever a hint."""
+"""Reads and writes the checkpoint of a store in place, as RocketMQ does: the checkpoint is only a hint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seglog.storage.format.names import CHECKPOINT_FILE
 
 
 def read_checkpoint(files: Files, root: Path) -> Checkpoint:
-    """Returns the checkpoint; all 0 where it is missing."""
+    """Returns the checkpoint; all 0 if it is missing."""
     return decode_checkpoint(read_start(files, root / CHECKPOINT_FILE, CHECKPOINT_FILE_BYTES))
 
 

@@ -1,10 +1,11 @@
-"""``seglog/compacted``: the queue offsets in front of queues that compactions of the store dropped.
+"""``seglog/compacted``: the queue offsets before the minimum of queues that compactions dropped.
 
-A compaction leaves nothing in front of a queue's first message that stays, so the queue's minimum rises, as
-it does when retention takes a file of the log. This file parts the two: what is in it was dropped because
-that was asked for, and is no loss to those who had not read it.
+A compaction leaves nothing before a queue's first message that it keeps, so the queue's minimum rises, as it
+does when retention removes a file of the log. This file distinguishes the two: its offsets were dropped on
+request, and are no loss for groups that had not read them.
 
-Truth: none. Without it, or where it cannot be read, what a compaction dropped passes for lost to retention.
+Truth: none. If it is missing or cannot be read, offsets that a compaction dropped count as removed by
+    retention.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Dropped = Mapping[tuple[str, int], tuple[range, ...]]
 
 
 def dropped_offsets(files: Files, root: Path) -> Dropped:
-    """Returns the queue offsets that compactions of a store dropped in front of its queues."""
+    """Returns the queue offsets that compactions of a store dropped before the minimums of its queues."""
     try:
         return ConfigFile(files, root / COMPACTED_FILE).load(_parse) or {}
     except ConfigError:
@@ -35,13 +36,13 @@ def dropped_offsets(files: Files, root: Path) -> Dropped:
 
 
 def note_dropped(files: Files, root: Path, before: Dropped, now: Mapping[tuple[str, int], range]) -> None:
-    """Notes, durably, what a compaction dropped in front of queues.
+    """Writes down, durably, the queue offsets that a compaction dropped before the minimums of queues.
 
     Args:
-        files: Where the new store is.
+        files: The file layer of the new store.
         root: Its directory.
-        before: What earlier compactions dropped.
-        now: What this one dropped, by queue.
+        before: The offsets that earlier compactions dropped.
+        now: The offsets that this one dropped, by queue.
     """
     found: dict[tuple[str, int], tuple[range, ...]] = dict(before)
     for key, offsets in now.items():

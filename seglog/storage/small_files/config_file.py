@@ -1,12 +1,13 @@
 """One file under ``config/``: at every moment it or its ``.bak`` is whole.
 
-Saving writes ``X.tmp`` and syncs it, renames ``X`` to ``X.bak`` and ``X.tmp`` to ``X``, and syncs the
-folder. Between the renames only the backup exists, which RocketMQ reads as well; whichever of the renames
-reach the disk, what is found was whole once. A damaged ``X`` never becomes the backup.
+A save writes ``X.tmp`` and syncs it, renames ``X`` to ``X.bak`` and ``X.tmp`` to ``X``, and syncs the folder.
+Between the renames only the backup exists, which RocketMQ reads as well. Whichever of the renames reach the
+disk, the file that is found is whole. A damaged ``X`` never becomes the backup.
 
-Loading takes ``X``, or else ``X.bak``. RocketMQ deletes a file it cannot parse; here the damaged one is
-moved to the evidence folder. If neither can be read that is an error and not an empty table: starting
-from nothing would deliver everything again. Who can do without a part of it may have the rest.
+A load reads ``X``, or else ``X.bak``. RocketMQ deletes a file that it cannot parse; here the damaged file is
+moved to the evidence folder. If neither can be read, that is an error and not an empty table: starting with
+an empty table would deliver all messages again. A caller that can do without a part of the file may load the
+rest.
 
 Source: ``ConfigManager.java load/persist``, ``MixAll.java string2File``.
 """
@@ -43,11 +44,11 @@ class ConfigFile:
     Not safe for two threads at once; its owner holds a lock around :meth:`save`.
 
     Args:
-        files: Where to read and write.
+        files: The file layer.
         path: The file itself, such as ``store/config/topics.json``.
-        evidence: Folder that damaged files are moved to; None leaves them where they are, for readers
+        evidence: Folder that damaged files are moved to; None leaves them in their place, for readers
             that must not change a byte.
-        most_bytes: How long the file may be; a longer one could not be read again.
+        most_bytes: The longest file to write; a longer one could not be read again.
     """
 
     def __init__(
@@ -59,19 +60,19 @@ class ConfigFile:
         self._evidence = evidence
         self._most_bytes = most_bytes
         self._known_bytes = 0
-        self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes known to be good
+        self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes that were parsed or saved
         self._is_partial = False  # whether a part of the file cannot be read
 
     @property
     def known_bytes(self) -> int:
-        """How long the file was when it was read or saved last; 0 if it was not."""
+        """Length of the file when it was read or saved last; 0 before."""
         return self._known_bytes
 
     def check_length(self, size_bytes: int) -> None:
         """Does nothing for a length that the file may have.
 
         Raises:
-            FullError: It is longer.
+            FullError: It would be longer.
         """
         if size_bytes > self._most_bytes:
             raise FullError(
@@ -82,15 +83,15 @@ class ConfigFile:
     def load(
         self, parse: Callable[[ConfigValue], T], parse_rest: Callable[[ConfigValue], T] | None = None
     ) -> T | None:
-        """Returns what the file holds, None if neither it nor a backup exists.
+        """Returns the value of the file, None if neither it nor a backup exists.
 
         Args:
-            parse: Makes the value of the decoded JSON, and raises CorruptError if its shape is wrong.
-            parse_rest: The same without what cannot be read, where that is wanted of a file that has no
-                whole backup. The file stays in its place then; the next save puts it aside.
+            parse: Converts the decoded JSON to the value, and raises CorruptError if its shape is wrong.
+            parse_rest: Converts the readable parts of a file without a whole backup; None if that is not
+                wanted. The file then stays in its place; the next save moves it aside.
 
         Raises:
-            ConfigError: Something is there, but neither the file nor the backup can be read.
+            ConfigError: A file exists, but neither it nor the backup can be read.
         """
         main = b""
         damage: CorruptError | None = None
@@ -126,22 +127,22 @@ class ConfigFile:
         return value
 
     def save(self, value: ConfigValue) -> None:
-        """Replaces the file, durably; the one before becomes the backup.
+        """Replaces the file, durably; the old file becomes the backup.
 
         Raises:
-            FullError: There is no space, or it would be too long to be read again; the file and its backup
-                are as they were.
+            FullError: There is no space, or the file would be too long to be read again; the file and its
+                backup are unchanged.
             WouldWaitError: The calling thread may not wait for the disk.
         """
         check_may_wait()
         self.replace(encode_config(value).encode(), sync=True)
 
     def replace(self, data: bytes, *, sync: bool) -> None:
-        """Replaces the file as :meth:`save` does, by bytes that were encoded already.
+        """Replaces the file as :meth:`save` does, by bytes that are encoded already.
 
         Args:
             data: The whole file.
-            sync: Whether it is on the disk then. Without it a machine that stops may leave the one before.
+            sync: Whether to sync it. Without a sync a crash of the machine may leave the old file.
 
         Raises:
             FullError: As for :meth:`save`.
@@ -166,7 +167,7 @@ class ConfigFile:
         self._whole, self._is_partial, self._known_bytes = _print_of(data), False, len(data)
 
     def _rest_of(self, parse_rest: Callable[[ConfigValue], T], *texts: bytes) -> T | None:
-        """Returns what can be read of the first text of which anything can be."""
+        """Returns the readable parts of the first text that has any."""
         for text in texts:
             with suppress(CorruptError):
                 rest = parse_rest(decode_loosely(text))
@@ -190,7 +191,7 @@ class ConfigFile:
         return True
 
     def _put_aside(self, damaged: bytes) -> None:
-        """Moves the damaged file away under a name made of its content: the same damage is kept once."""
+        """Moves the damaged file aside under a name of its content, so that equal damage is kept once."""
         if self._evidence is None:
             return
         self._files.make_dirs(self._evidence)

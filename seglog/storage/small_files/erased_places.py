@@ -1,7 +1,7 @@
-"""``seglog/erased``: which records were erased, so that none of them comes back from an attic of before.
+"""``seglog/erased``: the records that were erased, so that none is restored from an older attic.
 
-The places that an erase changes are noted in ``seglog/erased/places.json`` before it changes the first of
-them; the certificates in the same folder name them too. A file that cannot be read says nothing.
+An erase writes the places of its records into ``seglog/erased/places.json`` before it changes the first of
+them; the certificates in the same folder list them too. A file that cannot be read is ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COPIES: Final = "copies"
 
 
 class ErasedPlace(NamedTuple):
-    """Which record was erased; a later one at its place is another one."""
+    """An erased record; a later record at the same place is a different one."""
 
     phy_offset: int
     size_bytes: int
@@ -32,7 +32,7 @@ class ErasedPlace(NamedTuple):
 
 
 def erased_places(files: Files, root: Path) -> set[ErasedPlace]:
-    """Returns the records of a store that were erased, as its own notes and certificates name them."""
+    """Returns the erased records of a store, from its notes and certificates."""
     found: set[ErasedPlace] = set()
     for entry in files.list_dir(root / ERASED_FOLDER):
         if not entry.is_dir and entry.name.endswith(".json"):
@@ -44,12 +44,12 @@ def erased_places(files: Files, root: Path) -> set[ErasedPlace]:
 
 
 def note_erased(files: Files, root: Path, places: set[ErasedPlace]) -> None:
-    """Notes, durably, that records are erased.
+    """Writes down, durably, that records are erased.
 
     Args:
-        files: Where the store is, of which the caller holds the lock.
+        files: The file layer of the store, whose lock the caller holds.
         root: The store directory.
-        places: Which records.
+        places: The records.
     """
     known = erased_places(files, root)
     if places <= known:

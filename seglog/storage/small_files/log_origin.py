@@ -1,7 +1,7 @@
-"""``seglog/log-origin.json``: that a compaction wrote the log anew, and from which place on.
+"""``seglog/log-origin.json``: the compaction that rewrote the log, and the new log's first offset.
 
-Without it, of a log that begins behind 0, it cannot be told whether its front was taken by retention or a
-compaction, or was lost. A claim about what is not there any more: a file that cannot be read says nothing.
+If a log does not begin at 0, only this file shows whether its front was removed by a compaction, and not by
+retention or a loss. A file that cannot be read is ignored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LOG_ORIGIN_FILE: Final = f"{OURS}/log-origin.json"
 
 @dataclass(frozen=True, slots=True)
 class LogOrigin:
-    """How a log came to begin where it does.
+    """The compaction that wrote a log.
 
     Attributes:
-        first_phy_offset: Where the compaction began the new log.
-        made_ms: When it did.
-        kept: Messages that it kept.
-        dropped: Messages that it dropped.
+        first_phy_offset: First physical offset of the new log.
+        made_ms: Time of the compaction.
+        kept: Number of messages that it kept.
+        dropped: Number of messages that it dropped.
     """
 
     first_phy_offset: int
@@ -49,7 +49,7 @@ def write_log_origin(files: Files, root: Path, origin: LogOrigin) -> None:
 
 
 def read_log_origin(files: Files, root: Path) -> LogOrigin | None:
-    """Returns what the file says, None without one."""
+    """Returns the content of the file, None if there is none."""
     path = root / LOG_ORIGIN_FILE
     if not files.exists(path):
         return None

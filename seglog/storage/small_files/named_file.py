@@ -1,4 +1,4 @@
-"""Opens a file that the user names: a regular one, and none larger than such a file can be."""
+"""Opens a file that the user names: only a regular file, and only up to a given size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def open_regular(path: Path, max_bytes: int, *, advice: str) -> BinaryIO:
 
     Args:
         path: The file.
-        max_bytes: The most that it may have.
-        advice: What to do if it is refused.
+        max_bytes: Its largest permitted size.
+        advice: Advice of the error if it is refused.
 
     Raises:
         InvalidArgumentError: It is no regular file, or larger.

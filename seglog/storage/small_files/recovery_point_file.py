@@ -1,7 +1,7 @@
-"""The file ``<store>/seglog/recovery-point``: it appears whole or not at all, and goes when it is in doubt.
+"""The file ``<store>/seglog/recovery-point``: appears whole or not at all, and is removed in case of doubt.
 
-Who opens a store for writing and does not start at the point removes it before anything is changed: the
-log may be cut below it.
+An opening for writing that does not start at the point removes it before anything is changed, because
+recovery may cut the log below it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def read_recovery_point(files: Files, root: Path) -> RecoveryPoint | None:
     """Returns the recovery point of a store, None without one.
 
     Raises:
-        CorruptError: The file is no whole one.
+        CorruptError: The file is not whole.
     """
     path = root / RECOVERY_POINT_FILE_NAME
     return decode_recovery_point(files.read_file(path)) if files.exists(path) else None
 
 
 def write_recovery_point(files: Files, root: Path, point: RecoveryPoint) -> int:
-    """Puts a recovery point in the place of the one before, durably; returns the size of the file.
+    """Replaces the recovery point, durably; returns the size of the file.
 
     Raises:
-        FullError: There is no space; the one before stays.
+        FullError: There is no space; the old point stays.
     """
     path = root / RECOVERY_POINT_FILE_NAME
     if not files.exists(path.parent):
