@@ -306,7 +306,7 @@ def _file_units(state: QueueState, slot: int, count: int) -> Units:
 def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole], *, thorough: bool) -> None:
     """Fills holes of the log after their bytes are in the attic."""
     segment = found.geometry.segment_size_bytes
-    # All holes are kept before the first one is filled: filling uses what is legible in the others.
+    # All holes are in the attic before the first one is filled: no byte is overwritten that is not kept.
     with closing(LogReader(files, found.root, segment)) as reader:
         for hole in holes:
             _keep_log(attic, reader, (hole.phy_offset, hole.end), segment)
@@ -314,7 +314,7 @@ def _fill_holes(found: Survey, files: Files, attic: Attic, holes: Sequence[Hole]
         fill_hole(found, files, hole, thorough=thorough)
     if thorough:
         changed = {hole.phy_offset - hole.phy_offset % segment for hole in holes}
-        # Opening fills only holes of the last segment, which has no seal; a repair fills sealed ones too.
+        # A repair also fills holes of segments that may have seals; their seals would report damage.
         retire_seals(files, found.root, sorted(changed), attic)
         listed, _strays = list_log_files(files, found.root)
         found.log_files, _misplaced = place_log_files(listed, segment)
