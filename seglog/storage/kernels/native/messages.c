@@ -219,17 +219,6 @@ static PyObject *message_of(Decoder *decoder, const struct record *record, struc
     return (PyObject *)message;
 }
 
-/* Prefetches the next record while this one is decoded and used: reading a record that is in no cache takes as long
- * as all other work. The next record is probably about as long as this one.
- */
-static inline void fetch_soon(struct span following, size_t size)
-{
-    enum { LINE_BYTES = 64, MOST_BYTES = 2048 };
-    size_t most = size < MOST_BYTES ? size : MOST_BYTES;
-    for (size_t at = 0; at < most && at < following.size; at += LINE_BYTES)
-        __builtin_prefetch(following.at + at);
-}
-
 /* Decodes a valid record; sets *is_right to false for any other. */
 static PyObject *decode_right(Decoder *decoder, struct span bytes, bool verify, bool *is_right)
 {
