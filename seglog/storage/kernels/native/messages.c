@@ -296,8 +296,7 @@ static PyObject *decode_at(Iterator *iterator, const struct record_run *run, int
 {
     bool is_right = start + size <= iterator->buffer.len;
     if (is_right) {
-        struct span rest = span_after(span_in(&iterator->buffer), (size_t)start);
-        struct span bytes = span_of(rest.at, (size_t)size);
+        struct span rest = span_after(span_in(&iterator->buffer), (size_t)start), bytes = {rest.at, (size_t)size};
         if (iterator->at)
             fetch_soon(span_after(rest, (size_t)size), (size_t)size);
         PyObject *message = decode_right(iterator->decoder, bytes, false, &is_right);
