@@ -393,17 +393,21 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             return
         self._leases.close(force=force)  # first: if it raises, the store stays open as it is
         self._closed = True
-        self._reads.close()
-        self._tasks.drain()
         try:
-            self._core.close()
-        finally:  # also after a failed sync: the lock must not outlive the store
-            self._tasks.close()
-            if self._lock is not None:
-                self._lock.release()
-            if self._own_folder is not None:
-                # An open folder keeps its file system from being unmounted.
-                self._own_folder.close()
+            try:
+                self._reads.close()
+                self._tasks.drain()
+            finally:
+                self._core.close()
+        finally:  # also after a failed sync, or an interrupt: the lock must not outlive the store
+            try:
+                self._tasks.close()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+                if self._own_folder is not None:
+                    # An open folder keeps its file system from being unmounted.
+                    self._own_folder.close()
 
     def _forget_queues(self) -> None:
         self._reads.forget(self._core.log)

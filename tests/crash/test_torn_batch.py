@@ -60,7 +60,7 @@ WRITER = """
         (PYTHON, "async", signal.SIGBUS),
     ],
 )
-@pytest.mark.parametrize("body_bytes", [700, 3000])
+@pytest.mark.parametrize("body_bytes", [700, 1800])
 def test_death_in_a_batch_leaves_only_its_first_messages(tmp_path, kernels, durability, death, body_bytes):
     if kernels == NATIVE:
         native()

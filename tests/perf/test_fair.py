@@ -78,7 +78,7 @@ def test_who_leaves_nothing_to_flush_where_figures_are_wanted_has_no_figure(tmp_
             """Nothing is kept."""
 
         def sample(self, case, budget, directory):
-            return Sample(1, 1.0, 0.0)
+            return Sample(1, 1.5, 0.0)
 
         def close(self):
             """Nothing is kept."""

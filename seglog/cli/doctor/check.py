@@ -18,10 +18,9 @@ from seglog.cli.admin import amounts
 from seglog.cli.doctor.check_output import emit_check, show_check
 from seglog.cli.doctor.verify import show_verified
 from seglog.cli.ui import options, pager, render
-from seglog.doctor.check import check_store, default_resume_file
+from seglog.doctor.check import check_store, default_resume_file, ending_of_check
 from seglog.errors import Ending, StoppedError
 from seglog.storage.directory import FileSizes
-from seglog.storage.findings import ending_of
 from seglog.text import shell_line
 
 
@@ -113,7 +112,7 @@ def command(
         emit_check(report)
     else:
         show_check(report, path)
-    raise click.exceptions.Exit(ending_of(report.findings, is_strict=is_strict))
+    raise click.exceptions.Exit(ending_of_check(report, is_strict=is_strict))
 
 
 def _go_on(path: Path, kept: Path) -> str:

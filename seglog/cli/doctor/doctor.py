@@ -16,12 +16,11 @@ from seglog.cli.doctor.repair import dry_run, show_done, show_plan
 from seglog.cli.ui import options, render
 from seglog.cli.ui.confirm import demand_person, is_agreed, is_typed
 from seglog.clock import SystemClock
-from seglog.doctor.check import check_store, verdict_facts
+from seglog.doctor.check import check_store, ending_of_check, verdict_facts
 from seglog.doctor.copies import branch_names, branch_path, drop_branch, make_backup
 from seglog.doctor.repair import judge, repair_store, wrong_now
 from seglog.errors import Ending
 from seglog.storage.directory import FileSizes
-from seglog.storage.findings import ending_of
 from seglog.text import shell_line
 
 _TRIAL: Final = "doctor"
@@ -64,10 +63,10 @@ def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> N
         demand_person()
     trial = "" if no_trial else _try_out(path, given, is_sure=is_sure)
     if trial is None:
-        raise click.exceptions.Exit(ending_of(report.findings))
+        raise click.exceptions.Exit(ending_of_check(report))
     _step(4, "the repair")
     if not is_sure and not _is_agreed(path, trial):
-        raise click.exceptions.Exit(ending_of(report.findings))
+        raise click.exceptions.Exit(ending_of_check(report))
     if trial:
         drop_branch(options.writing(path), path, trial)
     raise click.exceptions.Exit(_repair(path, given))

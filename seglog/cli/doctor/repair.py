@@ -16,14 +16,14 @@ from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.confirm import is_typed
 from seglog.cli.ui.findings import show_findings
 from seglog.clock import SystemClock
-from seglog.doctor.check import check_store, verdict_on
+from seglog.doctor.check import check_store, ending_of_check, verdict_on
 from seglog.doctor.draft import CHANGED, CREATED, MADE, MOVED, REMOVED, Change, refuse_open
 from seglog.doctor.plans import Action
 from seglog.doctor.repair import Plan, judge, plan_repair, repair_store, wrong_now
 from seglog.doctor.undo import UndoPack
 from seglog.errors import Ending
 from seglog.storage.directory import FileSizes
-from seglog.storage.findings import ending_of, finding_fields
+from seglog.storage.findings import finding_fields
 from seglog.storage.overlay import LostMessages
 from seglog.text import shell_line
 
@@ -69,10 +69,11 @@ def command(
 def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
     """Prints what a repair would do; returns the ending of a check of the unrepaired store."""
     plan = dry_run(path, given)
-    wrong = judge(plan, check_store(path, follow=options.followed(path)))
+    report = check_store(path, follow=options.followed(path))
+    wrong = judge(plan, report)
     _tell_plan(plan, is_sound=not wrong, as_json=as_json)
     helps = plan.first or plan.actions
-    return ending_of(wrong) if helps or not wrong else Ending.LEFT
+    return ending_of_check(report) if helps or not wrong else Ending.LEFT
 
 
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:

@@ -8,10 +8,10 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.clock import SystemClock
-from seglog.doctor.check import check_store
+from seglog.doctor.check import check_store, ending_of_check
 from seglog.doctor.report import render_report
 from seglog.storage.files import new_file_outside
-from seglog.storage.findings import counts_text, ending_of
+from seglog.storage.findings import counts_text
 
 
 @click.command
@@ -56,4 +56,4 @@ def command(*, path: Path, html_file: Path, force: bool, as_json: bool) -> None:
                 "report": f"{render.printable(str(html_file))}, {render.size_text(len(page))}",
             }
         )
-    raise click.exceptions.Exit(ending_of(report.findings))
+    raise click.exceptions.Exit(ending_of_check(report))

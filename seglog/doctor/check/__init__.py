@@ -17,6 +17,7 @@ from seglog.doctor.check.log_walk import SplitOutcome as SplitOutcome
 from seglog.doctor.check.log_walk import walk_split as walk_split
 from seglog.doctor.check.recovery_walk import RecoveryWalk as RecoveryWalk
 from seglog.doctor.check.triage import Triage as Triage
+from seglog.doctor.check.triage import ending_of_check as ending_of_check
 from seglog.doctor.check.triage import verdict_on as verdict_on
 from seglog.doctor.check.verdict_text import verdict_facts as verdict_facts
 from seglog.doctor.check.verify import VerifyReport as VerifyReport

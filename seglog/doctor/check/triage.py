@@ -8,6 +8,8 @@ from typing import Final
 
 from seglog.doctor.check.broker_start import BrokerStart, Start
 from seglog.doctor.check.check_report import CheckReport
+from seglog.errors import Ending
+from seglog.storage.findings import ending_of
 
 _BACK: Final = frozenset(
     {"attic-record", "queue-due", "queue-missing", "queue-short", "queue-unit-wrong", "record-repairable"}
@@ -19,6 +21,10 @@ _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
 
 _NO_LOG: Final = frozenset({"file-unreadable", "log-empty"})
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
+_BEHIND_END: Final = frozenset({"checkpoint-ahead", "index-entry-stray"})
+"""Codes of files that knew of records behind the end of the log."""
+_UNCOUNTED: Final = frozenset({"queue-length-unknown", "queue-missing"})
+"""Codes of queues that have no units, and so cannot tell how many of their records are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,8 @@ class Triage:
         start: What RocketMQ does when it starts on the store.
         lost: Messages that nothing can restore, each counted once; None if that is not known.
         lost_of: Number of them in each topic, the largest first.
-        is_at_least: Whether holes may hold further messages that no queue has a unit for.
+        is_at_least: Whether holes, or a lost end of the log, may have held further messages that no queue has
+            a unit for.
         saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves.
         made_anew: How many of these RocketMQ serves again by itself once it has started.
         do_not: What would do harm, and why; empty if nothing would.
@@ -57,12 +64,24 @@ def verdict_on(report: CheckReport) -> Triage:
         report.start,
         None if codes & _NO_LOG else report.messages.lost,
         tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
-        any(finding.code in _HOLES and not finding.messages for finding in report.findings),
+        any(finding.code in _HOLES and not finding.messages for finding in report.findings)
+        or bool(codes & _BEHIND_END and codes & _UNCOUNTED),
         # A message after a cut that has no queue unit either is in both counts.
         min(saved + behind, report.messages.messages + back),
         saved - back if _makes_queues_itself(report) else 0,
         _do_not(report),
     )
+
+
+def ending_of_check(report: CheckReport, *, is_strict: bool = False) -> Ending:
+    """Returns the exit code of a check: that of its findings, and that of a loss if one is only probable.
+
+    Args:
+        report: The report of the check.
+        is_strict: Whether notes count.
+    """
+    ending = ending_of(report.findings, is_strict=is_strict)
+    return Ending.LOSS if ending is Ending.FINDINGS and verdict_on(report).is_at_least else ending
 
 
 def _makes_queues_itself(report: CheckReport) -> bool:

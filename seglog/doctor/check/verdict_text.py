@@ -57,7 +57,7 @@ def _lost_text(verdict: Triage) -> str:
     if verdict.lost is None:
         return "not known: the log, or a part of it, cannot be read"
     if not verdict.lost:
-        return "not known: no queue says what the log's holes held" if verdict.is_at_least else "no message"
+        return "not known: no queue says what the log lost" if verdict.is_at_least else "no message"
     least = "at least " if verdict.is_at_least else ""
     topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
     more = len(verdict.lost_of) - len(topics)

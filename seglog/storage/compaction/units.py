@@ -88,7 +88,7 @@ class CompactionUnits:
     def begin_file(self, first: int, units: BatchUnits) -> None:
         """Adds a file that exists; the one before it is full."""
         self._file_starts.append(self.end_index)
-        self._grow(len(units))
+        self._grow(self.end_index + len(units))
         self._units[self.end_index : self.end_index + len(units)] = units
         self.end_index += len(units)
         log_bytes = int(units[-1]["phy_offset"]) + int(units[-1]["size_bytes"]) - first if len(units) else 0
@@ -97,9 +97,12 @@ class CompactionUnits:
     def add(
         self, at: Position, size_bytes: int, tags_code: int, store_timestamp_ms: int, queue_offset: int
     ) -> bytes:
-        """Adds a record that is at ``at``; returns its unit."""
-        if at.queue_bytes == 0:
-            self._file_starts.append(self.end_index)
+        """Adds a record that is at ``at``; returns its unit. May be called again after it was interrupted."""
+        starts = self._file_starts
+        is_new_file = at.queue_bytes == 0 and (not starts or self.end.first != at.first)
+        if is_new_file and starts[-1:] != [self.end_index]:
+            starts.append(self.end_index)
+        index = starts[-1] + at.queue_bytes // BATCH_UNIT_BYTES
         unit = BATCH_UNIT.struct.pack(
             at.first + at.log_bytes,
             size_bytes,
@@ -110,14 +113,14 @@ class CompactionUnits:
             NO_COMPACTED_OFFSET,
             0,
         )
-        self._grow(1)
-        self._units[self.end_index : self.end_index + 1] = np.frombuffer(unit, BATCH_UNIT.dtype)
+        self._grow(index + 1)
+        self._units[index : index + 1] = np.frombuffer(unit, BATCH_UNIT.dtype)
         self.end = at.behind(size_bytes)
-        self.end_index += 1
+        self.end_index = index + 1
         return unit
 
     def _grow(self, count: int) -> None:
-        if self.end_index + count > len(self._units):
-            grown = np.zeros(max(self.end_index + count, 2 * len(self._units)), BATCH_UNIT.dtype)
+        if count > len(self._units):
+            grown = np.zeros(max(count, 2 * len(self._units)), BATCH_UNIT.dtype)
             grown[: self.end_index] = self._units[: self.end_index]
             self._units = grown

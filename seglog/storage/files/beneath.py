@@ -40,9 +40,10 @@ def walk_beneath(folder: int, names: Sequence[str], access: int) -> int:
         for number, name in enumerate(names, 1):
             flags = (access if number == len(names) else PATH_ONLY) | FOLDER_FLAGS
             below = os.open(name, flags, dir_fd=at)
-            if at != folder:
-                os.close(at)
-            at = below
+            # In this order an interrupt closes no descriptor twice: its number may be another file's by then.
+            previous, at = at, below
+            if previous != folder:
+                os.close(previous)
     except BaseException:
         if at != folder:
             os.close(at)

@@ -70,7 +70,8 @@ class RootFolder:
 
     def __del__(self) -> None:
         """Closes the descriptors."""
-        self.close()
+        if "_mounts" in vars(self):  # __init__ was not interrupted before
+            self.close()
 
     def close(self) -> None:
         """Closes the descriptors; the next call that needs them opens the folder again."""

@@ -83,6 +83,7 @@ class StoreLock:
         self._identity = (status.st_dev, status.st_ino)
         try:
             self._take(descriptor)
+            self._descriptor = descriptor
         except OSError as error:
             holder = lock_holder(root, folder)
             os.close(descriptor)
@@ -100,7 +101,11 @@ class StoreLock:
                 help=f"end it (`kill {holder}`), or read beside it: with read_only=True, or a command that"
                 f" reads, such as `seglog info {shell_text(root)}`",
             ) from error
-        self._descriptor = descriptor
+        except BaseException:  # an interrupt: nothing would ever release the lock
+            with _held_lock:
+                _held.pop(descriptor, None)
+                os.close(descriptor)
+            raise
         if not self._is_named(root, folder):
             self.release()
             return False

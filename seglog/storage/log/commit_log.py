@@ -357,12 +357,18 @@ class CommitLog:
             segment.grant(self.tail, at - segment.first_offset, segment.size_bytes - FILLER_BYTES)
 
     def write(
-        self, segment: MappedFile, drafts: Sequence[PendingRecord], queue_offset: int, store_timestamp_ms: int
+        self,
+        segment: MappedFile,
+        phy_offset: int,
+        drafts: Sequence[PendingRecord],
+        queue_offset: int,
+        store_timestamp_ms: int,
     ) -> tuple[list[int], list[tuple[int, int, int]]]:
-        """Appends records.
+        """Appends records; may be called again, with the same arguments, after it was interrupted.
 
         Args:
             segment: The file that :meth:`room` returned for the size of all records.
+            phy_offset: Where the log ended after that call.
             drafts: The records.
             queue_offset: Queue offset of the first record that takes one.
             store_timestamp_ms: The store time of all records.
@@ -371,7 +377,7 @@ class CommitLog:
             The physical offset of each record, and the queue units of those that take a queue offset.
         """
         view, first = segment.view, segment.first_offset
-        at = self.end_phy_offset
+        at = phy_offset
         starts: list[int] = []
         units: list[tuple[int, int, int]] = []
         for draft in drafts:

@@ -113,21 +113,25 @@ class BatchQueue:
         units: Sequence[tuple[int, int, int]],
         store_timestamp_ms: int,
         batch_size: int,
+        queue_offset: int,
+        index: int,
     ) -> None:
-        """Appends units.
+        """Appends units; may be called again, with the same arguments, after it was interrupted.
 
         Args:
             pieces: The memory that :meth:`room` returned for this number of units.
             units: Physical offset, size and tags code of each; one or more.
             store_timestamp_ms: The store time of all of them.
             batch_size: Messages in each.
+            queue_offset: The maximum before the first call.
+            index: The number of units before the first call.
         """
-        base = self.max_offset
+        base = queue_offset
         for piece, unit in zip(pieces, units, strict=True):
             _PACK_UNIT(piece, 0, *unit, store_timestamp_ms, base, batch_size, NO_COMPACTED_OFFSET, 0)
             base += batch_size
         self.max_phy_offset = units[-1][0]
-        self.end_index += len(units)
+        self.end_index = index + len(units)
         self.max_offset = base
 
     @property

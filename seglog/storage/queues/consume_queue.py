@@ -260,12 +260,15 @@ class ConsumeQueue:
             staged.reserve(0, min(staged.size_bytes, _AHEAD_BYTES))
             _mapped = staged.view
 
-    def append(self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]]) -> None:
-        """Appends units.
+    def append(
+        self, pieces: Sequence[memoryview], units: Sequence[tuple[int, int, int]], queue_offset: int
+    ) -> None:
+        """Appends units; may be called again, with the same arguments, after it was interrupted.
 
         Args:
             pieces: The memory that :meth:`room` returned for this number of units.
             units: Physical offset, size and tags code of each; one or more.
+            queue_offset: The maximum before the first call.
         """
         done = 0
         for piece in pieces:
@@ -276,7 +279,9 @@ class ConsumeQueue:
             done += position // CQ_UNIT_BYTES
         last_phy_offset, last_size_bytes, _tags_code = units[-1]
         self.tail.max_phy_offset = last_phy_offset + last_size_bytes
-        self.tail.max_offset += len(units)  # last: it makes the units visible to readers without a lock
+        self.tail.max_offset = queue_offset + len(
+            units
+        )  # last: it makes the units visible to readers without a lock
 
     def grant(self) -> None:
         """Grants the file of the next unit to the tail as a write window."""

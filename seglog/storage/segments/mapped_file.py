@@ -26,6 +26,7 @@ from seglog.errors import FullError, TruncatedError
 from seglog.storage.files.files import Files, OpenFile
 from seglog.storage.kernels.calls.tails import LogTail, QueueTail
 from seglog.storage.kernels.warm import populate
+from seglog.storage.threads.whole_steps import done_whole
 
 if TYPE_CHECKING:
     from seglog.storage.kernels import _native
@@ -217,9 +218,18 @@ class MappedFile:
 
     def rename(self, path: Path) -> None:
         """Gives the file another name."""
-        with self._map_lock:
-            self._files.rename(self.path, path)
+        before = self.path
+
+        def step() -> None:
+            try:
+                self._files.rename(before, path)
+            except FileNotFoundError:
+                if not self._files.exists(path):
+                    raise  # else an interrupt came when the file had its new name
             self.path = path
+
+        with self._map_lock:
+            done_whole(step)
 
     def park(self) -> None:
         """Releases the map and revokes a granted window; views that exist stay valid."""

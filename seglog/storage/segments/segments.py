@@ -138,7 +138,8 @@ class Segments:
         first = offset - offset % self.file_size_bytes
         made = self._create(staged_path(self.directory, first), first)
         with self._names_lock:
-            self._staged.append(made)
+            # An interrupt of an earlier call may have left its file here, which `made` replaced on the disk.
+            self._staged[:] = [*(one for one in self._staged if one.first_offset != first), made]
         self._by_offset[first] = made
         return made
 

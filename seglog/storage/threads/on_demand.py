@@ -33,16 +33,20 @@ class OnDemand:
                 return
             self._asked = True
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-            self._turn.notify()
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()
+                self._thread = (
+                    thread  # an interrupt before this line costs a second thread, which ends as well
+                )
+            # To all: a notify() that an interrupt ended leaves a waiter in the list that waits no more.
+            self._turn.notify_all()
 
     def stop(self) -> None:
         """Returns once the thread has ended; waits for the task if it runs."""
         with self._turn:
             self._stopping = True
             thread = self._thread
-            self._turn.notify()
+            self._turn.notify_all()
         if thread is not None:
             join(thread)
 

@@ -23,6 +23,7 @@ from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.recovery.recovery_points import LogEnd
 from seglog.storage.threads.waiters import Waiters
 from seglog.storage.threads.waiting import WouldWaitError
+from seglog.storage.threads.whole_steps import done_whole
 from seglog.storage.writes.compaction_writer import CompactionWriter
 from seglog.storage.writes.deferred_records import Order
 from seglog.storage.writes.fast_path import NO_FAST_PATH, FastPath
@@ -192,15 +193,20 @@ class AppendCore:
             raise self._latch.explained(error, _ROOM) from error
         now_ms = self._clock.now_ms()  # read within the section: store times follow the order of the records
         first = 0 if queue is None else queue.max_offset
-        # The record before the unit: a kill between the two leaves a record that recovery can dispatch, while
-        # a unit without its record would lead readers to bytes that are no message.
-        starts, units = self._log.write(segment, records, first, now_ms)
-        if units and pieces is not None and isinstance(queue, ConsumeQueue):
-            queue.append(pieces, units)
-            if key in queues.new:
-                queues.plain[key] = queue
-                del queues.new[key]
-        return self._written(first, starts, now_ms)
+        at = self._log.end_phy_offset
+
+        def place() -> Written:
+            # The record before the unit: a kill between the two leaves a record that recovery can dispatch,
+            # while a unit without its record would lead readers to bytes that are no message.
+            starts, units = self._log.write(segment, at, records, first, now_ms)
+            if units and pieces is not None and isinstance(queue, ConsumeQueue):
+                queue.append(pieces, units, first)
+                if key in queues.new:
+                    queues.plain[key] = queue
+                    del queues.new[key]
+            return self._written(first, starts, now_ms)
+
+        return done_whole(place)
 
     def _try_order(self, keys: Sequence[QueueKey], order: Order) -> Written | Need:
         """Encodes and appends records within the section, or returns the room that is missing."""
@@ -222,13 +228,20 @@ class AppendCore:
             if segment is None or places is None:
                 return need
             now_ms = self._clock.now_ms()
-            starts, units = self._log.write(segment, records, offsets[0], now_ms)
-        for key, queue, room in zip(keys, queues, pieces, strict=True):
-            if units and queue is not None and room is not None:
-                self._place(key, queue, room, units, now_ms, order.batch_size)
-        if places:
-            self._compaction.append(topic, queue_id, places, units, offsets[0], now_ms)
-        return self._written(offsets[0], starts, now_ms)
+            at = self._log.end_phy_offset
+            indexes = [queue.end_index if isinstance(queue, BatchQueue) else 0 for queue in queues]
+
+        def place() -> Written:
+            starts, units = self._log.write(segment, at, records, offsets[0], now_ms)
+            for key, queue, room, begin, index in zip(keys, queues, pieces, offsets, indexes, strict=True):
+                if units and queue is not None and room is not None:
+                    self._place(key, queue, room, units, now_ms, order.batch_size, begin, index)
+            if places:
+                self._compaction.append(topic, queue_id, places, units, offsets[0], now_ms)
+            return self._written(offsets[0], starts, now_ms)
+
+        with self._latch.failing(_ROOM):
+            return done_whole(place)
 
     def _place(
         self,
@@ -238,12 +251,14 @@ class AppendCore:
         units: Sequence[tuple[int, int, int]],
         now_ms: int,
         batch_size: int,
+        queue_offset: int,
+        index: int,
     ) -> None:
         if isinstance(queue, BatchQueue):
-            queue.append(room, units, now_ms, batch_size)
+            queue.append(room, units, now_ms, batch_size, queue_offset, index)
             self._queues.batch[key] = queue
         else:
-            queue.append(room, units)
+            queue.append(room, units, queue_offset)
             self._queues.plain[key] = queue
         self._queues.new.pop(key, None)
 

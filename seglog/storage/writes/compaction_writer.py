@@ -118,10 +118,14 @@ class CompactionWriter:
         queue_offset: int,
         store_timestamp_ms: int,
     ) -> None:
-        """Copies records that were just written to the log to the places that :meth:`room` returned."""
+        """Copies records that were just written to the log to the places that :meth:`room` returned.
+
+        May be called again, with the same arguments, after it was interrupted.
+        """
         key = topic, queue_id
         if key in self._new:
-            self._queues[key] = self._new.pop(key)
+            self._queues[key] = self._new[key]
+            del self._new[key]
         queue = self._queues[key]
         for place, (phy_offset, size_bytes, tags_code) in zip(places, units, strict=True):
             record = self._log.read(phy_offset, size_bytes)

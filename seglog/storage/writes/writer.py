@@ -45,6 +45,7 @@ from seglog.storage.small_files.checkpoint_file import write_checkpoint
 from seglog.storage.survey.store_survey import Survey
 from seglog.storage.threads.background import Background
 from seglog.storage.threads.waiters import Waiters
+from seglog.storage.threads.whole_steps import done_whole
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_scan import segment_holes
 from seglog.storage.writes.append_core import AppendCore
@@ -349,15 +350,8 @@ class Writer:
         """Flushes everything and marks the stop as clean; after a failure only closes files and threads."""
         if self._open_flag.is_closed:
             return
-        # Appends first, then the threads: what the final flush syncs does not grow any more.
-        self.appends.close()
-        self._growth.stop()
-        self._flusher.stop()
-        self._indexer.stop()
-        self._sealer.stop()
-        self._points.stop()
-        self.waiters.notify_all()  # their calls return now, instead of at their timeouts
-        self.trimmer.wait()
+        # All of it, also after an interrupt: no thread may write to the files once the lock is released.
+        done_whole(self._stop)
         try:
             self._latch.check()
             self._finish_index()
@@ -381,6 +375,17 @@ class Writer:
                 self._compaction.close()
                 self.index.close()
                 self.log.close()
+
+    def _stop(self) -> None:
+        """Refuses appends, then ends the threads: what the final flush syncs does not grow any more."""
+        self.appends.close()
+        self._growth.stop()
+        self._flusher.stop()
+        self._indexer.stop()
+        self._sealer.stop()
+        self._points.stop()
+        self.waiters.notify_all()  # their calls return now, instead of at their timeouts
+        self.trimmer.wait()
 
     def _is_placed(self, record: RecordRow, phy_offset: int) -> bool:
         """Returns whether a record's queue unit leads to it; True for a record that takes no offset."""

@@ -289,18 +289,12 @@ class PythonFastPath(Generic[R, B, D]):
                     records.write(at, record, _PACK_SIZE(size), via_pwrite=is_sync)
                     _PACK_UNIT_INTO(units.memory, unit_at - units.first, at, size, code)
                     # The tails last, the queue's before the log's: readers take them without the lock.
-                    tail.max_phy_offset = end
-                    tail.max_offset = queue_offset + 1
-                    if ending is not queue.ending:
-                        log.keyed_end = end
-                    log.last_phy_offset = at
-                    log.last_store_ms = now_ms
-                    if log.newest_store_ms < now_ms:  # noqa: PLR1730 - a call of max takes three times as long
-                        log.newest_store_ms = now_ms
-                    log.end_phy_offset = end
                     is_made = True
+                    self._move_whole(tail, queue_offset + 1, at, end, now_ms, ending is not queue.ending)
                 except (struct.error, OSError):
-                    pass  # no tail has moved: the ordinary way writes over these bytes, or raises the error
+                    if is_made:
+                        raise
+                    # No tail has moved: the ordinary way writes over these bytes, or raises the error.
         if not is_made:
             self.lacks_window = True
             return None
@@ -397,13 +391,32 @@ class PythonFastPath(Generic[R, B, D]):
             publish_sizes(memory, sizes)
             units.memory[unit_at - units.first : unit_end - units.first] = encode_bare_units(bounds, sizes)
             places: list[int] = bounds.tolist()
-            tail.max_phy_offset = places[-1]
-            tail.max_offset = queue_offset + len(bodies)
-            log.last_phy_offset = places[-2]
-            log.last_store_ms = now_ms
-            log.newest_store_ms = max(log.newest_store_ms, now_ms)
-            log.end_phy_offset = places[-1]
+            self._move_whole(tail, queue_offset + len(bodies), places[-2], places[-1], now_ms, False)
         return queue_offset, places, now_ms
+
+    def _move_whole(
+        self, tail: PythonQueueTail, max_offset: int, last: int, end: int, now_ms: int, has_keys: bool
+    ) -> None:
+        """Moves the tails of a queue and of the log, both or none, also if an interrupt comes between."""
+        try:
+            self._move(tail, max_offset, last, end, now_ms, has_keys)
+        except BaseException:
+            self._move(tail, max_offset, last, end, now_ms, has_keys)
+            raise
+
+    def _move(
+        self, tail: PythonQueueTail, max_offset: int, last: int, end: int, now_ms: int, has_keys: bool
+    ) -> None:
+        log = self._tail
+        tail.max_phy_offset = end
+        tail.max_offset = max_offset
+        if has_keys:
+            log.keyed_end = end
+        log.last_phy_offset = last
+        log.last_store_ms = now_ms
+        if log.newest_store_ms < now_ms:  # noqa: PLR1730 - a call of max takes three times as long
+            log.newest_store_ms = now_ms
+        log.end_phy_offset = end
 
     def _bare_head(self, queue_id: int, now_ms: int) -> bytes:
         stamp = now_ms, self._address, self._port
