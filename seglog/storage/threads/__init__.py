@@ -11,4 +11,3 @@ from seglog.storage.threads.waiting import WouldWaitError as WouldWaitError
 from seglog.storage.threads.waiting import check_may_wait as check_may_wait
 from seglog.storage.threads.waiting import may_wait as may_wait
 from seglog.storage.threads.waiting import without_waiting as without_waiting
-from seglog.storage.threads.whole_steps import done_whole as done_whole

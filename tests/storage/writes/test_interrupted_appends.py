@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -40,7 +41,9 @@ class Interrupter:
                 raise Interrupted
 
     def during(self, call: Callable[[], object]) -> bool:
-        """Returns whether the call was interrupted, or something that it let go of."""
+        """Returns whether the call was interrupted."""
+        gc.collect()
+        gc.disable()  # what earlier stores left is not to be interrupted
         sys.setprofile(self)
         try:
             call()
@@ -48,6 +51,7 @@ class Interrupter:
             pass
         finally:
             sys.setprofile(None)
+            gc.enable()
         return self.seen >= self.at
 
 
