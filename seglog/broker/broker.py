@@ -138,7 +138,7 @@ class Broker(Closing):
         return f"<{type(self).__name__} {self._name} over {self.path}{state}>"
 
     def _start(self, background: bool | None) -> int | None:
-        """Starts threads on real time; on virtual time returns the id of the thread that moves time."""
+        """Starts the threads that ``background`` asks for; returns the thread that moves virtual time."""
         is_virtual = isinstance(self._clock, VirtualClock)
         if background or (background is None and not is_virtual):
             self._duties.start()
@@ -353,7 +353,7 @@ class Broker(Closing):
     ) -> Response | Deferred[Response]:
         """Answers a request without waiting, or returns the deferred answer.
 
-        A held pull and a send that waits for the disk occupy no thread. Sends of one thread are stored in the
+        A held pull and a send that waits for the disk occupy no thread. Sends of one peer are stored in the
         order of the calls. On virtual time a send is on the disk when this returns.
 
         Args:
@@ -421,7 +421,7 @@ class Broker(Closing):
         return self._state.lock_record.is_stale or any(table.is_dirty for table in self._state.tables)
 
     def persist(self) -> None:
-        """Saves changed topics, offsets and filters, and a snapshot of the locks.
+        """Saves changed tables (topics, groups, offsets, filters) and a snapshot of the locks.
 
         Raises:
             FullError: There is no space; what was saved before is unchanged.

@@ -148,6 +148,6 @@ def _group(group: str, stats: ConsumeStatsBody) -> GroupRow | None:
     if not offsets:
         return None
     topic = next(iter(offsets)).topic
-    lag = sum(one.broker_offset - one.consumer_offset for one in offsets.values())
+    lag = sum(max(0, one.broker_offset - one.consumer_offset) for one in offsets.values())
     in_flight = sum(max(0, one.pull_offset - one.consumer_offset) for one in offsets.values())
     return GroupRow(group, topic, lag, in_flight, stats.consume_tps)

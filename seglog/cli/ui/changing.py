@@ -2,7 +2,7 @@
 
 A preview makes the change on a draft of the store (:func:`files_of`), so no byte of the store changes. A
 preview ends with the command that applies the change (:func:`end_preview`). ``--yes`` belongs to commands
-that ask before they do something that ``seglog undo`` cannot take back.
+that change files of the log, ``repair`` and ``erase``, which ask for the name of the store.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ printable, size_text, time_text = words.printable, words.size_text, words.time_t
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """Text in a colour, or bold."""
+    """Bold text, in a colour if one is given."""
 
     text: str
     colour: str | None = None

@@ -18,8 +18,8 @@ from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, 
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.doctor.undo.undo_writing import finish_pack, write_pack
-from seglog.errors import FullError
-from seglog.storage.files import OpenFile, RestoringFiles
+from seglog.errors import FullError, SeglogError
+from seglog.storage.files import OpenFile, RestoringFiles, explain_os_error
 from seglog.storage.format.names import ABORT_FILE, OURS
 from seglog.storage.scan import HOLES_FILE, load_holes
 from seglog.text import shell_text
@@ -86,9 +86,12 @@ def _names_way_back(root: Path) -> Iterator[None]:
     try:
         yield
     except (FullError, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
-            raise
         typed = shell_text(root)
+        if isinstance(error, OSError) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            told = explain_os_error(error)
+            if isinstance(told, SeglogError):
+                told.help = f"{told.help}; `seglog undo {typed}` takes back what was done of the repair"
+            raise told from error
         raise FullError(
             str(error),
             help=f"free space, then run `seglog repair --apply {typed}` again, or take back what was done:"

@@ -1,10 +1,9 @@
 """Moves records to another place of the log: copies them, or replaces them by placeholders.
 
 A moved record has a new ``phy_offset``, which ``bodyCRC`` does not cover; ``__CRC32#`` does. CRC-32 is
-linear: if two records differ in some bits, their checksums differ by the checksum of a record of only those
-    bits. The new
-checksum is computed from the old one by this rule, so a record that was damaged before the move does not
-verify after it either.
+linear: if two records differ in some bits, their checksums differ by the checksum of a record of only
+those bits. The new checksum is computed from the old one by this rule, so a record that was damaged
+before the move does not verify after it either.
 
 A placeholder is a record that RocketMQ takes for a message of the same queue and offset: it has the head of
 the dropped record (times, hosts, flags of the addresses), no body, and as properties only the mark and, if

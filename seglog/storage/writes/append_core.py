@@ -138,7 +138,7 @@ class AppendCore:
     ) -> Written:
         """Appends; makes room and tries again while other appends use up the room first."""
         if self._gathered:
-            self._drain()  # the gathered puts were called before this append, so they are stored before it
+            self._drain()  # called before this append, so stored before it, unless files for them are missing
         has_grown = False
         while True:
             with self.append_lock, self._tail:

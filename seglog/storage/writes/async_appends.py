@@ -2,13 +2,14 @@
 
 SYNC puts are gathered during one turn of the loop and written together at its end, in the order of the calls:
 one check of the files, one write, one sync for all of them. Any other append meanwhile, by any thread, writes
-the gathered puts first, so that the order of all calls is kept.
+the gathered puts first.
 
 An append writes to memory only, so the loop's thread does it. If a file or space is missing, the append is
-set aside for another thread. All later appends are set aside behind it, so that messages are stored in the
-order in which they were put. That thread writes all appends that are set aside in one go and notifies each
-loop once: if it were slower than the loop, hundreds of puts in flight would stay set aside for ever. A task
-waits for the disk with a future, and the loop is notified once for all its tasks.
+set aside for another thread, and all later appends of tasks behind it, so that messages are stored in the
+order in which tasks put them. A plain put waits itself; it is not set aside, and can overtake them. The other
+thread writes all appends that are set aside in one go and notifies each loop once: if it were slower than the
+loop, hundreds of puts in flight would stay set aside for ever. A task waits for the disk with a future, and
+the loop is notified once for all its tasks.
 
 Cancelling a task that waits takes nothing back: its message is stored, or will be.
 """
@@ -46,7 +47,7 @@ class AsyncAppends:
         usual: The durability of puts that give none.
 
     Attributes:
-        gathered: Puts to be written at the end of a turn, of any loop; only :meth:`drain` removes one.
+        gathered: Puts to be written at the end of a turn, of any loop.
         gathers: The durability of the puts that are gathered; None if no put is.
         aside: Appends that wait for a thread; no later append may overtake them.
         due: The loops that have scheduled a drain.

@@ -6,7 +6,7 @@ a lock of its own: if all threads waited at one condition, they would all conten
 notified. The threads that a round releases wake each other one by one: if all woke at once, they would all
 contend for the GIL. For tasks of event loops a thread of the store leads. A loop requests a round when all
 its tasks that can put have put, and the loop is notified once per round, however many of its tasks wait.
-No lock of the store is held during a sync.
+Neither the append lock nor the lock of this class is held during a sync.
 
 After one failed sync no put is acknowledged any more: see :mod:`seglog.storage.files.latch`.
 """

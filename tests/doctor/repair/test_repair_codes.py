@@ -49,7 +49,7 @@ IN_GOLDEN_STORES = {
 """Codes that are mended, of damages that real stores show best; test_repair_golden and test_lengths repair
 them."""
 SETTLED_FIRST = {"undo-unfinished", "undo-unsound", "erase-unfinished", "erase-unsound"}
-"""Codes of what a repair settles first; tests/cli/test_undo_packs and test_erase_journal show them."""
+"""Codes of what a repair settles first; tests/cli/doctor/test_undo_packs and test_erase_journal show them."""
 
 
 def wrong(root):
