@@ -18,7 +18,7 @@ from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, 
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.doctor.undo.undo_writing import finish_pack, write_pack
-from seglog.errors import FullError, SeglogError
+from seglog.errors import FullError
 from seglog.storage.files import OpenFile, RestoringFiles, explain_os_error
 from seglog.storage.format.names import ABORT_FILE, OURS
 from seglog.storage.scan import HOLES_FILE, load_holes
@@ -89,8 +89,8 @@ def _names_way_back(root: Path) -> Iterator[None]:
         typed = shell_text(root)
         if isinstance(error, OSError) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             told = explain_os_error(error)
-            if isinstance(told, SeglogError):
-                told.help = f"{told.help}; `seglog undo {typed}` takes back what was done of the repair"
+            way_back = f"`seglog undo {typed}` takes back what was done of the repair"
+            told.help = "; ".join(filter(None, (told.help, way_back)))
             raise told from error
         raise FullError(
             str(error),
