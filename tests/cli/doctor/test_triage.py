@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
 from seglog.doctor.check import check_store, verdict_on
 from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN, Start
+from seglog.errors import Ending
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
 from tests.support.material import golden
@@ -25,6 +29,21 @@ def test_the_verdict_is_what_the_real_store_did_with_the_same_directory(name, tm
     end = report.end_phy_offset if start.start is Start.YES else start.cut_at
     assert start.start in {Start.YES, Start.LOSES}
     assert stores[0]["maxPhyOffset"] == end
+
+
+def test_an_end_of_the_log_that_no_queue_counts_is_not_called_no_loss(seglog: Seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    last = max((root / "commitlog").iterdir())
+    os.truncate(last, 30_000)
+    shutil.rmtree(root / "consumequeue" / "TopicA")
+    shown = seglog("check", root)
+    assert shown.exit_code == Ending.LOSS
+    assert "lost      at least 21 messages for good: " in shown.stdout
+    shutil.rmtree(root / "consumequeue")
+    for words in (["check", root], ["repair", root]):
+        shown = seglog(*words)
+        assert shown.exit_code == Ending.LOSS
+    assert "lost      not known: no queue says what the log lost" in seglog("check", root).stdout
 
 
 @pytest.mark.parametrize(
