@@ -119,5 +119,7 @@ class RealFile:
             raise with_path(error, self._path) from error
 
     def close(self) -> None:
-        """Closes the descriptor."""
-        os.close(self._descriptor)
+        """Closes the descriptor; a second call, as one after an interrupt, does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:  # its number may be another file's by now
+            os.close(descriptor)

@@ -63,8 +63,12 @@ class StoreLock:
         self._identity = (0, 0)
         self._descriptor = -1
         for _try in range(_MOST_TRIES):
-            if self._hold(root, folder):
-                return
+            try:
+                if self._hold(root, folder):
+                    return
+            except BaseException:  # also an interrupt: nobody else can release the lock
+                self.release()
+                raise
         raise StoreLockedError(f"another process goes on replacing the lock file of {root}")
 
     def _hold(self, root: Path, folder: int | None) -> bool:
