@@ -66,7 +66,7 @@ class StoreLock:
             try:
                 if self._hold(root, folder):
                     return
-            except BaseException:  # also an interrupt: nobody else can release the lock
+            except BaseException:  # also an interrupt: no other code releases the lock
                 self.release()
                 raise
         raise StoreLockedError(f"another process goes on replacing the lock file of {root}")
