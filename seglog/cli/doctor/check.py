@@ -71,7 +71,7 @@ def command(
     \b
     Exit codes:
       0  clean, or only notes (4 with --strict)
-      1  a repair puts everything right without loss
+      1  no message is lost; a repair, or what a finding says to do by hand, puts it right
       5  messages are lost, or cannot be read
       10 and above: an error; not all was seen
 

@@ -23,7 +23,7 @@ from seglog.doctor.repair import Plan, judge, plan_repair, repair_store, wrong_n
 from seglog.doctor.undo import UndoPack
 from seglog.errors import Ending
 from seglog.storage.directory import FileSizes
-from seglog.storage.findings import finding_fields
+from seglog.storage.findings import Severity, finding_fields
 from seglog.storage.overlay import LostMessages
 from seglog.text import shell_line
 
@@ -67,13 +67,15 @@ def command(
 
 
 def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
-    """Prints what a repair would do; returns the ending of a check of the unrepaired store."""
+    """Prints what a repair would do; returns the ending of a check of the unrepaired store, or LEFT."""
     plan = dry_run(path, given)
     report = check_store(path, follow=options.followed(path))
     wrong = judge(plan, report)
     _tell_plan(plan, is_sound=not wrong, as_json=as_json)
     helps = plan.first or plan.actions
-    return ending_of_check(report) if helps or not wrong else Ending.LEFT
+    ending = ending_of_check(report)
+    is_left = any(finding.severity is not Severity.NOTE for finding in plan.left)
+    return Ending.LEFT if (wrong and not helps) or (is_left and ending is Ending.FINDINGS) else ending
 
 
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
