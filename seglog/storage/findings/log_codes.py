@@ -96,7 +96,8 @@ LOG_CODES: Final[dict[str, Code]] = {
     "seal-rot": loss(
         "bytes of a sealed segment changed without a write",
         "those in the changed blocks may be damaged, even where their body's checksum holds",
-        "put the file back from a copy; or damaged records become tombstones",
+        "put the file back from a copy; records that are known to be damaged have findings of their own",
+        BY_HAND,
     ),
     "seal-rot-unused": warning(
         "bytes behind the last record of a sealed segment changed",
