@@ -421,6 +421,9 @@ def _length(name: str, size_bytes: int | None) -> int | None:
 def _root_of(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise refusal("path", path, "str or a path")
+    if path == "":
+        # Path("") is the current directory: an unset setting would make a store there.
+        raise refusal("path", path, "the store's directory; . is the current one")
     try:
         root = Path(path).absolute()
     except TypeError:  # a path of bytes

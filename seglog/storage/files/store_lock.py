@@ -95,7 +95,11 @@ class StoreLock:
                 raise
             holder = holder if holder is not None and holder > 0 else _noted_holder(root, folder)
             if holder == os.getpid():
-                raise StoreLockedError(f"this process has {root} open for writing already") from error
+                raise StoreLockedError(
+                    f"this process has {root} open for writing already",
+                    help="use the store that is open, or close it first; a second one can be opened with"
+                    " read_only=True",
+                ) from error
             if not holder:
                 raise StoreLockedError(
                     f"another process, or this one, has {root} open for writing"

@@ -109,6 +109,7 @@ REFUSED = {
     "a file": (lambda root: _files(root, "file") / "file", {}, NotAStoreError),
     "below a file": (lambda root: _files(root, "file") / "file" / "store", {}, StoreError),
     "a name with NUL": (lambda root: root / "a\0b", {}, SeglogError),
+    "an empty text": (lambda _root: "", {}, SeglogError),
     "a name too long": (lambda root: root / ("x" * 300), {}, StoreError),
     "other things": (lambda root: _files(root, "photo.jpg", "notes.txt"), {}, NotAStoreError),
     "other things, to read": (lambda root: _files(root, "photo.jpg"), {"read_only": True}, NotAStoreError),
