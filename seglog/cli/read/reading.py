@@ -25,7 +25,15 @@ from seglog.storage.files import Files, StoreRoot
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.index_check import check_index
 from seglog.storage.store import MessageStore
-from seglog.storage.survey import Survey, leave_front, look_again, start_now, survey, survey_moving
+from seglog.storage.survey import (
+    Survey,
+    leave_front,
+    look_again,
+    start_now,
+    survey,
+    survey_moving,
+    survey_written,
+)
 
 _MAX_GAP_BYTES: Final = 4096
 _MAX_READ_BYTES: Final = 1 << 20
@@ -95,7 +103,8 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
                 found.findings += check_index(found, seen, is_live=files.lock_holder() is not None)
             return found
 
-        found = survey_moving(lambda: look(placed), path, placed)
+        look_at = survey_moving if files.lock_holder() is None else survey_written
+        found = look_at(lambda: look(placed), path, placed)
         with suppress(FileNotFoundError):  # a writer removed a file meanwhile: then nothing is damaged
             found = withhold(found, certain_mends(found, placed), placed, look)
     leave_front(found, start_now(found, path, placed))

@@ -402,6 +402,8 @@ class LogTail(_Tail):
     keyed_end: int
     wake_allocator_at: int
     @property
+    def past_map_bytes(self) -> int: ...
+    @property
     def is_shut(self) -> bool: ...
     def __init__(
         self, end_phy_offset: int, last_phy_offset: int, last_store_ms: int, newest_store_ms: int

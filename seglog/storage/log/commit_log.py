@@ -339,7 +339,7 @@ class CommitLog:
         Args:
             flushed: The log is on the disk below this offset.
         """
-        look_at = self._warm.follow(self.end_phy_offset, flushed)
+        look_at = self._warm.follow(self.end_phy_offset, flushed, self.tail.past_map_bytes)
         self.tail.wake_allocator_at = min(self.tail.wake_allocator_at, look_at)
 
     def _check_size(self, size_bytes: int) -> None:

@@ -4,6 +4,9 @@ The window is as long as the bytes written since the last sync, up to :data:`WIN
 every page of the window, empty pages too: at most twice the bytes that it must write. A store that
 syncs each put, or gets few puts, has no window. A store with many puts has the whole window all the time: it
 is ready when a sync ends, and has its full length again before half of it is used up.
+
+A log that grows by large batches has no window: they are written past the map, by ``pwrite``, which fills
+fresh pages without zeroing them first.
 """
 
 from __future__ import annotations
@@ -31,14 +34,17 @@ class WarmWindow:
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
         self._ready = 0
+        self._seen_end = self._seen_past_map = 0
+        self._is_past_map = False
         self._is_possible = True
 
-    def follow(self, end_phy_offset: int, flushed: int) -> int:
+    def follow(self, end_phy_offset: int, flushed: int, past_map_bytes: int) -> int:
         """Prepares the pages behind the end of the log.
 
         Args:
             end_phy_offset: The end of the log now.
             flushed: The log is on the disk below this offset.
+            past_map_bytes: Bytes that appends have written past the map until now.
 
         Returns:
             The end of the log at which this must be called again.
@@ -46,6 +52,12 @@ class WarmWindow:
         if not self._is_possible:
             return NEVER
         unsynced = end_phy_offset - flushed
+        grown, past_map = end_phy_offset - self._seen_end, past_map_bytes - self._seen_past_map
+        if grown >= STRIDE_BYTES:  # over less, a batch that is being written decides
+            self._seen_end, self._seen_past_map = end_phy_offset, past_map_bytes
+            self._is_past_map = 2 * past_map > grown
+        if self._is_past_map:
+            return end_phy_offset + STRIDE_BYTES
         if unsynced >= STRIDE_BYTES:
             self._ready = max(self._ready, end_phy_offset)
             self._is_possible = self._reach(end_phy_offset + min(unsynced, WINDOW_BYTES))

@@ -27,7 +27,7 @@ class ListedStore:
         lengths: The known lengths of its files, with their evidence.
         geometry: The lengths to use.
         mode: ``normal`` after a clean stop, ``abnormal`` with an ``abort`` file (a crash, or a live writer).
-        checkpoint: Its content before the walk over the log, because a writer may change it meanwhile.
+        checkpoint: Its content before the log files were listed, because a writer may change it meanwhile.
         log_files: Commit-log files in order.
         queue_files: The files of each queue that has a directory.
         batch_files: The files of each batch queue that has a directory.
@@ -68,13 +68,15 @@ def list_whole(
     """
     if not check_is_store(files, root):
         raise NotFoundError(f"there is no store at {root}")
+    # Before the files are listed: a writer that begins a file in between does not put it ahead of them.
+    checkpoint = read_checkpoint(files, root)
     listing = list_store(files, root, given, asks_queues=asks_queues)
     return ListedStore(
         root,
         listing.lengths,
         listing.geometry,
         mode_of(files, root),
-        read_checkpoint(files, root),
+        checkpoint,
         listing.log_files,
         listing.queue_files,
         listing.batch_files,

@@ -11,6 +11,7 @@ from seglog.storage.survey.moving_store import leave_front as leave_front
 from seglog.storage.survey.moving_store import look_again as look_again
 from seglog.storage.survey.moving_store import start_now as start_now
 from seglog.storage.survey.moving_store import survey_moving as survey_moving
+from seglog.storage.survey.moving_store import survey_written as survey_written
 from seglog.storage.survey.placeholder_counts import count_placeholders as count_placeholders
 from seglog.storage.survey.store_survey import Survey as Survey
 from seglog.storage.survey.store_survey import survey as survey

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from seglog.storage.directory.log_files import LogFile, list_log_files, log_start, place_log_files
 from seglog.storage.files.files import Files
+from seglog.storage.findings.code import Severity
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
 from seglog.storage.survey.store_survey import Survey
@@ -65,6 +66,33 @@ def survey_moving(look: Callable[[], Survey], root: Path, files: Files) -> Surve
     return found
 
 
+def survey_written(look: Callable[[], Survey], root: Path, files: Files) -> Survey:
+    """Returns a survey of a store that a process is writing, with the findings that a second survey confirms.
+
+    The queues are read after the log, so the queues of one survey may be ahead of its log, and the writer may
+    be between a record and its unit. Such a finding is at another place in the next survey; damage is not.
+
+    Args:
+        look: Surveys the store.
+        root: The store directory.
+        files: The file layer of the store.
+
+    Raises:
+        FileNotFoundError: Files were missing each time.
+    """
+    first = survey_moving(look, root, files)
+    doubtful = {_place(finding) for finding in first.findings if finding.severity is not Severity.NOTE}
+    if not doubtful:
+        return first
+    found = survey_moving(look, root, files)
+    found.findings = [
+        finding
+        for finding in found.findings
+        if finding.severity is Severity.NOTE or _place(finding) in doubtful
+    ]
+    return found
+
+
 def start_now(found: Survey, root: Path, files: Files) -> int:
     """Returns the start of a surveyed log by the files that still exist.
 
@@ -99,6 +127,10 @@ def _was_disturbed(found: Survey, now: list[LogFile]) -> bool:
         return False
     start = now[0].first_offset
     return start >= found.max_phy_offset or any(hole.phy_offset < start for hole in found.holes)
+
+
+def _place(finding: Finding) -> tuple[str, str, int]:
+    return finding.code, finding.file, finding.position_bytes
 
 
 def _is_before(finding: Finding, start: int) -> bool:

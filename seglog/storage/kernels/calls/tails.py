@@ -127,6 +127,8 @@ class PythonLogTail(_Tail):
         keyed_end: No record from this offset on has properties, so none has keys: the end of the log at the
             opening, or the end of a later record.
         wake_allocator_at: From this end of the log on, an append requests that files are created ahead.
+        past_map_bytes: Bytes that appends have written by pwrite, past the map; 0 with these kernels, whose
+            batches go through the map.
         is_shut: Whether the append lock is held, in a ``with`` block, so that no fast path may append.
     """
 
@@ -137,6 +139,7 @@ class PythonLogTail(_Tail):
         "last_phy_offset",
         "last_store_ms",
         "newest_store_ms",
+        "past_map_bytes",
         "wake_allocator_at",
     )
 
@@ -150,6 +153,7 @@ class PythonLogTail(_Tail):
         self.newest_store_ms = newest_store_ms
         self.keyed_end = end_phy_offset
         self.wake_allocator_at = NEVER
+        self.past_map_bytes = 0
         self.is_shut = False
 
     def __enter__(self) -> Self:

@@ -370,7 +370,10 @@ static bool pwrite_records(FastPath *path, const struct append *append, size_t s
     if (!is_sync && !window_check(window, append->store_timestamp_ms, true))
         return false;
     uint8_t *arena = fast_path_scratch(path, size < ARENA_BYTES ? size : ARENA_BYTES);
-    return arena && write_records(path, append, arena);
+    if (!arena || !write_records(path, append, arena))
+        return false;
+    path->log->past_map_bytes += (long long)size;
+    return true;
 }
 
 enum outcome fast_path_write(FastPath *path, const struct append *append, bool is_sync)

@@ -71,6 +71,7 @@ typedef struct {
     PyObject_HEAD
     struct write_window window;
     long long end_phy_offset, last_phy_offset, last_store_ms, newest_store_ms, keyed_end, wake_allocator_at;
+    long long past_map_bytes; /* bytes that appends have written by pwrite */
     char is_shut;
 } LogTail;
 

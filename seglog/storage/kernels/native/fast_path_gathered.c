@@ -191,6 +191,7 @@ static bool write_all(struct go *go)
     if (!scratch)
         return false;
     write_records(go, scratch);
+    log->past_map_bytes += go->size;
     return go->count == 1 ? window_pwrite_one(&log->window, go->start, scratch, size)
                           : window_pwrite_run(&log->window, go->start, scratch, size);
 }

@@ -183,6 +183,7 @@ static PyMemberDef log_tail_members[] = {
     {"newest_store_ms", T_LONGLONG, offsetof(LogTail, newest_store_ms), 0, NULL},
     {"keyed_end", T_LONGLONG, offsetof(LogTail, keyed_end), 0, NULL},
     {"wake_allocator_at", T_LONGLONG, offsetof(LogTail, wake_allocator_at), 0, NULL},
+    {"past_map_bytes", T_LONGLONG, offsetof(LogTail, past_map_bytes), READONLY, NULL},
     {"is_shut", T_BOOL, offsetof(LogTail, is_shut), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
