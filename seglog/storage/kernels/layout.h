@@ -155,4 +155,4 @@
 #define SEGLOG_SPILLED_QUEUE_AT 28 /* int32 */
 #define SEGLOG_SPILLED_IS_KEPT_AT 32 /* bool */
 
-#define SEGLOG_INTERFACE "e79baaca"
+#define SEGLOG_INTERFACE "c68ee63e"

@@ -41,9 +41,9 @@ class Writing(ReadingRoot):
 
 @pytest.fixture
 def store(tmp_path):
-    lengths = {**SMALL, **SMALL_INDEX}
+    path, never_ms = tmp_path / "s", 60_000
     with MessageStore.open(
-        tmp_path / "s", recovery_step_bytes=0, flush_interval_ms=60_000, **lengths
+        path, recovery_step_bytes=0, flush_interval_ms=never_ms, **SMALL, **SMALL_INDEX
     ) as store:
         for number in range(100):
             store.put("T", b"%d" % number + bytes(60))
