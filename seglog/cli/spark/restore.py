@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 @spark_options.store
 @click.option("--store", metavar="NAME", help="Which store of ARCHIVE.  [default: the only one]")
 @click.option("--topic", "topics", multiple=True, help="A topic; may be repeated.  [default: all]")
-@click.option("--segment-size", type=Size(), help="Length of the log files of a new store.  [default: 1g]")
-@click.option("--queue-file-size", type=Size(), help="Length of its queue files.  [default: 6000000]")
+@click.option(
+    "--segment-size",
+    type=Size(),
+    callback=options.segment_length,
+    help="Length of the log files of a new store.  [default: 1g]",
+)
+@click.option(
+    "--queue-file-size",
+    type=Size(),
+    callback=options.queue_file_length,
+    help="Length of its queue files.  [default: 6000000]",
+)
 @changing.changing
 @spark_options.cluster
 @options.as_json

@@ -17,6 +17,7 @@ from seglog.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from seglog.storage.directory import ReadingRoot
     from seglog.storage.files import StoreRoot
+    from seglog.storage.format.index import IndexGeometry
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
@@ -136,19 +137,73 @@ _BROKER_CONF = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="The broker's configuration: says how long files are where the store does not.",
 )
+
+
+def segment_length(_ctx: click.Context, _option: click.Parameter, size_bytes: int | None) -> int | None:
+    """Checks the length of a log file that an option states: a callback of click.
+
+    Raises:
+        BadParameter: No log file can have this length.
+    """
+    from seglog.storage.directory import MAX_SEGMENT_BYTES, MIN_SEGMENT_BYTES
+
+    if size_bytes is not None and not MIN_SEGMENT_BYTES <= size_bytes <= MAX_SEGMENT_BYTES:
+        raise click.BadParameter(
+            f"{size_bytes}: a log file has a length of {MIN_SEGMENT_BYTES} to {MAX_SEGMENT_BYTES} bytes"
+        )
+    return size_bytes
+
+
+def queue_file_length(_ctx: click.Context, _option: click.Parameter, size_bytes: int | None) -> int | None:
+    """Checks the length of a queue file that an option states: a callback of click.
+
+    Raises:
+        BadParameter: No queue file can have this length.
+    """
+    from seglog.storage.directory import MAX_SEGMENT_BYTES
+    from seglog.storage.format.queue import CQ_UNIT_BYTES
+
+    if size_bytes is not None and (
+        size_bytes % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size_bytes <= MAX_SEGMENT_BYTES
+    ):
+        last = MAX_SEGMENT_BYTES // CQ_UNIT_BYTES * CQ_UNIT_BYTES
+        raise click.BadParameter(
+            f"{size_bytes}: a queue file has a length of {CQ_UNIT_BYTES} to {last} bytes,"
+            f" a multiple of {CQ_UNIT_BYTES}"
+        )
+    return size_bytes
+
+
+def _division(
+    _ctx: click.Context, option: click.Parameter, counts: tuple[int, int] | None
+) -> IndexGeometry | None:
+    from seglog.storage.directory import checked_division
+
+    try:
+        return None if counts is None else checked_division(option.opts[0], *counts)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error).removeprefix(f"{option.opts[0]} ")) from error
+
+
 _SEGMENT_BYTES = click.option(
-    "--segment-bytes", type=int, metavar="BYTES", help="mappedFileSizeCommitLog, if the log does not show it."
+    "--segment-bytes",
+    type=int,
+    metavar="BYTES",
+    callback=segment_length,
+    help="mappedFileSizeCommitLog, if the log does not show it.",
 )
 _QUEUE_FILE_BYTES = click.option(
     "--queue-file-bytes",
     type=int,
     metavar="BYTES",
+    callback=queue_file_length,
     help="mappedFileSizeConsumeQueue, if no queue file shows it.",
 )
 _INDEX_DIVISION = click.option(
     "--index-division",
     type=(int, int),
     metavar="SLOTS ENTRIES",
+    callback=_division,
     help="maxHashSlotNum and maxIndexNum, if no index file shows them.",
 )
 
@@ -162,29 +217,17 @@ def file_sizes(command: CommandFunction) -> CommandFunction:
         broker_conf: Path | None,
         segment_bytes: int | None,
         queue_file_bytes: int | None,
-        index_division: tuple[int, int] | None,
+        index_division: IndexGeometry | None,
         **kwargs: object,
     ) -> object:
         # Imported here, because these modules load numpy and `seglog version` must not wait for that.
-        from seglog.storage.directory import NOTHING_KNOWN, FileSizes, checked_division, read_broker_conf
+        from seglog.storage.directory import NOTHING_KNOWN, FileSizes, read_broker_conf
 
-        _check_queue_file(queue_file_bytes)
-        index = checked_division("--index-division", *index_division) if index_division else None
-        given = FileSizes(queue_file_bytes, index, segment_bytes)
+        given = FileSizes(queue_file_bytes, index_division, segment_bytes)
         conf = NOTHING_KNOWN if broker_conf is None else read_broker_conf(broker_conf)
         return command(given=given.over(conf), **kwargs)
 
     return _BROKER_CONF(_SEGMENT_BYTES(_QUEUE_FILE_BYTES(_INDEX_DIVISION(with_sizes))))
-
-
-def _check_queue_file(size: int | None) -> None:
-    from seglog.storage.directory import MAX_SEGMENT_BYTES
-    from seglog.storage.format.queue import CQ_UNIT_BYTES
-
-    if size is not None and (size % CQ_UNIT_BYTES or not CQ_UNIT_BYTES <= size <= MAX_SEGMENT_BYTES):
-        raise InvalidArgumentError(
-            f"--queue-file-bytes {size} is no multiple of {CQ_UNIT_BYTES} up to {MAX_SEGMENT_BYTES}"
-        )
 
 
 def timestamp_ms(option: str, text: str | None, default_ms: int) -> int:

@@ -28,6 +28,7 @@ from seglog.storage.directory.directory_listing import list_store as list_store
 from seglog.storage.directory.directory_listing import no_queue_length as no_queue_length
 from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES as DEFAULT_SEGMENT_BYTES
 from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES as MAX_SEGMENT_BYTES
+from seglog.storage.directory.geometry import MIN_SEGMENT_BYTES as MIN_SEGMENT_BYTES
 from seglog.storage.directory.geometry import NOTHING_KNOWN as NOTHING_KNOWN
 from seglog.storage.directory.geometry import FileSizes as FileSizes
 from seglog.storage.directory.geometry import StoreGeometry as StoreGeometry

@@ -224,7 +224,7 @@ def checked_division(name: str, slot_count: int, entry_count: int) -> IndexGeome
     is_long = found.file_size_bytes > MAX_INDEX_FILE_BYTES
     if found.slot_count < 1 or found.entry_count < _LEAST_ENTRIES or is_long:
         raise InvalidArgumentError(
-            f"{name} {found.slot_count} {found.entry_count}: no index file of up to"
-            f" {MAX_INDEX_FILE_BYTES} bytes"
+            f"{name} {found.slot_count} {found.entry_count}: an index file has 1 slot or more,"
+            f" {_LEAST_ENTRIES} entries or more, and up to {MAX_INDEX_FILE_BYTES} bytes"
         )
     return found

@@ -208,8 +208,13 @@ def test_no_store_is_no_store(seglog: Seglog, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
+        ("--segment-bytes", "0"),
+        ("--segment-bytes", "-1"),
+        ("--segment-bytes", "4095"),
+        ("--segment-bytes", "2147483648"),
         ("--queue-file-bytes", "0"),
         ("--queue-file-bytes", "21"),
+        ("--queue-file-bytes", "2001"),
         ("--queue-file-bytes", "-20"),
         ("--queue-file-bytes", "99999999999999999999999"),
         ("--index-division", "0", "0"),
@@ -219,11 +224,18 @@ def test_no_store_is_no_store(seglog: Seglog, tmp_path):
     ],
     ids=" ".join,
 )
-def test_lengths_that_no_file_can_have_are_refused(seglog: Seglog, hole, words):
+def test_lengths_that_no_file_can_have_are_refused_with_those_that_it_can_have(seglog: Seglog, hole, words):
     before = tree_digest(hole)
-    ran = seglog("repair", hole, "--apply", "--yes", *words)
-    assert ran.exit_code == 24
-    assert words[0] in ran.stderr
+    can_have = {
+        "--segment-bytes": "a log file has a length of 4096 to 2147483647 bytes",
+        "--queue-file-bytes": "a queue file has a length of 20 to 2147483640 bytes, a multiple of 20",
+        "--index-division": "an index file has 1 slot or more, 2 entries or more, and up to 1073741824 bytes",
+    }
+    for command in (["repair", hole, "--apply", "--yes"], ["check", hole], ["doctor", hole, "--yes"]):
+        ran = seglog(*command, *words)
+        assert ran.exit_code == Ending.USAGE
+        given = " ".join(words[1:])
+        assert f"Invalid value for '{words[0]}': {given}: {can_have[words[0]]}" in ran.stderr
     assert tree_digest(hole) == before
 
 
