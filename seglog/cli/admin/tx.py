@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -32,17 +33,18 @@ def list_(*, path: Path, as_json: bool) -> None:
             render.emit({"kind": "half", **_fields(half)})
         return
     for half in waiting:
-        render.say(
-            f"{half.message.message_id}  {_key(half)}  for {_target(half)}"
-            f"  from {render.printable(half.producer_group) or 'no group'}"
-            f"  stored {render.time_text(half.message.store_timestamp_ms)}"
-            f"  asked {render.count_text(half.checks, 'time')}"
-        )
+        render.say("  ".join(_facts(half)))
     count = render.count_text(len(waiting), "half message")
     render.say(f"{count} {'has' if len(waiting) == 1 else 'have'} no outcome")
     if waiting:
-        store = shell_text(path)
-        render.say(f"next: seglog tx commit {store} ID, or seglog tx rollback {store} ID")
+        first = waiting[0]
+        words = f"{shell_text(path)} {first.message.message_id}"
+        if len(waiting) > 1:
+            render.say("the id that a line begins with says which one is ended; for the first line:")
+        can_commit = bool(_target(first))
+        if can_commit:
+            render.say(f"next: seglog tx commit {words}")
+        render.say(f"{'or:  ' if can_commit else 'next:'} seglog tx rollback {words}")
 
 
 @command.command
@@ -102,7 +104,7 @@ def _show(done: Ended, *, is_applied: bool, as_json: bool) -> None:
         place = messages.place_text(half.topic, half.queue_id, done.committed_offset)
         facts["committed"] = f"{place}, id {done.committed_id}{again}"
     else:
-        facts["rolled back"] = f"nothing goes to {_target(half)}"
+        facts["rolled back"] = f"nothing goes to {_target(half) or 'a topic: the record names no queue'}"
     facts["settled"] = f"by op record @{done.op_offset}: brokers ask no more"
     render.facts(facts)
 
@@ -121,12 +123,22 @@ def _fields(half: OpenHalf) -> dict[str, object]:
     }
 
 
-def _key(half: OpenHalf) -> str:
-    return render.printable(half.message.properties.get(props.UNIQ_KEY, "no unique key"))
+def _facts(half: OpenHalf) -> Iterator[str]:
+    """Returns what a line of the list shows of a half message; what its record does not name is left out."""
+    yield half.message.message_id
+    if key := half.message.properties.get(props.UNIQ_KEY):
+        yield render.printable(key)
+    target = _target(half)
+    yield f"for {target}" if target else "names no queue, so it can only be rolled back"
+    if half.producer_group:
+        yield f"from {render.printable(half.producer_group)}"
+    yield f"stored {render.time_text(half.message.store_timestamp_ms)}"
+    yield f"asked {render.count_text(half.checks, 'time')}"
 
 
 def _target(half: OpenHalf) -> str:
-    return f"{render.printable(half.topic)}/{half.queue_id}" if half.topic else "nowhere"
+    """Returns the queue of a half message after a commit; empty if its record does not name one."""
+    return f"{render.printable(half.topic)}/{half.queue_id}" if half.topic and half.queue_id >= 0 else ""
 
 
 def _place(half: OpenHalf) -> str:

@@ -35,7 +35,7 @@ PROGRESS_AFTER_S: Final = 1.0
 _DELETE: Final = "\x7f"
 _BETWEEN: Final = "  "
 _LEAST_ROOM: Final = 20
-_TYPED: Final = ("seglog ", "next: seglog ")
+_TYPED: Final = ("seglog ", "next: seglog ", "or:   seglog ")
 """Beginnings of lines that a user copies and types."""
 WIDE: Final = "seglog.wide"
 """Key in the ``meta`` of a click context: whether lines are never folded."""

@@ -31,6 +31,7 @@ from seglog.storage.format.record import sys_flag as flags
 from seglog.storage.format.system_names import TRANSACTION_GROUP
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import Durability
+from seglog.text import shell_line, shell_text
 
 _OP_TAG: Final = "d"
 _TARGET: Final = (props.REAL_TOPIC, props.REAL_QUEUE_ID)
@@ -112,7 +113,7 @@ def end_transaction(files: Files, root: Path, clock: Clock, wanted: str, *, comm
         FullError: No space; the half message is still open.
     """
     with MessageStore.open(root, create=False, files=files, clock=clock) as store:
-        half = _choose(list(_open_in(store, OffsetTable(files, root))), wanted)
+        half = _choose(root, list(_open_in(store, OffsetTable(files, root))), wanted)
         committed: Message | None = None
         committed_offset, committed_id = None, ""
         if commit:
@@ -164,12 +165,13 @@ def _number(text: str | None, default: int) -> int:
     return int(text) if text is not None and text.isascii() and text.isdigit() else default
 
 
-def _choose(waiting: list[OpenHalf], wanted: str) -> OpenHalf:
+def _choose(root: Path, waiting: list[OpenHalf], wanted: str) -> OpenHalf:
     named = [half for half in waiting if wanted in _names_of(half.message)]
     if not named:
         raise NotFoundError(
             f"no half message {wanted} waits for its end",
-            help="`seglog tx ls STORE` lists those that do; `seglog explain STORE ID` shows the life of one",
+            help=f"`seglog tx ls {shell_text(root)}` lists those that do;"
+            f" `{shell_line(['seglog', 'explain', root, wanted])}` shows the life of this one",
         )
     if len(named) > 1:
         places = ", ".join(f"@{half.message.queue_offset} {half.message.message_id}" for half in named)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from seglog.doctor.groups.transactions import end_transaction, open_transactions
@@ -54,6 +56,30 @@ def test_those_that_wait_are_listed(seglog: Seglog, path):
     shown = seglog("tx", "ls", path).stdout
     assert "2 half messages have no outcome" in shown
     assert "for Orders/1  from producers" in shown
+
+
+def test_the_commands_that_the_list_ends_with_can_be_pasted(seglog: Seglog, path):
+    *_, commit, rollback = seglog("tx", "ls", path).stdout.splitlines()
+    first = open_transactions(RealFiles(), path)[0].message.message_id
+    typed = (
+        shlex.split(commit.removeprefix("next: seglog ")),
+        shlex.split(rollback.removeprefix("or:   seglog ")),
+    )
+    assert typed == (["tx", "commit", str(path), first], ["tx", "rollback", str(path), first])
+    for words in typed:
+        assert seglog(*words).exit_code == 0
+
+
+def test_what_a_record_does_not_name_is_left_out_of_the_list(seglog: Seglog, tmp_path):
+    with MessageStore.open(tmp_path / "s", clock=new_clock(), **SMALL) as store:
+        put = store.append(HALF_TOPIC, 0, b"half", half("", PGROUP="", REAL_QID="x"), 0)
+    line, count, following = seglog("tx", "ls", tmp_path / "s").stdout.splitlines()
+    name, queue, stored, asked = line.split("  ")
+    assert (name, asked) == (put.message_id, "asked 0 times")
+    assert queue == "names no queue, so it can only be rolled back"
+    assert stored.startswith("stored ")
+    assert count == "1 half message has no outcome"
+    assert following == f"next: seglog tx rollback {tmp_path / 's'} {put.message_id}"
 
 
 def test_a_committed_one_is_what_a_broker_would_have_made(path):
