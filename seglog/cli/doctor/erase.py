@@ -6,6 +6,7 @@ import json
 import os
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -15,6 +16,7 @@ from seglog.cli.ui.version import package_version
 from seglog.clock import SystemClock
 from seglog.doctor.erase import (
     Erased,
+    ErasedCopy,
     ErasePlan,
     apply_erase,
     certificate,
@@ -28,6 +30,8 @@ from seglog.doctor.message import Scan
 from seglog.errors import InvalidArgumentError
 from seglog.storage.files import check_outside, new_file_outside
 from seglog.storage.format.names import OURS
+
+_ERASED: Final = "these bodies are empty or zeros already"
 
 
 @click.command
@@ -74,7 +78,7 @@ def command(
         plan = plan_erase(files, path, wanted, topic=topic, scan=scan, progress=tell)
     if not is_applied:
         _show_plan(plan, as_json=as_json)
-        changing.end_preview(as_json=as_json, asks=True)
+        changing.end_preview(as_json=as_json, is_needed=bool(plan.left), asks=True)
         return
     if not is_sure:
         _show_plan(plan, as_json=False)
@@ -118,16 +122,26 @@ def _show_plan(plan: ErasePlan, *, as_json: bool) -> None:
                 f"{copy.store}/{copy.file}".lstrip("/"),
                 str(copy.position_bytes),
                 str(len(copy.message.body)),
-                "fits" if copy.is_marked else "does not fit",
+                _mark_text(copy),
             )
             for copy in plan.copies
         ],
         numbers=("offset", "position", "bytes"),
     )
+    if not plan.left:
+        render.say(
+            f"nothing is left to erase: {_ERASED}; --apply would search the store for bytes of them once more"
+        )
     for search in plan.searches.values():
         for message in search.mentions:
             place = messages.place_text(message.topic, message.queue_id, message.queue_offset)
             render.say(f"not erased, though the key or an id occurs in it: {place}")
+
+
+def _mark_text(copy: ErasedCopy) -> str:
+    if copy.is_erased:
+        return "erased already"
+    return "fits" if copy.is_marked else "does not fit"
 
 
 def _show_done(done: Erased, file: Path) -> None:
@@ -140,13 +154,18 @@ def _show_done(done: Erased, file: Path) -> None:
     if leftovers.too_short:
         short = render.count_text(leftovers.too_short, "body", "bodies")
         left = f"not known: {short} too short to be searched for" + ("; " + left) * bool(leftovers.bodies)
-    unmarked = sum(not copy.is_marked for copy in done.plan.copies)
-    erased = render.count_text(len(done.plan.copies), "record")
+    copies, new = done.plan.copies, done.plan.left
+    unmarked = sum(not copy.is_marked for copy in new)
+    erased = render.count_text(len(new), "record") if new else f"nothing was left to erase: {_ERASED}"
+    if unmarked:
+        erased += f", {unmarked} without room for SEGLOG_ERASED"
+    if new and len(new) < len(copies):
+        erased += f"; {render.count_text(len(copies) - len(new))} more were erased already"
     packs = [f"{store}/{pack}".lstrip("/") for store, one in done.packs.items() for pack in one.zeroed]
     undo = {"undo packs": f"erased in {', '.join(packs)}; undo takes them back no more"} if packs else {}
     render.facts(
         {
-            "erased": f"{erased}, {unmarked} without room for SEGLOG_ERASED" if unmarked else erased,
+            "erased": erased,
             "sealed anew": render.count_text(len(done.sealed), "segment"),
             **undo,
             "bodies left": left,

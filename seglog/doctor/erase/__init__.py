@@ -7,6 +7,7 @@ Truth: the bytes on disk after the erase; the certificate lists the parts that w
 """
 
 from seglog.doctor.erase.erase import Erased as Erased
+from seglog.doctor.erase.erase import ErasedCopy as ErasedCopy
 from seglog.doctor.erase.erase import ErasePlan as ErasePlan
 from seglog.doctor.erase.erase import apply_erase as apply_erase
 from seglog.doctor.erase.erase import finish_erase as finish_erase

@@ -79,6 +79,11 @@ class ErasedCopy:
     other_names: int
     data: bytes
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether the record is erased already: the replacement is the same bytes."""
+        return self.before == self.after
+
 
 @dataclass(frozen=True, slots=True)
 class ErasePlan:
@@ -93,6 +98,11 @@ class ErasePlan:
     wanted: str
     copies: tuple[ErasedCopy, ...]
     searches: dict[str, Search]
+
+    @property
+    def left(self) -> tuple[ErasedCopy, ...]:
+        """The copies that are not erased yet."""
+        return tuple(copy for copy in self.copies if not copy.is_erased)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,32 @@ def test_every_copy_loses_its_body_and_nothing_else_changes(seglog: Seglog, tmp_
         assert [m.phy_offset for m in store.query(TOPIC, "order-1")] == [life.born.phy_offset]
 
 
+def test_a_second_erase_says_that_nothing_is_left(seglog: Seglog, life):
+    first = seglog("erase", life.path, UNIQUE).stdout
+    assert "nothing is left to erase" not in first
+    assert "erased already" not in first
+    assert seglog("erase", life.path, UNIQUE, "--apply", "--yes").exit_code == 0
+    log = raw(life.path)
+    again = seglog("erase", life.path, UNIQUE)
+    *rows, last = again.stdout.splitlines()
+    assert all(row.endswith("erased already") for row in rows[1:])
+    assert last.startswith("nothing is left to erase: these bodies are empty or zeros already;")
+    assert seglog("erase", life.path, UNIQUE, "--json").lines[-1]["next"] is None
+    done = seglog("erase", life.path, UNIQUE, "--apply", "--yes")
+    assert done.exit_code == 0
+    assert "nothing was left to erase" in done.stdout
+    assert raw(life.path) == log
+
+
+def test_an_erase_counts_the_records_that_were_erased_before(seglog: Seglog, life):
+    assert seglog("erase", life.path, UNIQUE, "--apply", "--yes").exit_code == 0
+    count = len(life.all)
+    with MessageStore.open(life.path) as store:
+        store.put(TOPIC, b"one more body, with room for the mark", keys="order-1")
+    shown = seglog("erase", life.path, "order-1", "--apply", "--yes").stdout
+    assert f"erased       1 record; {count} more were erased already" in shown
+
+
 @pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link", "exists"])
 def test_a_certificate_overwrites_no_file(seglog: Seglog, life, tmp_path, place):
     log = life.path / "commitlog" / ("0" * 20)
