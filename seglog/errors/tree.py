@@ -123,7 +123,7 @@ class NotAStoreError(StoreError):
     """The folder holds something other than a RocketMQ store."""
 
     exit_code = 14
-    help = "give the folder that holds commitlog/ (storePathRootDir), or an empty folder for a new store"
+    help = "give the folder that holds commitlog/ (storePathRootDir of broker.conf)"
 
 
 class OffsetRangeError(StoreError):

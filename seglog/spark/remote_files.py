@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from seglog.errors import MissingDependencyError, NotFoundError, ReadOnlyError
 from seglog.storage.directory import ReadingRoot
 from seglog.storage.files import DiskUsage, Entry, Files, HeldLock, OpenFile
+from seglog.text import shell_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,11 @@ _NO_SIZE: Final = 0
 def is_address(path: str) -> bool:
     """Returns whether a path is an address and no path of the operating system."""
     return _SCHEME_END in path
+
+
+def typed_path(path: str) -> str:
+    """Returns a path or address as a shell takes it."""
+    return shell_text(path if is_address(path) else Path(path))
 
 
 def locate(path: str) -> tuple[Files, Path]:

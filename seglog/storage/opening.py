@@ -21,20 +21,26 @@ from seglog.errors import (
     InvalidArgumentError,
     LengthUnknownError,
     MisnamedFileError,
-    NotFoundError,
     ReadOnlyError,
     StoreError,
     UndoError,
 )
 from seglog.logs import logger
 from seglog.storage.certain_mends import Mend, certain_mends, mended_survey, withhold
-from seglog.storage.directory import ReadingRoot, as_stated, check_is_store, demand_log, find_misnamed
+from seglog.storage.directory import (
+    ReadingRoot,
+    as_stated,
+    check_is_store,
+    demand_log,
+    find_misnamed,
+    no_store,
+)
 from seglog.storage.directory.broker_conf import read_lengths, write_lengths
 from seglog.storage.directory.file_facts import Certainty
 from seglog.storage.directory.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.files import Files, HeldLock, explained
 from seglog.storage.files.latch import Latch, LatchedFiles
-from seglog.storage.findings import Finding, Severity, place_text
+from seglog.storage.findings import Finding, Severity, bytes_text, place_text
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
@@ -161,9 +167,9 @@ def open_writer(
     latch = Latch(root)
     files = LatchedFiles(files, latch)
     with explained():
-        exists = check_is_store(files, root)
+        exists = check_is_store(files, root, makes=create)
     if not exists and not create:
-        raise NotFoundError(f"there is no store at {root}")
+        raise no_store(root)
     if not exists:
         _geometry(None, wanted.over(new))  # refuses impossible lengths before the directory is created
     with explained(), _read_only_errors(root):
@@ -336,10 +342,11 @@ def _demand_known(found: Survey) -> None:
         ),
     ):
         if not is_known:
+            command = f"seglog repair --{option} BYTES {shell_text(found.root)}"
             raise LengthUnknownError(
                 f"nothing in {found.root} shows how long its {files} must be",
-                help=f"nothing was changed; open it with {argument}=, or run"
-                f" `seglog repair --{option} BYTES` or `--broker-conf FILE` on it",
+                help=f"nothing was changed; open it with {argument}=, or run `{command}`"
+                f" (BYTES: {bytes_text(command)})",
             )
 
 

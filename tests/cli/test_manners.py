@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -153,6 +154,28 @@ def test_without_apply_a_store_stays_byte_for_byte_and_what_is_printed_does_it(
     assert _state(subject.store) != before
     if form == "json":
         assert False not in [line["applied"] for line in done.lines if "applied" in line]
+
+
+TYPED: Final = re.compile(r"seglog (?!-)[a-z][^`\n]*")
+"""A command in the output of a command."""
+
+
+@pytest.mark.parametrize("name", [*IN_STORES, "check", "doctor", "branch create", "info --verify"])
+def test_a_store_that_begins_with_a_dash_can_be_pasted(name, subject, seglog: Seglog, monkeypatch):
+    words = ["doctor", str(subject.store)] if name == "doctor" else _words(name, subject, seglog)
+    dashed = subject.store.rename(subject.store.with_name("-store"))
+    monkeypatch.chdir(dashed.parent)
+    if name in {"check", "doctor", "info --verify"}:
+        file = min((dashed / "consumequeue" / "Topic0" / "0").iterdir())
+        file.write_bytes(b"\xff" * 20 + file.read_bytes()[20:])
+    words = ["./-store" if word == str(subject.store) else word for word in words]
+    ran = seglog(*words)
+    printed = TYPED.findall(ran.stdout + ran.stderr)
+    assert printed
+    more = ["--yes"] if name in _names(CHANGES_AND_ASKS) else []
+    done = seglog(*words, "--apply", *more) if name in IN_STORES else ran
+    for command in [*printed, *TYPED.findall(done.stdout + done.stderr)]:
+        assert "-store" not in shlex.split(command)
 
 
 @pytest.mark.parametrize("name", sorted(_names(CHANGES_AND_ASKS)))

@@ -67,8 +67,8 @@ def command(
 
 def way_back(path: Path, group: str, topic: str, queue_id: int, before: int | None) -> str:
     """Returns the command that moves a group back to its former offset."""
-    words = ["seglog", "skip", str(path), group, topic, str(queue_id)]
-    return shell_line([*words, *(["--forget"] if before is None else ["--to", str(before)]), changing.APPLY])
+    to = ["--forget"] if before is None else ["--to", str(before)]
+    return shell_line(["seglog", "skip", path, group, topic, str(queue_id), *to, changing.APPLY])
 
 
 def _facts(done: Skipped) -> dict[str, str]:

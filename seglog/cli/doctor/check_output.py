@@ -8,7 +8,7 @@ from typing import Final
 from seglog.cli.ui import render
 from seglog.cli.ui.findings import show_findings
 from seglog.doctor.check import CheckReport, RecoveryWalk, Triage, verdict_facts, verdict_on
-from seglog.storage.findings import finding_fields, next_command
+from seglog.storage.findings import bytes_text, finding_fields, next_command
 
 _COPY: Final = Path("COPY")
 
@@ -116,6 +116,8 @@ def show_check(report: CheckReport, path: Path | str) -> None:
     if todo:
         render.say()
         render.say(f"next: {todo}")
+        if text := bytes_text(todo):
+            render.say(f"BYTES: {text}")
         if report.address:
             render.say(f"{_COPY} is a copy of the store on a file system: an address is only read")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from seglog.storage.format.names import BATCH_CONSUME_QUEUE
 from seglog.storage.format.record import INNER_BATCH
 from seglog.storage.reads import MessageRow, from_fields
 from seglog.storage.store import MessageStore
+from seglog.text import shell_line
 
 _PARQUET_MAGIC: Final = b"PAR1"
 _MAX_RUNS_SHOWN: Final = 20
@@ -87,10 +87,11 @@ def _demand_batch_queues(topics: set[str], store: MessageStore) -> None:
     has_some = configured_kinds(store.files, store.path).batch
     for topic in sorted(topics - has_some):
         if not store.files.is_dir(store.path / BATCH_CONSUME_QUEUE / topic):
-            create = ["topic", "create", str(store.path), topic, "--attributes", "+queue.type=BatchCQ"]
+            attributes = "+queue.type=BatchCQ"
+            create = shell_line(["seglog", "topic", "create", store.path, topic, "--attributes", attributes])
             raise MessageIllegalError(
                 f"inner batches need a topic with queue.type=BatchCQ, and {topic} is none",
-                help=f"run `seglog {shlex.join(create)}`, then import again",
+                help=f"run `{create}`, then import again",
             )
 
 

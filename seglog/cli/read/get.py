@@ -15,6 +15,7 @@ from seglog.storage.format.names import check_queue_id, check_topic
 from seglog.storage.format.record import Message
 from seglog.storage.reads import GetResult, MessageFilter, make_filter
 from seglog.storage.store import MessageStore
+from seglog.text import shell_line
 
 _STEP_MESSAGES: Final = 512
 _TABLE_ROWS: Final = 1000
@@ -136,7 +137,7 @@ def command(
             elif form == "raw":
                 _print_raw(read)
             else:
-                _print_table(read, form)
+                _print_table(read, form, path)
 
 
 def check_range(option: str, value: int) -> None:
@@ -199,7 +200,7 @@ def _print_raw(read: QueueRead) -> None:
         messages.warn_of_body(message)
 
 
-def _print_table(read: QueueRead, form: str) -> None:
+def _print_table(read: QueueRead, form: str, path: Path) -> None:
     rows: list[tuple[str, ...]] = []
     for message in read:
         rows.append(messages.message_cells(message, form))
@@ -213,9 +214,10 @@ def _print_table(read: QueueRead, form: str) -> None:
         f" next offset {read.next_offset} (the queue holds {read.min_offset}..{read.max_offset})"
     )
     for offsets, word, command in (
-        (read.lost, "lost", "info --verify"),
-        (read.repairable, "repairable", "repair"),
+        (read.lost, "lost", ("info", "--verify")),
+        (read.repairable, "repairable", ("repair",)),
     ):
         if offsets:
             ranges = ", ".join(f"{one.start}..{one.stop - 1}" for one in offsets)
-            render.say(f"{read.topic}/{read.queue_id}: {word} on the way: {ranges}; see `seglog {command}`")
+            typed = shell_line(["seglog", *command, path])
+            render.say(f"{read.topic}/{read.queue_id}: {word} on the way: {ranges}; see `{typed}`")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError
 from seglog.storage.certain_mends import certain_mends, withhold
-from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated, check_is_store
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated, check_is_store, no_store
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.index_check import check_index
@@ -61,7 +61,7 @@ def make_store(path: Path) -> None:
         NotAStoreError: The path has other contents.
         UnsupportedStoreError: A store of another kind.
     """
-    if check_is_store(options.reading(path), path):
+    if check_is_store(options.reading(path), path, makes=True):
         return
     if _ADDRESS.fullmatch(str(path)):
         raise _not_there(path)
@@ -69,13 +69,12 @@ def make_store(path: Path) -> None:
 
 
 def _not_there(path: Path) -> NotFoundError:
-    text = f"there is no store at {path}"
     if _ADDRESS.fullmatch(str(path)):
         return NotFoundError(
-            text,
+            f"there is no store at {path}",
             help=f"STORE is a folder; a broker that serves is asked and changed with mqadmin: -b {path}",
         )
-    return NotFoundError(text)
+    return no_store(path)
 
 
 def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) -> Survey:

@@ -51,7 +51,7 @@ class LocalStore(LocalFolder):
 def _instead(address: str) -> str:
     scheme, _colon, rest = address.partition(":")
     if scheme.lower() == "file" and not rest.startswith("//"):
-        return f"give the folder, {shell_text(rest)}"
+        return f"give the folder, {shell_text(Path(rest))}"
     if scheme.lower() == "file":
         return f"give the folder, {shell_text('/' + rest.partition('//')[2].partition('/')[2])}"
     return (

@@ -24,7 +24,6 @@ from seglog.spark.session import Session
 from seglog.spark.views import make_views
 from seglog.storage.directory import check_is_store
 from seglog.storage.findings import Finding, Severity
-from seglog.text import shell_text
 
 SHOWN_ROWS: Final = 1000
 _ASKS_MESSAGES: Final = re.compile(r"\b(messages|kafka)\b", re.IGNORECASE)
@@ -102,6 +101,7 @@ def _demand_stores(stores: Sequence[str]) -> None:
 def _check_whole(session: Session, stores: Sequence[str]) -> None:
     """Prints which messages the result lacks, and ends the command if there are any."""
     from seglog.spark.audit import audit_stores
+    from seglog.spark.remote_files import typed_path
 
     is_whole = True
     for store, report in zip(stores, audit_stores(stores, spark=session), strict=True):
@@ -113,9 +113,8 @@ def _check_whole(session: Session, stores: Sequence[str]) -> None:
             render.say(f"and {more} more", err=True)
         if losses:
             is_whole = False
-            typed = shell_text(store)
             render.say("the answer is without what was there; --allow-loss takes it so", err=True)
-            render.say(f"help: `seglog spark audit {typed}` says more of it", err=True)
+            render.say(f"help: `seglog spark audit {typed_path(store)}` says more of it", err=True)
     if not is_whole:
         raise click.exceptions.Exit(DataLossError.exit_code)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.cli.ui import render
-from seglog.storage.findings import Finding, Severity, counts_text, place_text
+from seglog.storage.findings import Finding, Severity, bytes_text, counts_text, place_text
 from seglog.text import shell_text
 
 _MAX_PLACES: Final = 8
@@ -46,5 +46,7 @@ def _show_same(same: Sequence[Finding], typed: str) -> None:
     render.say(_INDENT, f"messages: {first.for_messages}")
     if first.command:
         render.say(_INDENT, f"to do: `{first.command_for(typed)}`: {first.fix}")
+        if text := bytes_text(first.command):
+            render.say(_INDENT, f"BYTES: {text}")
     elif first.fix:
         render.say(_INDENT, f"to do: {first.fix}")

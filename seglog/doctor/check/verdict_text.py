@@ -8,7 +8,7 @@ from typing import Final
 from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.triage import Triage, verdict_on
-from seglog.storage.findings import next_command
+from seglog.storage.findings import bytes_text, next_command
 from seglog.text import count_text
 
 _MAX_TOPICS: Final = 3
@@ -31,6 +31,8 @@ def verdict_facts(report: CheckReport, store: Path) -> dict[str, str]:
         named["do not"] = verdict.do_not
     if todo := next_command(report.findings, store):
         named["next"] = todo
+        if text := bytes_text(todo):
+            named["BYTES"] = text
     elif not report.is_clean:
         named["next"] = "do by hand what the findings say"
     return named

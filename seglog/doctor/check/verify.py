@@ -28,7 +28,6 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.seal_findings import first_store_ms, load_seals
 from seglog.doctor.check.trailing_bytes import behind_end_findings
-from seglog.errors import NotFoundError
 from seglog.storage.directory import (
     NOTHING_KNOWN,
     FileSizes,
@@ -36,8 +35,8 @@ from seglog.storage.directory import (
     LogReader,
     ReadingRoot,
     as_stated,
-    check_is_store,
     demand_log,
+    demand_store,
     last_records,
     list_store,
 )
@@ -140,8 +139,7 @@ def verify_store(
     """
     root = Path(path).absolute()
     files = files or (StoreRoot if seal else ReadingRoot)(root, follow=follow)
-    if not check_is_store(files, root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(files, root)
     demand_log(files, root)
     clock = clock or SystemClock()
     # The check opens files of its own: it continues after a file that cannot be read.

@@ -21,8 +21,8 @@ from typing import Final
 
 from seglog.doctor.copies.branch_places import UNFINISHED
 from seglog.doctor.message.log_access import LogView
-from seglog.errors import InvalidArgumentError, NotFoundError, ReadOnlyError, StoreLockedError
-from seglog.storage.directory import LogReader, as_stated, check_is_store, demand_log
+from seglog.errors import InvalidArgumentError, ReadOnlyError, StoreLockedError
+from seglog.storage.directory import LogReader, as_stated, demand_log, demand_store
 from seglog.storage.files import HeldLock, StoreRoot, copy_file, link_or_copy
 from seglog.storage.format import names
 from seglog.storage.format.queue import COMPACTION
@@ -79,8 +79,7 @@ def make_backup(
         InvalidArgumentError: There is something at ``target``, or it is at a place that is not allowed.
         OSError: The file system refuses; nothing is left at ``target``.
     """
-    if not check_is_store(files, root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(files, root)
     demand_log(files, root)
     if others is None:
         _check_target(root, target)

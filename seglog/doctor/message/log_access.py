@@ -19,11 +19,11 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from seglog.errors import CorruptError, NotFoundError
+from seglog.errors import CorruptError
 from seglog.storage.directory import (
     IndexFile,
     LogReader,
-    check_is_store,
+    demand_store,
     hashes_at,
     known_topics,
     list_index_files,
@@ -86,8 +86,7 @@ class LogView:
     """
 
     def __init__(self, files: Files, root: Path) -> None:
-        if not check_is_store(files, root):
-            raise NotFoundError(f"there is no store at {root}")
+        demand_store(files, root)
         self.files = files
         self.root = root
         self.listing = list_store(files, root)

@@ -39,24 +39,25 @@ from seglog.doctor.repair.timer import mend_timer
 from seglog.doctor.tables.config_tables import load_tables
 from seglog.doctor.undo.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo.undo_writing import has_leftovers
-from seglog.errors import LengthUnknownError, NotFoundError
+from seglog.errors import LengthUnknownError
 from seglog.storage.directory import (
     DEFAULT_SEGMENT_BYTES,
     NOTHING_KNOWN,
     FileSizes,
-    check_is_store,
+    demand_store,
     disproved_lengths,
     list_store,
     no_queue_length,
     write_lengths,
 )
 from seglog.storage.files import Files, RestoringFiles
-from seglog.storage.findings import Finding, Severity
+from seglog.storage.findings import Finding, Severity, bytes_text
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.index_check import check_index
 from seglog.storage.overlay import is_message
 from seglog.storage.survey import Survey, survey
+from seglog.text import shell_text
 
 _MAX_ROUNDS: Final = 3
 """Filling a hole may let the next survey find more; a third round has never been needed."""
@@ -148,8 +149,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
 def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     """Returns the plan for a store in which no repair, undo or erase is unfinished."""
     draft = DraftFiles(files)
-    if not check_is_store(draft, root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(draft, root)
     own = [*mend_own(draft, root)]
     lengthened = _settle_lengths(draft, root, sizes)
     before = survey(root, draft)
@@ -236,9 +236,10 @@ def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Act
     """
     listing = list_store(draft, root, given)
     if not listing.geometry.is_segment_known:
+        command = f"seglog repair --segment-bytes BYTES {shell_text(root)}"
         raise LengthUnknownError(
             f"nothing in {root} shows how long its log files must be",
-            help="nothing was changed; give --segment-bytes BYTES, or --broker-conf FILE",
+            help=f"nothing was changed; run `{command}` (BYTES: {bytes_text(command)})",
         )
     if given == NOTHING_KNOWN:
         return []
@@ -275,8 +276,7 @@ def repair_store(
         FullError: No space; the changes so far can be undone, or the repair started again.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
-    if not check_is_store(files, root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(files, root)
     with locked(files, root) as had_lock:
         plan = plan_repair(files, root, clock, sizes)
         if not (plan.first or plan.changes) or not confirm(plan):

@@ -15,7 +15,7 @@ from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.verdict_text import verdict_facts
 from seglog.doctor.report.html_drawings import segment_map, timeline
 from seglog.doctor.report.html_text import bar, facts, section, table, text
-from seglog.storage.findings import Finding, Severity, counts_text, place_text
+from seglog.storage.findings import Finding, Severity, bytes_text, counts_text, place_text
 from seglog.text import messages_text, shell_text, size_text, time_text
 
 _MAX_ROWS: Final = 40
@@ -106,6 +106,8 @@ def _verdict(report: CheckReport) -> str:
     kind = worst.value if worst is not None else "note"
     named = verdict_facts(report, report.root)
     todo = f'<p>Next:</p><code class="do">{text(named.pop("next"))}</code>' if "next" in named else ""
+    if "BYTES" in named:
+        todo += f"<p>BYTES: {text(named.pop('BYTES'))}</p>"
     lines = "".join(f"<p><b>{text(name)}</b> {text(value)}</p>" for name, value in named.items())
     return f'<div class="verdict {kind}">{lines}<p>{text(counts_text(report.findings))}</p>{todo}</div>'
 
@@ -175,6 +177,8 @@ def _finding(same: Sequence[Finding], report: CheckReport) -> str:
         todo += f"<div><b>To do:</b> {text(first.fix)}.</div>"
         if first.command:
             todo += f'<code class="do">{text(_typed(first, report))}</code>'
+        if told := bytes_text(first.command):
+            todo += f"<div>BYTES: {text(told)}</div>"
     return (
         f'<div class="finding {first.severity.value}"><h3><span class="tag">{first.severity.value}</span>'
         f" {text(first.meaning)}</h3><ul>{places}</ul>{todo}</div>"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.clock import Clock, SystemClock
-from seglog.errors import CorruptError, NotFoundError
+from seglog.errors import CorruptError
 from seglog.spark.archive import columns
 from seglog.spark.archive.continuity import check_continues
 from seglog.spark.archive.folder import ArchiveFolder, Key, archived, check_apart, still_missing
@@ -27,7 +27,7 @@ from seglog.spark.archive.store_facts import QueueEnds, StoreFacts
 from seglog.spark.audit import audit_store
 from seglog.spark.small_frames import small_frame
 from seglog.spark.task_errors import job_errors
-from seglog.storage.directory import ReadingRoot, check_is_store
+from seglog.storage.directory import ReadingRoot, demand_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,8 +75,7 @@ def archive_store(
         ReadOnlyError: It is mounted read-only.
     """
     check_apart(root, folder)
-    if not check_is_store(ReadingRoot(root), root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(ReadingRoot(root), root)
     archive = ArchiveFolder(folder)
     lock = archive.lock()
     try:

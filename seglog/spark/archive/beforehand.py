@@ -17,7 +17,7 @@ from seglog.spark.archive.manifest import Run
 from seglog.spark.archive.names import check_has_names, check_new_name, choose_store
 from seglog.spark.archive.restore_base import Sizes, check_sizes
 from seglog.spark.compact.swap import check_swappable, files_around
-from seglog.storage.directory import ReadingRoot, check_is_store
+from seglog.storage.directory import ReadingRoot, check_is_store, demand_store
 from seglog.storage.files import check_writable
 
 _log = logger(__name__)
@@ -51,8 +51,7 @@ def check_archive(root: Path, folder: Path, *, name: str | None = None) -> None:
         StoreError: Its folder may not be written.
     """
     check_apart(root, folder)
-    if not check_is_store(ReadingRoot(root), root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(ReadingRoot(root), root)
     archive = ArchiveFolder(folder)
     runs = archive.runs()
     check_has_names(runs, archive.path)

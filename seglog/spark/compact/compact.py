@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seglog.clock import Clock, SystemClock
-from seglog.errors import InvalidArgumentError, NotFoundError, SeglogError
+from seglog.errors import InvalidArgumentError, SeglogError
 from seglog.spark.compact.compaction_logs import compaction_queues, write_compaction_log
 from seglog.spark.compact.phases import Runner
 from seglog.spark.compact.plan import (
@@ -51,7 +51,7 @@ from seglog.spark.making.made_tree import sync_tree
 from seglog.spark.making.queues import write_queue
 from seglog.spark.task_errors import job_errors
 from seglog.storage.audit import conclude_log, plan_audit, report_on
-from seglog.storage.directory import check_is_store
+from seglog.storage.directory import demand_store, no_store
 from seglog.storage.files import SwappingFiles, check_writable, explained
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, segment_file_name
@@ -127,8 +127,7 @@ class Compaction:
             check_writable(root.parent)
         if apply and not files.exists(root) and read_manifest(files, root) is not None:
             return
-        if not check_is_store(files, root):
-            raise NotFoundError(f"there is no store at {root}")
+        demand_store(files, root)
         check_swappable(files, root)
 
     @job_errors()
@@ -155,7 +154,7 @@ class Compaction:
         """
         root, files = self.root.resolve(), self._files
         if not files.exists(root) and not finish_swap(files, root):
-            raise NotFoundError(f"there is no store at {root}")
+            raise no_store(root)
         lock = files.lock(root)
         try:
             if files.exists(new_store(root)) and finish_swap(files, root):

@@ -17,7 +17,7 @@ from seglog.spark.reconcile.verdicts import (
     QUEUE_FINDINGS,
     STALLED,
 )
-from seglog.spark.remote_files import is_address
+from seglog.spark.remote_files import is_address, typed_path
 from seglog.storage.format.system_names import needs_no_registration
 from seglog.text import shell_text
 
@@ -114,8 +114,8 @@ def _of_messages(outcome: Outcome) -> Iterator[NextStep]:
 
 
 def _all(stores: Sequence[str]) -> str:
-    return " ".join(map(shell_text, stores))
+    return " ".join(map(typed_path, stores))
 
 
 def _typed(store: str) -> str:
-    return COPY if is_address(store) else shell_text(store)
+    return COPY if is_address(store) else typed_path(store)

@@ -24,8 +24,10 @@ from seglog.storage.directory.broker_topics import configured_kinds as configure
 from seglog.storage.directory.broker_topics import known_topics as known_topics
 from seglog.storage.directory.directory_listing import Listing as Listing
 from seglog.storage.directory.directory_listing import check_is_store as check_is_store
+from seglog.storage.directory.directory_listing import demand_store as demand_store
 from seglog.storage.directory.directory_listing import list_store as list_store
 from seglog.storage.directory.directory_listing import no_queue_length as no_queue_length
+from seglog.storage.directory.directory_listing import no_store as no_store
 from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES as DEFAULT_SEGMENT_BYTES
 from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES as MAX_SEGMENT_BYTES
 from seglog.storage.directory.geometry import MIN_SEGMENT_BYTES as MIN_SEGMENT_BYTES

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from seglog.errors import NotAStoreError, UnsupportedStoreError
+from seglog.errors import NotAStoreError, NotFoundError, StoreError, UnsupportedStoreError
 from seglog.storage.directory.file_facts import Inferred
 from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.directory.lengths import Lengths, find_lengths
@@ -44,6 +46,7 @@ _KNOWN_NAMES = frozenset(
 )
 _TELLING_NAMES = _KNOWN_NAMES - {CONFIG, LOCK_FILE, INDEX}
 """Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
+_MOST_LOOKED_INTO: Final = 32
 _ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
 """Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
 
@@ -69,8 +72,13 @@ class Listing:
     lengths: Lengths
 
 
-def check_is_store(files: Files, root: Path) -> bool:
+def check_is_store(files: Files, root: Path, *, makes: bool = False) -> bool:
     """Returns whether there is a store at ``root``; False for an absent or empty directory.
+
+    Args:
+        files: Where it is.
+        root: The directory.
+        makes: Whether the caller makes a store where there is none, for the advice of the error.
 
     Raises:
         NotAStoreError: Something else is there.
@@ -92,8 +100,41 @@ def check_is_store(files: Files, root: Path) -> bool:
             raise UnsupportedStoreError(f"{root} keeps its queues in RocksDB (storeType=defaultRocksDB)")
     if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
         shown = ", ".join(sorted(found)[:4])
-        raise NotAStoreError(f"{root} is no RocketMQ store: it holds {shown}, but no commitlog/")
+        raise NotAStoreError(
+            f"{root} is no RocketMQ store: it holds {shown}, but no commitlog/",
+            help=_instead(files, root, sorted(entry.name for entry in entries if entry.is_dir), makes=makes),
+        )
     return True
+
+
+def demand_store(files: Files, root: Path) -> None:
+    """Refuses a directory without a store.
+
+    Raises:
+        NotFoundError: It is absent or empty.
+        NotAStoreError: Something else is there.
+        UnsupportedStoreError: A store of a kind that this engine does not read.
+    """
+    if not check_is_store(files, root):
+        raise no_store(root)
+
+
+def no_store(root: Path) -> NotFoundError:
+    """Returns the error for an absent or empty directory."""
+    return NotFoundError(
+        f"there is no store at {root}",
+        help="give the folder that holds commitlog/ (storePathRootDir of broker.conf)",
+    )
+
+
+def _instead(files: Files, root: Path, folders: Sequence[str], *, makes: bool) -> str:
+    """Returns which folder to give in place of one that holds no store."""
+    for name in folders[:_MOST_LOOKED_INTO]:
+        with suppress(OSError, StoreError):  # a folder that cannot be looked into, or a link
+            if files.is_dir(root / name / COMMIT_LOG):
+                return f"give the folder that holds commitlog/, such as {root / name}"
+    new = "; for a new store, a folder that is empty or not there yet" if makes else ""
+    return f"give the folder that holds commitlog/ (storePathRootDir of broker.conf){new}"
 
 
 def list_store(

@@ -14,4 +14,5 @@ from seglog.storage.findings.finding_text import finding_fields as finding_field
 from seglog.storage.findings.finding_text import place_text as place_text
 from seglog.storage.findings.findings import Finding as Finding
 from seglog.storage.findings.log_codes import LOG_CODES as LOG_CODES
+from seglog.storage.findings.what_next import bytes_text as bytes_text
 from seglog.storage.findings.what_next import next_command as next_command

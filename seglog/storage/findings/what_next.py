@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from seglog.storage.findings.code import Severity
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import OURS
 from seglog.text import shell_text
+
+_BYTES_OF: Final[Mapping[str, str]] = {
+    "--queue-file-bytes": "mappedFileSizeConsumeQueue of broker.conf; 6000000 if it is not set there",
+    "--segment-bytes": "mappedFileSizeCommitLog of broker.conf; 1073741824 if it is not set there",
+}
+"""What stands for ``BYTES`` behind an option; the numbers are RocketMQ's defaults."""
 
 
 def next_command(findings: Sequence[Finding], store: str | os.PathLike[str]) -> str:
@@ -32,6 +39,11 @@ def next_command(findings: Sequence[Finding], store: str | os.PathLike[str]) -> 
         finding.command_for(typed) for finding in serious if list(Severity).index(finding.severity) == worst
     )
     return commands.most_common(1)[0][0]
+
+
+def bytes_text(command: str) -> str:
+    """Returns what has to replace ``BYTES`` in a command, and where it is found; empty without ``BYTES``."""
+    return next((text for option, text in _BYTES_OF.items() if f"{option} BYTES" in command), "")
 
 
 def _blocks_repair(finding: Finding) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seglog.errors import NotFoundError
-from seglog.storage.directory.directory_listing import check_is_store, list_store
+from seglog.storage.directory.directory_listing import demand_store, list_store
 from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.directory.lengths import Lengths
 from seglog.storage.directory.log_files import LogFile, log_start
@@ -66,8 +65,7 @@ def list_whole(
         UnsupportedStoreError: The store is of another kind.
         InvalidArgumentError: Its files prove another length than is given.
     """
-    if not check_is_store(files, root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(files, root)
     # Before the files are listed: a writer that begins a file in between does not put it ahead of them.
     checkpoint = read_checkpoint(files, root)
     listing = list_store(files, root, given, asks_queues=asks_queues)

@@ -160,3 +160,22 @@ def test_what_is_not_there_is_in_no_store(seglog: Seglog, root):
     refused = seglog("info", root / "commitlog" / "00000000000000000001")
     assert "note:" not in refused.stderr
     assert "there is no store at" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["repair", "check", "info", "undo"])
+def test_a_folder_above_a_store_is_no_store_and_the_store_in_it_is_named(seglog: Seglog, root, command):
+    (root.parent / "aaa").mkdir()
+    ran = seglog(command, root.parent)
+    assert ran.exit_code == NotAStoreError.exit_code
+    assert f"{root.parent} is no RocketMQ store: it holds aaa, broker-store, but no commitlog/" in ran.stderr
+    assert f"help:  give the folder that holds commitlog/, such as {root}\n" in ran.stderr
+
+
+def test_only_what_makes_stores_is_told_of_an_empty_folder(seglog: Seglog, tmp_path):
+    (tmp_path / "notes.txt").touch()
+    new = "; for a new store, a folder that is empty or not there yet"
+    assert new in seglog("put", tmp_path, "T", "x").stderr
+    for words in (["repair"], ["check"], ["get"], ["tx", "ls"]):
+        ran = seglog(*words, tmp_path, *["T"] * (words == ["get"]))
+        assert (ran.exit_code, new in ran.stderr) == (NotAStoreError.exit_code, False)
+        assert "give the folder that holds commitlog/ (storePathRootDir of broker.conf)\n" in ran.stderr

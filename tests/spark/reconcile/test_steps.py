@@ -54,6 +54,12 @@ def test_every_finding_has_a_step_that_names_the_store(store):
     assert all(store in shlex.split(step.command) for step in steps)
 
 
+def test_a_store_that_begins_with_a_dash_is_no_option():
+    queues = [queue("-store", one) for one in QUEUE_FINDINGS]
+    for step in next_steps(outcome("-store", queues, messages(*MESSAGE_FINDINGS))):
+        assert "./-store" in shlex.split(step.command)
+
+
 @pytest.mark.parametrize("verdict", sorted(QUEUE_FINDINGS))
 def test_the_command_for_a_group_in_a_queue_runs_as_it_is_written(store, verdict):
     topic = "%DLQ%billing" if verdict == "dead" else "orders"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.errors import InvalidArgumentError
 from seglog.spark.source.read.log_end import find_log_end
 from seglog.spark.source.read.losses import Loss
 from seglog.spark.source.read.queue_units import look_at_store
@@ -24,8 +24,8 @@ from seglog.storage.directory import (
     LogFile,
     LogReader,
     StoreGeometry,
-    check_is_store,
     check_names,
+    demand_store,
 )
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.splits import DEFAULT_SPLIT_BYTES, MIN_SPLIT_BYTES
@@ -100,8 +100,7 @@ def plan_log(
     """
     if split_bytes < MIN_SPLIT_BYTES:
         raise InvalidArgumentError(f"splits of {split_bytes} bytes are too short: at least {MIN_SPLIT_BYTES}")
-    if not check_is_store(files, root):
-        raise NotFoundError(f"there is no store at {root}")
+    demand_store(files, root)
     check_log_names(files, root)
     listing, queues = look_at_store(files, root)
     segment = listing.geometry.segment_size_bytes
