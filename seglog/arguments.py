@@ -87,6 +87,8 @@ def as_timeout_ms(name: str, value: object) -> float:
     Raises:
         InvalidArgumentError: The value is no number, or NaN.
     """
+    if value is None:
+        raise refusal(name, value, "a number of milliseconds", "float('inf') waits without a limit")
     return max(0, min(as_number(name, value, -math.inf), MAX_TIMEOUT_MS))
 
 

@@ -243,6 +243,12 @@ OF_OFFSETS = "expected an integer in 0..9223372036854775807"
             r"(?m)timestamp_ms='now' is not valid: expected an integer$",
         ),
         ("wait_for", "timeout_ms", "1", r"(?m)timeout_ms='1' is not valid: expected a number$"),
+        (
+            "wait_for",
+            "timeout_ms",
+            None,
+            r"(?m)timeout_ms=None is not valid: expected a number of milliseconds$",
+        ),
         ("wait_for", "timeout_ms", math.nan, r"(?m)timeout_ms=nan is not valid: expected a number$"),
         ("wait_for", "queue_offset", "1", OF_OFFSETS),
         ("wait_for_any", "queues", {("T", "0"): 0}, OF_QUEUES),

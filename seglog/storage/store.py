@@ -16,7 +16,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Final, Self
 
 from seglog.arguments import (
@@ -312,7 +312,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             max_count: Messages at most.
             filter: The wait does not end at messages that the filter rules out.
             max_bytes: Stored bytes at most.
-            timeout_ms: The longest total wait.
+            timeout_ms: The longest total wait; ``float("inf")`` waits without a limit.
 
         Returns:
             The result of :meth:`get`; after the timeout, its result without messages.
@@ -354,7 +354,8 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
             queue_id: The queue.
             queue_offset: First queue offset; an offset before the first message starts at the first message.
             filter: As in :meth:`get`.
-            timeout_ms: The longest wait for the next message; then the iteration ends.
+            timeout_ms: The longest wait for the next message; then the iteration ends. ``float("inf")``
+                waits without a limit.
 
         Raises:
             InvalidArgumentError: An argument is of another type.
@@ -412,6 +413,17 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
     def _forget_queues(self) -> None:
         self._reads.forget(self._core.log)
         self._key_memory.forget()
+
+
+def _name_calls(store: type[MessageStore]) -> None:
+    """Lets Python's errors about arguments name the store's class, not the base class that has the call."""
+    for base in store.__mro__[1:]:
+        for name, call in vars(base).items():
+            if isinstance(call, FunctionType) and not name.startswith("_"):
+                call.__qualname__ = f"{store.__name__}.{name}"
+
+
+_name_calls(MessageStore)
 
 
 def _length(name: str, size_bytes: int | None) -> int | None:

@@ -49,6 +49,16 @@ def test_a_call_shows_the_signature_and_the_text_that_are_stated_once(store: Mes
     assert all(parameter in shown for parameter in bare(stated).parameters)
 
 
+@pytest.mark.parametrize(
+    "name", [*CALLS, *(f"{name}_async" for name in APPENDS), "query", "message_by_id", "wait_for", "listen"]
+)
+def test_a_misspelt_argument_names_the_call_of_the_store(store: MessageStore, name: str) -> None:
+    with pytest.raises(
+        TypeError, match=rf"^MessageStore\.{name}\(\) got an unexpected keyword argument 'tagz'"
+    ):
+        getattr(store, name)("T", 0, b"x", tagz="a")
+
+
 @pytest.mark.parametrize("name", APPENDS)
 def test_tasks_give_a_call_what_threads_give_it(name: str) -> None:
     call, for_tasks = getattr(PythonCalls, name), getattr(MessageStore, f"{name}_async")
