@@ -17,6 +17,7 @@ import pytest
 from seglog import MessageStore
 from seglog.cli.main import COMMANDS, SECTIONS
 from seglog.cli.read.inspect import PARTS
+from seglog.cli.ui.lazy_group import LazyGroup
 from seglog.errors import (
     Ending,
     FullError,
@@ -44,6 +45,12 @@ def test_help_and_version_load_neither_numpy_nor_rich(arguments, command_line: l
     )
     done = subprocess.run([command_line[0], "-c", code], capture_output=True, check=True)
     assert done.stderr.decode().strip() == "[]"
+
+
+@pytest.mark.parametrize(("homes", "summaries"), [({}, {"ages": "Show ages."}), ({"ages": "x.ages"}, {})])
+def test_a_command_without_a_module_or_a_summary_is_refused_when_the_table_is_read(homes, summaries):
+    with pytest.raises(ValueError, match="commands with a module or a summary only: ages"):
+        LazyGroup(homes=homes, summaries=summaries)
 
 
 def test_help_lists_every_command_and_every_command_has_help(seglog: Seglog):

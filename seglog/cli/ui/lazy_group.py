@@ -50,6 +50,9 @@ class LazyGroup(CommandGroup):
         aliases: Modules of commands that no list and no help text has, by command name.
         sections: For each heading of the help text, the names of its commands, separated by blanks.
         options: Arguments of click's group.
+
+    Raises:
+        ValueError: A command has a summary and no module, or the reverse.
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class LazyGroup(CommandGroup):
         **options: object,
     ) -> None:
         super().__init__(**options)  # type: ignore[arg-type]  # click states them one by one
+        if odd := homes.keys() ^ summaries.keys():
+            raise ValueError(f"commands with a module or a summary only: {', '.join(sorted(odd))}")
         self._homes = {**homes, **(aliases or {})}
         self._summaries = summaries
         self._sections = sections or {"Commands": " ".join(summaries)}
