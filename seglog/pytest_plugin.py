@@ -1,7 +1,7 @@
 """The fixtures ``seglog_broker`` and ``seglog_server`` for tests of any project that has seglog installed.
 
-Each test gets a broker of its own, on virtual time or behind a port; see :mod:`seglog.testing`. No other
-module of seglog is loaded before a test uses a fixture.
+Each test gets a broker of its own, on virtual time or behind a port; see :mod:`seglog.testing`. Before a test
+uses a fixture, only this module and the package itself are loaded, which loads its names when they are used.
 """
 
 from __future__ import annotations
