@@ -133,7 +133,7 @@ class LockPicture:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a lock was taken, renewed or released since the last record."""
+        """Whether clients asked for locks or gave some back since the last record."""
         return self._drawn_changes != self._locks.changes
 
     def draw(self, now_ms: int) -> None:

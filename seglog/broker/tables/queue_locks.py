@@ -71,7 +71,7 @@ class QueueLocks:
         self._mutex = threading.Lock()
         self._groups: dict[str, dict[MessageQueue, Owner]] = {}
         self.changes = 0
-        """How often locks were taken, renewed or released."""
+        """How often clients asked for locks or gave some back, also where no lock changed."""
         self.lasting_changes = 0
         """How often a lock that holds over a restart got or lost its owner."""
 

@@ -1,6 +1,7 @@
 """``seglog version``: versions, and the optional parts that are installed.
 
-Nothing is imported or started for this: the metadata of packages and the JDK's ``release`` file are read.
+No optional part is imported or started for this: the metadata of packages and the JDK's ``release`` file are
+read. Of the engine only the kernels are loaded, to say which are in use.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ def package_version(name: str) -> str | None:
 
 
 def java_text() -> str | None:
-    """Returns version and path of the Java that Spark would start, None if there is none."""
+    """Returns version and path of the Java that Spark would start; the path alone if it states no version.
+
+    None if there is no Java.
+    """
     home = os.environ.get("JAVA_HOME")
     found = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
     if found is None:

@@ -1,8 +1,8 @@
 """The rebalance of a member: it asks for the members of the group, and computes its own share.
 
-It does so at its start, every 20 s, when a broker notifies it of joined or left members, and in
-``run_until_idle``. It reports the queues that its share still lacks, because until it has them the member is
-not idle.
+It does so at its start, every 20 s (every second while its share is incomplete), when a broker notifies it of
+joined or left members, when its topics change, and in ``run_until_idle``. It reports the queues that its
+share still lacks, because until it has them the member is not idle.
 
 Source: ``RebalanceImpl.java``, ``RebalanceService.java``, ``RebalancePushImpl.java``.
 """
@@ -49,7 +49,7 @@ class Sharing:
     Args:
         client: Its routes, id and clock are used.
         settings: The settings of the consumer.
-        topics: Its present topics; later ones are added with :meth:`add`.
+        topics: Its topics at every moment; who changes them then calls :meth:`add` or :meth:`remove`.
         locks: Locks queues before they are taken; None if they are not locked.
         queues: Its queues.
         take: Called with a queue that it gets, and its lease.

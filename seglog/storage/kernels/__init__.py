@@ -1,9 +1,9 @@
 """The hot loops over records; they take buffers, or descriptors that their caller opened.
 
-Each loop that computes a result has a Python kernel, which is complete and defines the right result. If
-the C extension ``_native`` was built, it replaces the Python kernels; the environment variable
-``SEGLOG_KERNEL`` (``python`` or ``native``) forces one of them. An extension that was compiled for
-another version of these modules is not used.
+What defines the right result is Python, and complete: the kernel in the same module, or the code that does
+the work where a module says that it has no Python kernel. If the C extension ``_native`` was built, it
+replaces the Python kernels; the environment variable ``SEGLOG_KERNEL`` (``python`` or ``native``) forces one
+of them. An extension that was compiled for another version of these modules is not used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The keys of the records of a stretch of the log for the key index, and writing them into index files.
 
 Pure: works on buffers of records that were walked before, so checksums are not checked again. The native
-    kernels
-read keys from the log without creating an object for any record, and release the GIL meanwhile.
+kernels read keys from the log without creating an object for any record, and release the GIL meanwhile.
 """
 
 from __future__ import annotations

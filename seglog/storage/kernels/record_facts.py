@@ -1,8 +1,7 @@
 """The facts that a compaction needs about the records of a stretch of the log, 52 bytes for each record.
 
 Pure: works on a buffer of records that were walked before, so checksums are not checked again. The native
-    kernel
-reads the records without creating an object for any, and releases the GIL meanwhile.
+kernel reads the records without creating an object for any, and releases the GIL meanwhile.
 
 A key is the whole value of KEYS, spaces included, as in RocketMQ's own compaction, hashed to 128 bits: two
 sums of mixed words, salted by a random number of each run. Two keys collide only by chance, about once in

@@ -4,8 +4,7 @@ The native kernels walk over all valid records in one go. At the first other byt
 continue, which can describe every kind of damage.
 
 Pure: works on a buffer that holds a stretch of one segment. The rows of all records are one structured array,
-    so
-that later steps (queues, audits) need no object per message.
+so that later steps (queues, audits) need no object per message.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ place, its cause, the time when it was first seen, and the messages that were th
 offsets prove them. The queues can lose those units later; this file keeps the facts.
 
 Truth: none. The log decides what is readable: a hole that can be read again is dropped, as is a hole that
-    retention
-removed. A damaged file is moved aside, and recovery writes a new one.
+retention removed. A damaged file is moved aside, and recovery writes a new one.
 """
 
 from __future__ import annotations

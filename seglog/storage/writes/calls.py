@@ -60,11 +60,14 @@ class PythonCalls:
             durability: What to wait for; None for the store's setting.
 
         Raises:
+            InvalidArgumentError: An argument has another type or is out of range, or a key has a blank.
             InvalidNameError: The name of the topic or the number of the queue is not valid.
-            MessageIllegalError: Body or properties are too large.
+            MessageIllegalError: Body or properties are too large, or a property holds 0x01 or 0x02.
             FullError: No space; nothing was written.
+            StoreError: The machine lacks something else, such as descriptors; nothing was written.
             ReadOnlyError: The store was opened for reading.
-            StoreFailedError: A flush failed; nothing is acknowledged any more.
+            ClosedError: The store was closed.
+            StoreFailedError: The disk failed, now or earlier; nothing is acknowledged any more.
         """
         made = self._fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
         appends = self._appends
@@ -151,7 +154,7 @@ class PythonCalls:
         All are acknowledged or none; of a batch that a crash interrupts, a prefix may remain.
 
         Raises:
-            InvalidArgumentError: There are none.
+            InvalidArgumentError: There are none, or an argument has another type or is out of range.
             MessageIllegalError: One is too large, or all together are for one commit-log file.
             As :meth:`put`, for the rest.
         """
@@ -224,8 +227,10 @@ class PythonCalls:
             status is ``NO_MESSAGE_IN_QUEUE``; for one that no store can have, ``NO_MATCHED_LOGIC_QUEUE``.
 
         Raises:
-            InvalidArgumentError: ``max_count`` or ``max_bytes`` is below 1.
+            InvalidArgumentError: An argument has another type, ``max_count`` or ``max_bytes`` is below 1, or
+                the filter names no tag.
             ClosedError: The store was closed.
+            StoreError: A file of the queue or the log cannot be opened or read.
         """
         found = self._reads.try_get(topic, queue_id, queue_offset, max_count, filter, max_bytes)
         if found is not None:

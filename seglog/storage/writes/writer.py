@@ -197,9 +197,13 @@ class Writer:
             self._check_unindexed(self.log.guard)
 
     def start_background(self, flush_interval_ms: int) -> None:
-        """Starts the threads that sync ASYNC puts, keep the index near the end of the log, and seal segments.
+        """Starts the threads that flush, index and seal, and the one that writes recovery points, if any.
 
-        From now on a thread also creates the log's next file ahead of the appends.
+        From now on a thread also creates files of the log and of queues ahead of the appends.
+
+        Args:
+            flush_interval_ms: Time between two syncs of the log; every second one also syncs queues and
+                checkpoint.
         """
         self._growth.start()
         self._flusher.start(flush_interval_ms)
@@ -319,7 +323,7 @@ class Writer:
             newest_ms = self.log.tail.last_store_ms
             # The log first: a synced unit must lead to a synced record.
             self.commit.ensure(self.log.end_phy_offset)
-            with self._latch.failing("making room for a message"):
+            with self._latch.failing("syncing queues and checkpoint"):
                 for queue in self.queues:
                     queue.sync()
                 self._opening.folders.sync()

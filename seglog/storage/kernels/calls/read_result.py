@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PythonReadResult:
-    """Records of one read; ``native.ReadResult`` is the same.
+    """Records of one read; ``_native.ReadResult`` is the same.
 
     Args:
         status: How the read ended.

@@ -15,7 +15,7 @@ CALLS: Final = ("put", "append", "put_batch", "append_batch", "get")
 
 
 def with_native_calls(python: type[T]) -> type[T]:
-    """Returns a class whose calls enter the kernel at once, without a step in Python.
+    """Returns a subclass whose calls enter the kernel at once; with Python kernels the class itself.
 
     Args:
         python: Declares the calls, and does those that the kernel leaves to it; has no instance fields.
