@@ -126,7 +126,8 @@ class Lookups(StoreBase):
                 has no tags, so a query by tag finds nothing in it.
 
         Raises:
-            InvalidArgumentError: ``max_count`` is below 1.
+            InvalidArgumentError: ``max_count`` is below 1, or an argument has another type.
+            ClosedError: The store was closed.
         """
         self._check_open()
         as_text("topic", topic)

@@ -3,9 +3,9 @@
 RocketMQ holds an exclusive record lock on byte 0 of the file ``lock`` while it runs. ``flock`` does not
 conflict with it. A POSIX lock of ours would be lost as soon as any code in this process closed another
 descriptor of the file, and would not exclude a second opening in this process. So on Linux the lock is an
-open-file-description
-lock: it is tied to our descriptor, is closed in forked children, and conflicts with Java's lock in both
-directions. On other systems it is a POSIX lock, with a table of the stores that this process has open.
+open-file-description lock: it is tied to our descriptor, which forked children close, and conflicts with
+Java's lock in both directions. On other systems it is a POSIX lock, with a table of the stores that this
+process has open.
 
 The lock is taken before anything in the store is written.
 

@@ -1,6 +1,6 @@
 """Threads of an open store: one that repeats, one that works on demand, and waiters for queues.
 
-Each takes its clock as an argument and ends with the store.
+What waits for a time takes its clock as an argument; every thread ends with the store.
 
 Called by writer, flush, seals and openings.
 Truth: none; a thread that fails reports to the store's latch.

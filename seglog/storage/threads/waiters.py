@@ -19,7 +19,7 @@ class Waiters:
     """The waiters of all queues.
 
     Attributes:
-        waiting: The functions that wake the waiters, by queue; empty while no call waits.
+        waiting: The functions that wake the waiters, by queue; empty while nothing waits or listens.
     """
 
     def __init__(self, clock: Clock) -> None:

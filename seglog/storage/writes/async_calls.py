@@ -33,8 +33,8 @@ T = TypeVar("T")
 class AsyncCalls:
     """The calls of a :class:`~seglog.storage.store.MessageStore` for tasks.
 
-    Cancelling a task takes nothing back: its message is stored, or will be. ``get`` needs no form for tasks,
-    because it does not wait.
+    Cancelling a task takes nothing back: its message is stored, or will be. Tasks may call ``get``, which
+    does not wait for messages; ``get_async`` and ``follow`` of the store do.
     """
 
     _appends: Appends

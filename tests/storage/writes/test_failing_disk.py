@@ -57,6 +57,16 @@ def test_after_a_failed_sync_nothing_is_acknowledged_any_more(tmp_path, fault):
         store.close()
 
 
+def test_a_flush_whose_checkpoint_cannot_be_opened_names_the_sync_of_queues_and_checkpoint(tmp_path, fault):
+    store = open_failing(tmp_path / "store", fault)
+    store.put("T", b"x")
+    fault.names, fault.at, fault.count = frozenset({"open"}), 1, 0
+    with pytest.raises(StoreFailedError, match=r"^syncing queues and checkpoint failed \("):
+        store.flush()
+    with pytest.raises(StoreFailedError):
+        store.close()
+
+
 def test_store_with_a_failed_sync_opens_again_and_goes_on(tmp_path, fault):
     store = open_failing(tmp_path / "store", fault, durability=SYNC)
     store.put("T", b"kept")
