@@ -208,3 +208,16 @@ def test_the_demo_holds_the_audit_against_the_survey(found, store):
     assert demo_recovery.audit(store, 0, lambda _done, _total: None).ok is True
     found({"records": 8})
     assert demo_recovery.audit(store, 0, lambda _done, _total: None).ok is False
+
+
+@pytest.mark.parametrize(
+    ("option", "length", "can_be"),
+    [
+        ("--segment-size", "5g", "5368709120: a log file has a length of 4096 to 2147483647 bytes"),
+        ("--queue-file-size", "2001", "2001: a queue file has a length of 20 to 2147483640 bytes"),
+    ],
+)
+def test_a_restore_refuses_lengths_that_no_file_can_have(seglog: Seglog, tmp_path, option, length, can_be):
+    ran = seglog("spark", "restore", tmp_path / "archive", tmp_path / "new", option, length)
+    assert ran.exit_code == Ending.USAGE
+    assert f"Invalid value for '{option}': {can_be}" in ran.stderr
