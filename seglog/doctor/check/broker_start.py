@@ -10,18 +10,26 @@ from __future__ import annotations
 
 import enum
 import zlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
 from seglog.doctor.check.recovery_walk import RecoveryWalk, first_walked, recovery_walk
-from seglog.storage.audit import AuditPlan, Stitched
-from seglog.storage.directory import LogReader
+from seglog.storage.audit import AuditPlan, AuditQueue, Stitched
+from seglog.storage.directory import LogReader, queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.layout import I32, I64
-from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
+from seglog.storage.format.names import (
+    BATCH_CONSUME_QUEUE,
+    COMMIT_LOG,
+    CONSUME_QUEUE,
+    LMQ_PREFIX,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from seglog.storage.format.record import (
     CRC_MASK,
     FILLER,
@@ -32,6 +40,8 @@ from seglog.storage.format.record import (
     Damage,
     examine,
 )
+from seglog.storage.scan import MessageCounts
+from seglog.storage.splits import Stretch, UnitState
 from seglog.storage.walk import MISSING, Hole
 
 REFUSED: Final = frozenset(
@@ -70,6 +80,9 @@ UNCERTAIN: Final = frozenset(
 )
 """Codes of findings with which it may not start, or which it makes worse in several ways."""
 
+UNQUEUED: Final = frozenset({"queue-due", "queue-missing", "queue-short", "queue-unit-wrong"})
+"""Codes of findings that count readable messages which their queues lack."""
+
 _STRAYS: Final = frozenset({"log-file-stray", "queue-file-stray"})
 
 
@@ -93,7 +106,8 @@ class BrokerStart:
         cut_at: Physical offset at which it cuts the log, -1 if it does not cut.
         cut_messages: Number of readable or repairable messages that it cuts off. For :attr:`Start.LOSES` at
             this start; otherwise at a start after a crash.
-        cut_repairable: How many of these cannot be read now.
+        cut_counted: How many of these have findings of their own: they cannot be read now, or their queues
+            lack them.
         walk: The part of the log that it reads before it serves the store; None if it does not start, or if
             that is not known.
     """
@@ -102,7 +116,7 @@ class BrokerStart:
     why: str = ""
     cut_at: int = -1
     cut_messages: int = 0
-    cut_repairable: int = 0
+    cut_counted: int = 0
     walk: RecoveryWalk | None = None
 
 
@@ -111,6 +125,7 @@ def broker_start(
     log: Stitched,
     files: Files,
     findings: Sequence[Finding],
+    unqueued: Counter[str],
     *,
     is_live: bool,
 ) -> BrokerStart:
@@ -121,15 +136,19 @@ def broker_start(
         log: The log.
         files: Access to the files.
         findings: The findings of a check.
+        unqueued: What :func:`unqueued_messages` returns for these.
         is_live: Whether a process has the store open.
     """
     serious = [finding for finding in findings if finding.severity is not Severity.NOTE]
+
+    def behind(hole: Hole) -> tuple[int, int]:
+        return _behind(hole, log, findings, unqueued)
 
     def without_walk(start: Start, finding: Finding) -> BrokerStart:
         why = f"{finding.meaning}: {finding.file}"
         with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
             hole = next((one for one in log.log.holes if _cut_at(reader, one) is not None), None)
-        return BrokerStart(start, why, -1, *((0, 0) if hole is None else _behind(hole, log, findings)))
+        return BrokerStart(start, why, -1, *((0, 0) if hole is None else behind(hole)))
 
     for finding in serious:
         if finding.code in REFUSED and not _may_pass(store, files, finding):
@@ -145,7 +164,7 @@ def broker_start(
             return without_walk(Start.UNKNOWN, finding)
     with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
         first = first_walked(store, reader, findings, log.log.holes)
-        answer = _of_log(store, log, reader, findings, first)
+        answer = _of_log(store, log, reader, first, behind)
         if first is None or not store.log_files:
             return answer
         end = answer.cut_at if answer.start is Start.LOSES else log.log.end_phy_offset
@@ -161,7 +180,11 @@ def _may_pass(store: AuditPlan, files: Files, finding: Finding) -> bool:
 
 
 def _of_log(
-    store: AuditPlan, log: Stitched, reader: LogReader, findings: Sequence[Finding], begin: int | None
+    store: AuditPlan,
+    log: Stitched,
+    reader: LogReader,
+    begin: int | None,
+    behind_of: Callable[[Hole], tuple[int, int]],
 ) -> BrokerStart:
     holes = log.log.holes
     if not holes:
@@ -175,7 +198,7 @@ def _of_log(
         cut_at = _cut_at(reader, hole)
         if cut_at is None:
             continue
-        behind = _behind(hole, log, findings)
+        behind = behind_of(hole)
         if begin is not None and hole.end <= begin:
             if not after_crash.why:
                 why = f"after a crash it may cut the log at {place}"
@@ -232,14 +255,57 @@ def _taken_bytes(reader: LogReader, phy_offset: int) -> int:
     return size_bytes if not body or zlib.crc32(body) & CRC_MASK == said else 0
 
 
-def _behind(hole: Hole, log: Stitched, findings: Sequence[Finding]) -> tuple[int, int]:
-    """Returns how many messages a cut at a hole loses, and how many of them cannot be read now."""
-    repairable = sum(
-        finding.code == "record-repairable" and _phy_offset(finding) >= hole.phy_offset
-        for finding in findings
-    )
-    readable = sum(one.records for one in log.log.stretches if one.start >= hole.phy_offset)
-    return readable + repairable, repairable
+def unqueued_messages(
+    findings: Iterable[Finding], queues: Iterable[AuditQueue], counts: MessageCounts
+) -> Counter[str]:
+    """Returns the number of readable messages that each queue lacks, by the queue's folder.
+
+    Args:
+        findings: The findings of a check; they count tombstones too.
+        queues: The queues.
+        counts: Their messages.
+    """
+    lacking: Counter[str] = Counter()
+    for finding in findings:
+        if finding.code in UNQUEUED:
+            is_folder = finding.code == "queue-missing"
+            lacking[finding.file if is_folder else finding.file.rpartition("/")[0]] += finding.messages
+    held: Counter[str] = Counter()
+    for queue in queues:
+        folder = BATCH_CONSUME_QUEUE if queue.kind == "batch" else CONSUME_QUEUE
+        of_queue = counts.messages_of.get((queue.topic, queue.queue_id), 0)
+        held[queue_directory(queue.topic, queue.queue_id, folder)] += of_queue
+    return lacking & held
+
+
+def _behind(
+    hole: Hole, log: Stitched, findings: Sequence[Finding], unqueued: Counter[str]
+) -> tuple[int, int]:
+    """Returns how many messages a cut at a hole loses, and how many of them findings count as well."""
+    at_hole = [finding for finding in findings if _phy_offset(finding) >= hole.phy_offset]
+    repairable = sum(finding.code == "record-repairable" for finding in at_hole)
+    tombstones = sum(finding.messages for finding in at_hole if finding.code == "tombstones")
+    stretches = [one for one in log.log.stretches if one.start >= hole.phy_offset]
+    stored = _by_queue(stretches)
+    readable = max(0, stored.total() - tombstones)
+    return readable + repairable, repairable + (_by_queue(stretches, lacks_unit=True) & unqueued).total()
+
+
+def _by_queue(stretches: Iterable[Stretch], *, lacks_unit: bool = False) -> Counter[str]:
+    """Returns the number of records of each queue's folder, all or those without a right unit.
+
+    A record in LMQ queues is counted in the queue of its own topic.
+    """
+    counted: Counter[str] = Counter()
+    for stretch in stretches:
+        for interval in stretch.intervals:
+            is_lmq = interval.topic.startswith(LMQ_PREFIX)
+            if not is_lmq and not (lacks_unit and interval.unit_state is UnitState.AGREES):
+                counted[queue_directory(interval.topic, interval.queue_id)] += interval.records
+        for run in stretch.batch_runs:
+            if run.units or not lacks_unit:
+                counted[queue_directory(run.topic, run.queue_id, BATCH_CONSUME_QUEUE)] += run.records
+    return counted
 
 
 def _phy_offset(finding: Finding) -> int:

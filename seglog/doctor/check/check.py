@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock, SystemClock
-from seglog.doctor.check.broker_start import BrokerStart, broker_start
+from seglog.doctor.check.broker_start import BrokerStart, broker_start, unqueued_messages
 from seglog.doctor.check.check_progress_file import ResumeFile, load_outcomes
 from seglog.doctor.check.check_progress_stamps import ResumeStamps
 from seglog.doctor.check.check_report import CheckReport
@@ -264,7 +264,8 @@ class StoreCheck:
 
     def _broker_start(self, log: _Log, findings: Sequence[Finding]) -> BrokerStart:
         is_live = self._holder is not None
-        return broker_start(self.plan, log.stitched, self._files, findings, is_live=is_live)
+        unqueued = unqueued_messages(findings, log.report.queues, log.report.counts)
+        return broker_start(self.plan, log.stitched, self._files, findings, unqueued, is_live=is_live)
 
     def _keep(
         self, path: Path | None, files: ForgivingFiles, stamps: ResumeStamps, *, must: bool

@@ -6,18 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from seglog.doctor.check.broker_start import BrokerStart, Start
+from seglog.doctor.check.broker_start import BrokerStart, Start, unqueued_messages
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
 from seglog.storage.findings import ending_of
 
-_BACK: Final = frozenset(
-    {"attic-record", "queue-due", "queue-missing", "queue-short", "queue-unit-wrong", "record-repairable"}
-)
-"""Codes of messages that a repair, or opening the store for writing, serves again."""
-
 _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
-"""Those codes that stand for records, which RocketMQ never restores."""
+"""Codes of records that a repair, or opening the store for writing, restores, and RocketMQ never does."""
 
 _NO_LOG: Final = frozenset({"file-unreadable", "log-empty"})
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
@@ -57,8 +52,8 @@ def verdict_on(report: CheckReport) -> Triage:
     for (topic, _queue_id), count in report.messages.lost_of.items():
         by_topic[topic] += count
     codes = {finding.code for finding in report.findings}
-    saved = sum(finding.messages for finding in report.findings if finding.code in _BACK)
-    behind = report.start.cut_messages - report.start.cut_repairable
+    unqueued = unqueued_messages(report.findings, report.queues, report.messages).total()
+    behind = report.start.cut_messages - report.start.cut_counted
     back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
     return Triage(
         report.start,
@@ -66,9 +61,9 @@ def verdict_on(report: CheckReport) -> Triage:
         tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
         any(finding.code in _HOLES and not finding.messages for finding in report.findings)
         or bool(codes & _BEHIND_END and codes & _UNCOUNTED),
-        # A message after a cut that has no queue unit either is in both counts.
-        min(saved + behind, report.messages.messages + back),
-        saved - back if _makes_queues_itself(report) else 0,
+        # Records of a queue that began anew after them are no messages of it.
+        min(unqueued + back + behind, report.messages.messages + back),
+        unqueued if _makes_queues_itself(report) else 0,
         _do_not(report),
     )
 

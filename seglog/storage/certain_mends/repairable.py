@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from seglog.storage.certain_mends.mend import Mend
+from seglog.storage.directory.queue_files import queue_directory
 from seglog.storage.findings.findings import Finding
+from seglog.storage.format.names import COMMIT_LOG, segment_file_name
+from seglog.storage.format.queue.consume_queue import in_use
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.overlay import BatchQueueState, QueueState, is_message
@@ -20,12 +23,18 @@ from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.file_findings import log_findings
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.queue_overlays import Key
+from seglog.storage.walk.behind_damage import Hole
 
 _OF_LOST: Final = frozenset({"log-hole", "log-tail-lost", "messages-lost"})
 
 
 def name_repairable(
-    store: ListedStore, log: WalkedLog, found: Conclusion, mends: Sequence[Mend], back: Offsets
+    store: ListedStore,
+    log: WalkedLog,
+    found: Conclusion,
+    mends: Sequence[Mend],
+    back: Offsets,
+    queues: Mapping[Key, QueueState],
 ) -> Conclusion:
     """Returns a conclusion that reports messages of mends as repairable, not as lost.
 
@@ -35,17 +44,25 @@ def name_repairable(
         found: The conclusion without mends.
         mends: The mends.
         back: Their queue offsets, from :func:`repairable_offsets`.
+        queues: The right content of each plain queue.
     """
     lost = [[left for one in of_hole for left in _without(one, back)] for of_hole in found.lost_in_holes]
     lost_tail = _lost_behind(found.lost_tail, mends)
     segment = store.geometry.segment_size_bytes
     told = log_findings(store.log_files, store.geometry, log.holes, None, log.end_phy_offset, lost)
     told += lost_findings(lost_tail, log.end_phy_offset, segment)
-    return Conclusion(_as_repairable(found.findings, told, mends, segment), lost, lost_tail, found.standing)
+    filled = {_place_of(hole, segment) for hole in log.holes if _is_filled(hole, mends)}
+    others = [*_without_gaps(found.findings, queues, back)]
+    findings = _as_repairable(others, told, mends, filled, segment)
+    return Conclusion(findings, lost, lost_tail, found.standing)
 
 
 def _as_repairable(
-    findings: Sequence[Finding], told: Sequence[Finding], mends: Sequence[Mend], segment_size_bytes: int
+    findings: Sequence[Finding],
+    told: Sequence[Finding],
+    mends: Sequence[Mend],
+    filled: set[tuple[str, int]],
+    segment_size_bytes: int,
 ) -> list[Finding]:
     """Returns the findings about a store with messages of mends as repairable, not as lost.
 
@@ -53,11 +70,15 @@ def _as_repairable(
         findings: The findings without mends.
         told: The findings about lost messages of the log, without messages of mends.
         mends: The mends.
+        filled: File and position of each hole that the mends fill.
         segment_size_bytes: Length of the log's files.
     """
     lost = [finding for finding in told if finding.code in _OF_LOST]
     # A hole without other messages needs no finding of its own.
-    whole = {_place(finding) for finding in findings if finding.code == "log-hole" and finding.messages} & {
+    with_messages = {
+        _place(finding) for finding in findings if finding.code == "log-hole" and finding.messages
+    }
+    whole = (with_messages | filled) & {
         _place(finding) for finding in lost if finding.code == "log-hole" and not finding.messages
     }
     return [
@@ -94,6 +115,32 @@ def repairable_offsets(
     return {key: frozenset(of_queue) for key, of_queue in offsets.items()}
 
 
+def _is_filled(hole: Hole, mends: Sequence[Mend]) -> bool:
+    """Returns whether mends bring back every byte of a hole."""
+    inside = [mend for mend in mends if hole.phy_offset <= mend.phy_offset < hole.end]
+    return sum(len(mend.after) for mend in inside) == hole.size_bytes
+
+
+def _without_gaps(
+    findings: Iterable[Finding], queues: Mapping[Key, QueueState], back: Offsets
+) -> Iterator[Finding]:
+    """Yields findings; a ``queue-gap`` without the repairable messages, which have no unit either."""
+    repairable: dict[str, int] = {}
+    for key, offsets in back.items():
+        state = queues.get(key)
+        if state is not None and len(state.units):
+            slots = np.array([*offsets]) - state.first_slot
+            slots = slots[(slots >= 0) & (slots < len(state.units))]
+            repairable[queue_directory(*key)] = int((~in_use(state.units[slots])).sum())
+    for finding in findings:
+        count = repairable.get(finding.file.rpartition("/")[0], 0)
+        # A gap with an expected record is at the place of other records, which no mend changes.
+        if finding.code != "queue-gap" or finding.expected or not count:
+            yield finding
+        elif finding.messages > count:
+            yield replace(finding, messages=finding.messages - count)
+
+
 def _lost_behind(lost: Sequence[LostRecord], mends: Sequence[Mend]) -> list[LostRecord]:
     """Returns the lost records behind the end of a log, without those that mends bring back."""
     back = {(mend.topic, mend.queue_id, mend.queue_offset) for mend in mends}
@@ -102,6 +149,11 @@ def _lost_behind(lost: Sequence[LostRecord], mends: Sequence[Mend]) -> list[Lost
 
 def _place(finding: Finding) -> tuple[str, int]:
     return finding.file, finding.position_bytes
+
+
+def _place_of(hole: Hole, segment_size_bytes: int) -> tuple[str, int]:
+    position = hole.phy_offset % segment_size_bytes
+    return f"{COMMIT_LOG}/{segment_file_name(hole.phy_offset - position)}", position
 
 
 def _without(lost: LostMessages, back: Offsets) -> list[LostMessages]:
