@@ -166,4 +166,4 @@ def _rewrite(
 ) -> Action:
     segment = found.geometry.segment_size_bytes
     done = rewrite_record(files, found.root, segment, place, record, right)
-    return Action(kind, *done[:3], f"{done.words} in a property, {proof}", saved=1)
+    return Action(kind, *done[:3], f"{done.words} in a property, {proof}")

@@ -28,6 +28,7 @@ from seglog.storage.recovery import recover
 from seglog.storage.small_files import remove_recovery_point
 from seglog.storage.survey import Survey, survey
 from seglog.storage.walk import Hole
+from seglog.text import count_text
 
 _TAIL: Final = "tail"
 _FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-stray"})
@@ -112,7 +113,8 @@ def _of_rebuilt(found: Survey) -> Iterator[Action]:
         folder = state.files.queue_directory.relative_to(found.root).as_posix()
         for first, content in state.rebuilt.items():
             served = valid_batch_prefix(view_batch_units(content))
-            yield Action("compaction-queue", f"{folder}/{segment_file_name(first)}", saved=served)
+            detail = f"with {count_text(served, 'unit')}"
+            yield Action("compaction-queue", f"{folder}/{segment_file_name(first)}", detail=detail)
 
 
 def _of_copies(found: Survey) -> Iterator[Action]:
@@ -127,8 +129,11 @@ def _of_copies(found: Survey) -> Iterator[Action]:
                 LostMessages(topic, queue_id, one, UNIT)
                 for one in ranges_of((offset, 1) for offset in offsets)
             )
-            saved = sum(place in here for place in state.copies)
-            yield Action("compaction-record", f"{folder}/{segment_file_name(first)}", saved=saved, lost=lost)
+            copied = sum(place in here for place in state.copies)
+            detail = f"{count_text(copied, 'record')} from the commit log"
+            yield Action(
+                "compaction-record", f"{folder}/{segment_file_name(first)}", detail=detail, lost=lost
+            )
 
 
 def _lost_of_compaction(known: Mapping[Key, set[int]], after: Survey) -> Iterator[LostMessages]:

@@ -102,7 +102,7 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         detail = f"{why}: {units}, {timer.made} of them of messages that it lacked"
         if not knows_length:
             detail += f"; files of {size_bytes:,} bytes, as RocketMQ has it (mappedFileSizeTimerLog)"
-        yield Action("timer", TIMER_LOG, detail=detail, saved=timer.made)
+        yield Action("timer", TIMER_LOG, detail=detail)
     if timer.is_log_new or codes - _OF_CHECK:
         slots = _write_wheel(files, root / TIMER_WHEEL, timer)
         detail = f"{why}: {count_text(slots, 'slot')} in use, from the timer log"

@@ -27,6 +27,10 @@ AS_OPENING = {
 """What is to do where nothing is wrong: opening the store for writing does it too."""
 
 
+SAVES = {"saves", "keeps"}
+"""Words of an action that saves messages, or keeps those behind it."""
+
+
 def run(*arguments):
     ran = CliRunner().invoke(commands, [str(argument) for argument in arguments])
     assert ran.exit_code != 70, ran.output
@@ -44,6 +48,7 @@ def judged(root):
     checked, _shown = run("check", root)
     planned, shown = run("repair", root)
     assert (checked == 0) == (planned == 0), shown
+    assert not (SAVES & set(shown.split()) and "; 0 messages saved" in shown), shown
     if planned == 0:
         assert shown.startswith("nothing to do")
         assert "left as it is" not in shown

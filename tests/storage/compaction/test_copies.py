@@ -97,7 +97,9 @@ def test_a_copy_that_differs_comes_from_the_commit_log(whole, kind, number, tmp_
     assert [one.code for one in check_store(root, clock=new_clock()).findings] == ["compaction-damaged"]
     assert read(root) == read(whole)
     plan = repaired(root)
-    assert [(action.kind, action.saved) for action in plan.actions] == [("compaction-record", 1)]
+    assert [(one.kind, one.detail) for one in plan.actions] == [
+        ("compaction-record", "1 record from the commit log")
+    ]
     assert {name: one for name, one in tree_digest(root).items() if name.startswith("compaction/")} == {
         name: one for name, one in before.items() if name.startswith("compaction/")
     }
