@@ -79,8 +79,7 @@ def _is_agreed(path: Path, trial: str) -> bool:
         is_given = is_typed(f"type {name} to repair it", name)
     finally:
         if not is_given:
-            kept = f"; the repaired branch is {branch_path(path, trial)}" if trial else ""
-            render.say(f"nothing was changed{kept}")
+            render.say("nothing was changed" + (f"; {_kept_branch(path, trial)}" if trial else ""))
     return is_given
 
 
@@ -107,8 +106,16 @@ def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
         render.say(f"the repair does not put all right; the branch is {branch}")
     if is_sure or is_agreed("go on to the store itself?", default=is_put_right):
         return name
-    render.say(f"nothing was changed; the repaired branch is {branch}")
+    render.say(f"nothing was changed; {_kept_branch(path, name)}")
     return None
+
+
+def _kept_branch(path: Path, name: str) -> str:
+    """Returns a sentence on a branch that is left, which has no record of its start for `branch diff`."""
+    branch = branch_path(path, name)
+    check = shell_line(["seglog", "check", branch])
+    drop = shell_line(["seglog", "branch", "drop", "--apply", path, name])
+    return f"the repaired branch is {branch}: `{check}` checks it, `{drop}` removes it"
 
 
 def _repair(path: Path, given: FileSizes) -> Ending:

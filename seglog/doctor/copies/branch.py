@@ -26,6 +26,7 @@ from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import BRANCHES, OURS
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
+from seglog.text import shell_line
 
 BRANCH_FILE: Final = f"{OURS}/branch"
 
@@ -99,7 +100,10 @@ def read_point(files: Files, root: Path, name: str) -> BranchPoint:
     path = existing_branch(files, root, name)
     point = ConfigFile(files, path / BRANCH_FILE).load(_parse)
     if point is None:
-        raise ConfigError(f"{path / BRANCH_FILE} is missing: the state at the start of the branch is unknown")
+        raise ConfigError(
+            f"{path / BRANCH_FILE} is missing: the state at the start of the branch is unknown",
+            help=f"a trial of `seglog doctor` records none; {shell_line(['seglog', 'check', path])}",
+        )
     return point
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click import unstyle
 
-from seglog.errors import Ending, StoreLockedError
+from seglog.errors import ConfigError, Ending, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
 from tests.support.machine.screen import on_screen
@@ -50,7 +50,16 @@ def test_who_does_not_go_on_has_the_store_as_it_was_and_the_branch(
     assert ending == Ending.LOSS, said
     assert "nothing was changed" in said
     assert {name: one for name, one in golden.file_digest(hole).items() if name in before} == before
-    assert seglog("check", hole / "seglog/branches/doctor").exit_code == Ending.CLEAN
+    branch = hole / "seglog/branches/doctor"
+    flat = "".join(said.split())
+    assert f"`seglog check {branch}` checks it".replace(" ", "") in flat
+    assert f"`seglog branch drop --apply {hole} doctor` removes it".replace(" ", "") in flat
+    assert seglog("check", branch).exit_code == Ending.CLEAN
+    refused = seglog("branch", "diff", hole, "doctor")
+    assert refused.exit_code == ConfigError.exit_code
+    assert f"seglog check {branch}" in refused.stderr
+    assert seglog("branch", "drop", "--apply", hole, "doctor").exit_code == Ending.CLEAN
+    assert not branch.exists()
 
 
 def test_without_a_trial_only_the_name_is_asked_for(command_line, seglog: Seglog, hole):
