@@ -52,8 +52,8 @@ class Action:
         position_bytes: Position in the file.
         size_bytes: Length of the stretch concerned, 0 if it has no meaning.
         detail: What is found and done there, in a few words.
-        saved: Messages that a queue serves because of it, or serves still after RocketMQ's next crash. Records
-            of the timer's and of compaction logs are none: their messages are in the commit log and its queues.
+        saved: Messages that a queue serves because of it, or serves still after RocketMQ's next crash.
+            Records of the logs of timer and compaction are none: their messages are in the commit log.
         lost: Messages that stay lost.
     """
 

@@ -49,8 +49,9 @@ def apply_changes(
     Raises:
         FullError: No space; the store is unchanged, or half changed, which the pack undoes.
     """
-    with _names_way_back(root):
+    with _names_way_back(root, has_pack=False):
         pack = write_pack(files, root, changes, now_ms, had_lock=had_lock)
+    with _names_way_back(root):
         abort = root / ABORT_FILE
         stays = draft.exists(abort)
         if not files.exists(abort):
@@ -82,21 +83,22 @@ def apply_changes(
 
 
 @contextmanager
-def _names_way_back(root: Path) -> Iterator[None]:
+def _names_way_back(root: Path, *, has_pack: bool = True) -> Iterator[None]:
+    """Makes errors name the next command; without a pack there is nothing to take back."""
     try:
         yield
     except (FullError, OSError) as error:
         typed = shell_text(root)
+        again = f"run `seglog repair --apply {typed}` again"
         if isinstance(error, OSError) and error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             told = explain_os_error(error)
             way_back = f"`seglog undo {typed}` takes back what was done of the repair"
-            told.help = "; ".join(filter(None, (told.help, way_back)))
+            nothing = f"nothing of the repair was done; put this right, then {again}"
+            told.help = "; ".join(filter(None, (told.help, way_back if has_pack else nothing)))
             raise told from error
-        raise FullError(
-            str(error),
-            help=f"free space, then run `seglog repair --apply {typed}` again, or take back what was done:"
-            f" `seglog undo {typed}`",
-        ) from error
+        nothing = f"nothing of the repair was done; free space, then {again}"
+        way_back = f"free space, then {again}, or take back what was done: `seglog undo {typed}`"
+        raise FullError(str(error), help=way_back if has_pack else nothing) from error
 
 
 def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change, pack: UndoPack) -> None:

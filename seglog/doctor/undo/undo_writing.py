@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from seglog.doctor.undo.undo_pack import (
     pack_folder,
 )
 from seglog.doctor.undo.undo_reading import read_whole
-from seglog.errors import NotFoundError, UndoError
+from seglog.errors import NotFoundError, SeglogError, UndoError
 from seglog.storage.files import Files, OpenFile, RestoringFiles, Stamp
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE, OURS
 from seglog.storage.format.ours import MAX_DATA_BYTES, UNDO_VERSION, UndoEntry, UndoKind, encode_undo_entry
@@ -35,6 +35,8 @@ def write_pack(
 ) -> UndoPack:
     """Writes the pack of a repair before the repair, durably, and returns it.
 
+    If it cannot be completed, nothing of it is left.
+
     Args:
         files: Access to the store; no other process may change it meanwhile.
         root: The store directory.
@@ -51,11 +53,23 @@ def write_pack(
     # The state is read before the pack's own folders are created.
     before = list(_state_entries(files, root, had_lock=had_lock))
     folder = pack_folder(root, number)
-    files.make_dirs(folder / KEPT)
-    entries = [*before, *_guard_entries(files, root, changes, had_lock=had_lock)]
-    begin = UndoEntry(UndoKind.BEGIN, position_bytes=UNDO_VERSION, size_bytes=now_ms)
-    write_entries(files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes))
-    return read_whole(files, root, number)
+    try:
+        files.make_dirs(folder / KEPT)
+        entries = [*before, *_guard_entries(files, root, changes, had_lock=had_lock)]
+        begin = UndoEntry(UndoKind.BEGIN, position_bytes=UNDO_VERSION, size_bytes=now_ms)
+        write_entries(files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes))
+        return read_whole(files, root, number)
+    except BaseException:
+        with suppress(SeglogError, OSError):  # the next repair removes what is left
+            _remove_unused(files, root, folder, {one.path for one in before if one.kind is UndoKind.FOLDER})
+        raise
+
+
+def _remove_unused(files: RestoringFiles, root: Path, folder: Path, folders: Iterable[str]) -> None:
+    """Removes a pack of which the repair changed nothing yet, with its folders that did not exist before."""
+    if files.exists(folder / JOURNAL):
+        files.remove(folder / JOURNAL)
+    remove_leftovers(files, root, folders)
 
 
 def finish_pack(files: RestoringFiles, root: Path, pack: UndoPack) -> None:

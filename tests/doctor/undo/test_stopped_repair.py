@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from seglog.storage.survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.damage.images import Image
+from tests.support.machine.disks import memory_disk
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 from tests.support.scale import scaled
@@ -152,6 +155,46 @@ def test_a_repair_that_ran_out_of_space_can_be_taken_back(tmp_path):
     assert at > 20
     assert any("`seglog undo /" in one for one in helps)
     assert not any("send again" in one for one in helps[1:])  # the first fault meets the lock file
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_of_a_journal_that_was_not_completed_nothing_is_left(tmp_path, error):
+    at, calls = 1, frozenset({"make_dirs", "create", "write", "sync", "rename"})
+    ended = set[bool]()
+    while ended != {True, False}:
+        root = damaged_store(tmp_path / str(at))
+        before = tree_digest(root)
+        files = FailingFiles(Fault(at=at, error=error, sticky=True, names=calls))
+        with pytest.raises((SeglogError, OSError)) as failed:
+            repair_store(files, root, new_clock(), lambda _plan: True)
+        help_text = getattr(failed.value, "help", "")
+        has_pack = bool(list_packs(RealFiles(), root))
+        ended.add(has_pack)
+        assert (f"`seglog undo {root}`" in help_text) == has_pack, at
+        assert f"`seglog repair --apply {root}` again" in help_text or has_pack, at
+        if not has_pack:
+            assert tree_digest(root) == before, at
+            assert not (root / "seglog" / "undo").exists(), at
+        at += 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
+def test_a_full_disk_leaves_nothing_of_a_journal_and_space_lets_the_repair_run(tmp_path):
+    with memory_disk(tmp_path, 1) as disk:
+        root = damaged_store(disk)
+        before = tree_digest(root)
+        ballast = disk / "ballast"
+        free = os.statvfs(disk)
+        ballast.write_bytes(bytes((free.f_bavail - 1) * free.f_frsize))
+        with pytest.raises(FullError) as full:
+            repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+        assert "nothing of the repair was done" in full.value.help
+        assert tree_digest(root) == before
+        assert not (root / "seglog" / "undo").exists()
+        ballast.unlink()
+        plan, pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+        assert plan.changes
+        assert pack is not None
 
 
 def test_nothing_is_changed_without_a_yes(tmp_path):
