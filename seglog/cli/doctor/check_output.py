@@ -58,7 +58,7 @@ def _verdict_fields(report: CheckReport, verdict: Triage) -> dict[str, object]:
         "recoveryReads": _walk_fields(verdict.start.walk),
         "lostForGood": verdict.lost,
         "lostByTopic": dict(verdict.lost_of),
-        "mayBeMore": verdict.is_at_least,
+        "mayBeMore": verdict.is_at_least or bool(verdict.unread),
         "repairSaves": verdict.saved,
         "rocketmqMakesAnew": verdict.made_anew,
         "doNot": verdict.do_not,

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from seglog.doctor.check.broker_start import BrokerStart, Start, unqueued_messages
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
-from seglog.storage.findings import ending_of
+from seglog.storage.findings import Finding, ending_of
+from seglog.storage.format.names import (
+    BATCH_CONSUME_QUEUE,
+    COMMIT_LOG,
+    CONSUME_QUEUE,
+    OURS,
+    parse_segment_file_name,
+)
 
 _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
 """Codes of records that a repair, or opening the store for writing, restores, and RocketMQ never does."""
 
-_NO_LOG: Final = frozenset({"file-unreadable", "log-empty"})
+_NOT_READ: Final = frozenset({"file-kind", "file-unreadable"})
+_QUEUE_FOLDERS: Final = frozenset({CONSUME_QUEUE, BATCH_CONSUME_QUEUE})
+_QUEUE_DEPTH: Final = 3
+"""Parts of the name of a queue's folder: folder of all queues, topic and number."""
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
 _BEHIND_END: Final = frozenset({"checkpoint-ahead", "index-entry-stray"})
 """Codes of files that knew of records behind the end of the log."""
@@ -32,6 +44,7 @@ class Triage:
         lost_of: Number of them in each topic, the largest first.
         is_at_least: Whether holes, or a lost end of the log, may have held further messages that no queue has
             a unit for.
+        unread: Folders of queues that cannot be read, sorted; these may have units of further lost messages.
         saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves.
         made_anew: How many of these RocketMQ serves again by itself once it has started.
         do_not: What would do harm, and why; empty if nothing would.
@@ -41,6 +54,7 @@ class Triage:
     lost: int | None
     lost_of: tuple[tuple[str, int], ...]
     is_at_least: bool
+    unread: tuple[str, ...]
     saved: int
     made_anew: int
     do_not: str
@@ -57,10 +71,11 @@ def verdict_on(report: CheckReport) -> Triage:
     back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
     return Triage(
         report.start,
-        None if codes & _NO_LOG else report.messages.lost,
+        None if "log-empty" in codes or _is_log_unread(report.findings) else report.messages.lost,
         tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
         any(finding.code in _HOLES and not finding.messages for finding in report.findings)
         or bool(codes & _BEHIND_END and codes & _UNCOUNTED),
+        tuple(sorted({*_unread_queues(report.findings)})),
         # Records of a queue that began anew after them are no messages of it.
         min(unqueued + back + behind, report.messages.messages + back),
         unqueued if _makes_queues_itself(report) else 0,
@@ -77,6 +92,25 @@ def ending_of_check(report: CheckReport, *, is_strict: bool = False) -> Ending:
     """
     ending = ending_of(report.findings, is_strict=is_strict)
     return Ending.LOSS if ending is Ending.FINDINGS and verdict_on(report).is_at_least else ending
+
+
+def _is_log_unread(findings: Iterable[Finding]) -> bool:
+    """Returns whether a part of the log, or of the list of its earlier losses, cannot be read."""
+    return any(
+        finding.code == "file-unreadable" and Path(finding.file).parts[:1] in {(), (COMMIT_LOG,), (OURS,)}
+        for finding in findings
+    )
+
+
+def _unread_queues(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yields the folders of queues that cannot be read, or that of all queues of a topic or of the store."""
+    for finding in findings:
+        parts = Path(finding.file).parts
+        is_of_queue = bool(parts) and parts[0] in _QUEUE_FOLDERS
+        # A name that no queue file has, such as that of a pipe beside them, holds no units.
+        may_hold_units = len(parts) <= _QUEUE_DEPTH or parse_segment_file_name(parts[-1]) is not None
+        if finding.code in _NOT_READ and is_of_queue and may_hold_units:
+            yield "/".join(parts[:_QUEUE_DEPTH])
 
 
 def _makes_queues_itself(report: CheckReport) -> bool:

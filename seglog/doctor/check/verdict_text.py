@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -58,10 +59,17 @@ def _start_text(verdict: Triage) -> str:
 def _lost_text(verdict: Triage) -> str:
     if verdict.lost is None:
         return "not known: the log, or a part of it, cannot be read"
+    unread = f"; not known of {_unread_text(verdict.unread)}" if verdict.unread else ""
     if not verdict.lost:
-        return "not known: no queue says what the log lost" if verdict.is_at_least else "no message"
-    least = "at least " if verdict.is_at_least else ""
+        is_open = verdict.is_at_least
+        return "not known: no queue says what the log lost" if is_open else f"no message{unread}"
+    least = "at least " if verdict.is_at_least or unread else ""
     topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
     more = len(verdict.lost_of) - len(topics)
     text = f"{least}{count_text(verdict.lost, 'message')} for good: {', '.join(topics)}"
-    return text + (f" and {count_text(more, 'more topic')}" if more > 0 else "")
+    return text + (f" and {count_text(more, 'more topic')}" if more > 0 else "") + unread
+
+
+def _unread_text(unread: Sequence[str]) -> str:
+    more = len(unread) - 1
+    return f"{unread[0]}, which cannot be read" + (f", and {count_text(more, 'more queue')}" if more else "")

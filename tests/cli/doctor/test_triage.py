@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 
@@ -10,6 +11,7 @@ import pytest
 from seglog.doctor.check import check_store, verdict_on
 from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN, Start
 from seglog.errors import Ending
+from seglog.storage.files import StoreRoot
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
 from tests.support.material import golden
@@ -44,6 +46,54 @@ def test_an_end_of_the_log_that_no_queue_counts_is_not_called_no_loss(seglog: Se
         shown = seglog(*words)
         assert shown.exit_code == Ending.LOSS
     assert "lost      not known: no queue says what the log lost" in seglog("check", root).stdout
+
+
+def refused(root, monkeypatch, pattern):
+    """Refuses the files of a store under a pattern, as the file system does without rights."""
+    opened = StoreRoot.open
+
+    def refusing(self, path, *, writable):
+        if path.is_relative_to(root) and path.relative_to(root).match(pattern):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(self, path, writable=writable)
+
+    monkeypatch.setattr(StoreRoot, "open", refusing)
+
+
+@pytest.mark.parametrize("is_folder", [False, True], ids=["EACCES", "a folder"])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("roll", "no message"), ("d-zeropage-last", "at least 11 messages for good: TopicB 4,")],
+)
+def test_a_queue_that_cannot_be_read_leaves_only_its_own_losses_unknown(
+    seglog: Seglog, tmp_path, monkeypatch, name, known, is_folder
+):
+    root = golden.extract(name, tmp_path)
+    file = min((root / "consumequeue/TopicA/0").iterdir())
+    if is_folder:
+        file.unlink()
+        file.mkdir()
+    else:
+        refused(root, monkeypatch, f"consumequeue/TopicA/0/{file.name}")
+    verdict = seglog("check", root, "--json").lines[-1]["verdict"]
+    assert (verdict["lostForGood"] or 0, verdict["mayBeMore"]) == (11 if "11" in known else 0, True)
+    (lost,) = [line for line in seglog("check", root).stdout.splitlines() if line.startswith("lost ")]
+    assert known in lost
+    assert lost.endswith("; not known of consumequeue/TopicA/0, which cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lost"),
+    [("index/*", 0), ("commitlog/*", None)],
+)
+def test_only_an_unreadable_log_leaves_all_losses_unknown(
+    seglog: Seglog, tmp_path, monkeypatch, pattern, lost
+):
+    root = golden.extract("roll", tmp_path)
+    refused(root, monkeypatch, pattern)
+    assert "file-unreadable" in {line.get("code") for line in seglog("check", root, "--json").lines}
+    verdict = seglog("check", root, "--json").lines[-1]["verdict"]
+    assert verdict["lostForGood"] == lost
 
 
 @pytest.mark.parametrize(
