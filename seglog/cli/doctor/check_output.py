@@ -8,15 +8,15 @@ from typing import Final
 from seglog.cli.ui import render
 from seglog.cli.ui.findings import show_findings
 from seglog.doctor.check import CheckReport, RecoveryWalk, Triage, verdict_facts, verdict_on
-from seglog.storage.findings import bytes_text, finding_fields, next_command
+from seglog.storage.findings import bytes_text, findings_fields, next_command
 
 _COPY: Final = Path("COPY")
 
 
 def emit_check(report: CheckReport) -> None:
     """Prints a check as JSON: a line for each finding and each part that was not checked, then a summary."""
-    for finding in report.findings:
-        render.emit({"kind": "finding", **finding_fields(finding)})
+    for fields in findings_fields(report.findings):
+        render.emit({"kind": "finding", **fields})
     for text in report.not_looked_at:
         render.emit({"kind": "unseen", "what": text})
     render.emit({"kind": "check", **check_fields(report)})

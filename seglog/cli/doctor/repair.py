@@ -23,7 +23,7 @@ from seglog.doctor.repair import Plan, judge, plan_repair, repair_store, wrong_n
 from seglog.doctor.undo import UndoPack
 from seglog.errors import Ending
 from seglog.storage.directory import FileSizes
-from seglog.storage.findings import Severity, finding_fields
+from seglog.storage.findings import Severity, findings_fields
 from seglog.storage.overlay import LostMessages
 from seglog.text import shell_line
 
@@ -177,7 +177,7 @@ def _emit(plan: Plan, pack: UndoPack | None) -> None:
             "changedBytes": plan.changed_bytes,
             "saved": plan.saved,
             "lost": sum(action.lost_messages for action in plan.actions),
-            "left": [finding_fields(finding) for finding in plan.left],
+            "left": [*findings_fields(plan.left)],
             "rescan": plan.is_rescanned,
             "applied": pack is not None or plan.is_settled,
             "undo": None if pack is None else pack.number,

@@ -18,7 +18,7 @@ from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.doctor.check import VerifyReport, verify_store
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes
-from seglog.storage.findings import ending_of, finding_fields
+from seglog.storage.findings import ending_of, findings_fields
 from seglog.storage.seals import Concerned
 
 _MAX_MESSAGES_SHOWN: Final = 20
@@ -77,7 +77,7 @@ def _fields(report: VerifyReport) -> dict[str, object]:
         "bareRecords": report.bare_records,
         "bytes": report.read_bytes,
         "elapsedMs": round(report.elapsed_ms, 3),
-        "findings": [finding_fields(finding) for finding in report.findings],
+        "findings": [*findings_fields(report.findings)],
         "concerned": [
             {
                 "file": message.file,

@@ -33,7 +33,7 @@ from seglog.storage.directory import (
     last_data_end,
     list_index_files,
 )
-from seglog.storage.findings import Severity, finding_fields
+from seglog.storage.findings import Severity, findings_fields
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.record import CRC32, decode_message
@@ -252,7 +252,7 @@ def _fields(facts: Facts) -> dict[str, object]:
             }
             for queue in facts.queues
         ],
-        "findings": [finding_fields(finding) for finding in found.findings],
+        "findings": [*findings_fields(found.findings)],
         "recovery": {
             "mode": found.mode,
             "cutBytes": facts.cut_bytes,

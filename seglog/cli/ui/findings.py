@@ -28,10 +28,10 @@ def show_findings(findings: Sequence[Finding], store: Path) -> None:
     for finding in sorted(findings, key=lambda finding: -list(Severity).index(finding.severity)):
         by_code.setdefault(finding.code, []).append(finding)
     for same in by_code.values():
-        _show_same(same, shell_text(store))
+        _show_same(same, findings, shell_text(store))
 
 
-def _show_same(same: Sequence[Finding], typed: str) -> None:
+def _show_same(same: Sequence[Finding], findings: Sequence[Finding], typed: str) -> None:
     first = same[0]
     severity = render.Styled(f"{first.severity.value:<7}", _COLOURS[first.severity])
     render.say("  ", severity, " ", first.meaning)
@@ -45,8 +45,9 @@ def _show_same(same: Sequence[Finding], typed: str) -> None:
         render.say(_INDENT, "or: " if number else "RocketMQ logs: ", line)
     render.say(_INDENT, f"messages: {first.for_messages}")
     if first.command:
-        render.say(_INDENT, f"to do: `{first.command_for(typed)}`: {first.fix}")
-        if text := bytes_text(first.command):
+        command = first.command_for(typed, findings)
+        render.say(_INDENT, f"to do: `{command}`: {first.fix}")
+        if text := bytes_text(command):
             render.say(_INDENT, f"BYTES: {text}")
     elif first.fix:
         render.say(_INDENT, f"to do: {first.fix}")

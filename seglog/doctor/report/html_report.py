@@ -113,7 +113,7 @@ def _verdict(report: CheckReport) -> str:
 
 
 def _typed(finding: Finding, report: CheckReport) -> str:
-    return finding.command_for(shell_text(report.root))
+    return finding.command_for(shell_text(report.root), report.findings)
 
 
 def _facts(report: CheckReport) -> list[tuple[str, str]]:

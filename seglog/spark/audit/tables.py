@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seglog.doctor.check import CheckReport
 from seglog.spark.audit.unread import ERROR_COLUMNS, UnreadStore
 from seglog.storage.audit import AuditQueue
-from seglog.storage.findings import finding_fields
+from seglog.storage.findings import findings_fields
 from seglog.storage.format.queue import plain_queue_kind
 
 if TYPE_CHECKING:
@@ -87,5 +87,5 @@ def queue_rows(report: CheckReport) -> Iterator[dict[str, object]]:
 
 def finding_rows(report: CheckReport) -> Iterator[dict[str, object]]:
     """Yields the findings of a report with the field names of JSON."""
-    for finding in report.findings:
-        yield {"store": report.store, **finding_fields(finding)}
+    for fields in findings_fields(report.findings):
+        yield {"store": report.store, **fields}

@@ -41,6 +41,8 @@ class Code:
 BY_HAND: Final = ""
 """The command of a fix that no command makes."""
 REPAIR: Final = "seglog repair STORE"
+WITH_OPTION: Final = "seglog repair --"
+"""Begins the command of a repair that needs to know a length."""
 SEAL: Final = "seglog verify --seal STORE"
 CONFIG: Final = "seglog inspect config STORE"
 INTACT: Final = "none is lost"

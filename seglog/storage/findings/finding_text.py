@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from seglog.storage.findings.code import Severity
+from seglog.storage.findings.code import WITH_OPTION, Severity
 from seglog.storage.findings.findings import Finding
 from seglog.text import count_text, size_text, time_text
 
@@ -80,8 +80,20 @@ def _with_unit(code: str, value: str) -> str:
     return value
 
 
-def finding_fields(finding: Finding) -> dict[str, object]:
-    """Returns a finding for programs."""
+def findings_fields(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
+    """Yields all findings on a store for programs."""
+    asking = [finding for finding in findings if finding.command.startswith(WITH_OPTION)]
+    for finding in findings:
+        yield finding_fields(finding, asking)
+
+
+def finding_fields(finding: Finding, among: Iterable[Finding] = ()) -> dict[str, object]:
+    """Returns a finding for programs.
+
+    Args:
+        finding: The finding.
+        among: Findings on the store of which one may ask for an option of the command.
+    """
     return {
         "code": finding.code,
         "severity": finding.severity.value,
@@ -94,6 +106,6 @@ def finding_fields(finding: Finding) -> dict[str, object]:
         "meaning": finding.meaning,
         "forMessages": finding.for_messages,
         "fix": finding.fix,
-        "command": finding.command,
+        "command": finding.command_among(among),
         "rocketmqLogs": list(finding.rocketmq_logs),
     }

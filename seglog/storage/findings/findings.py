@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from typing_extensions import override
 
-from seglog.storage.findings.code import Severity
+from seglog.storage.findings.code import REPAIR, WITH_OPTION, Severity
 from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.findings.rocketmq_lines import lines_of
 from seglog.storage.format.names import parse_segment_file_name
@@ -66,15 +67,26 @@ class Finding:
         """What RocketMQ logs when it meets it, with ``…`` for values; empty where it does not notice."""
         return lines_of(self.code)
 
-    def command_for(self, store: str) -> str:
+    def command_among(self, findings: Iterable[Finding]) -> str:
+        """Returns :attr:`command`; a repair has the option without which it is refused, or does less.
+
+        Args:
+            findings: The findings on the store, or those of them that ask for an option.
+        """
+        if self.command != REPAIR:
+            return self.command
+        return next((one.command for one in findings if one.command.startswith(WITH_OPTION)), self.command)
+
+    def command_for(self, store: str, among: Iterable[Finding] = ()) -> str:
         """Returns what to type about this finding.
 
         Args:
             store: The store directory, as a shell takes it.
+            among: As for :meth:`command_among`.
         """
         first = parse_segment_file_name(self.file.rpartition("/")[2])
         place = self.position_bytes + (first or 0)
-        return self.command.replace("PLACE", str(place)).replace("STORE", store)
+        return self.command_among(among).replace("PLACE", str(place)).replace("STORE", store)
 
     @override
     def __str__(self) -> str:

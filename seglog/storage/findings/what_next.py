@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from seglog.storage.findings.code import Severity
+from seglog.storage.findings.code import WITH_OPTION, Severity
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import OURS
 from seglog.text import shell_text
@@ -32,7 +32,7 @@ def next_command(findings: Sequence[Finding], store: str | os.PathLike[str]) -> 
     typed = shell_text(store)
     # Without the option the same command is refused, or does less.
     for finding in serious:
-        if finding.command.startswith("seglog repair --"):
+        if finding.command.startswith(WITH_OPTION):
             return finding.command_for(typed)
     worst = max(list(Severity).index(finding.severity) for finding in serious)
     commands = Counter(

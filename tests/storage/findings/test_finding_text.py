@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from seglog.storage.findings import Finding, counts_text, finding_fields, next_command, place_text
+from seglog.storage.findings import (
+    Finding,
+    counts_text,
+    finding_fields,
+    findings_fields,
+    next_command,
+    place_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +52,17 @@ def test_the_next_command_can_be_typed_whatever_the_store_is_called():
     assert next_command(findings, "a store") == "seglog repair 'a store'"
     assert next_command(findings, "o'd\x1b[31m") == r"seglog repair $'o\'d\x1b[31m'"
     assert next_command([Finding("tombstones", "x")], "s") == ""
+
+
+def test_a_repair_that_needs_a_length_is_named_with_its_option_beside_each_finding():
+    missing, unknown = (
+        Finding("queue-missing", "consumequeue/T/0"),
+        Finding("queue-length-unknown", "consumequeue"),
+    )
+    stale = Finding("seal-stale", "commitlog/0")
+    wanted = "seglog repair --queue-file-bytes BYTES s"
+    assert missing.command_for("s") == "seglog repair s"
+    assert missing.command_for("s", [missing, unknown]) == wanted
+    assert next_command([missing, unknown], "s") == wanted
+    commands = [fields["command"] for fields in findings_fields([missing, stale, unknown])]
+    assert commands == [unknown.command, stale.command, unknown.command]
