@@ -176,9 +176,10 @@ def _finding(same: Sequence[Finding], report: CheckReport) -> str:
         todo += f"<div><b>For messages:</b> {text(first.for_messages)}.</div>"
         todo += f"<div><b>To do:</b> {text(first.fix)}.</div>"
         if first.command:
-            todo += f'<code class="do">{text(_typed(first, report))}</code>'
-        if told := bytes_text(first.command):
-            todo += f"<div>BYTES: {text(told)}</div>"
+            typed = _typed(first, report)
+            todo += f'<code class="do">{text(typed)}</code>'
+            if replaced := bytes_text(typed):
+                todo += f"<div>BYTES: {text(replaced)}</div>"
     return (
         f'<div class="finding {first.severity.value}"><h3><span class="tag">{first.severity.value}</span>'
         f" {text(first.meaning)}</h3><ul>{places}</ul>{todo}</div>"
