@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
@@ -14,12 +16,25 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
 
     xdist gives the rest of that file to another process, with the test that ended the first: one that hangs
     until its time is up would end the next one too, and the whole run would hang.
+
+    That a process has ended is known some time later only, and the one in its place can work when it has
+    collected the tests; xdist would end the whole run where either is given work before.
     """
 
     @override
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
+
+    @override
+    def _reschedule(self, node: WorkerController) -> None:
+        if node in self.registered_collections:  # else xdist calls this again when the node has collected
+            super()._reschedule(node)
+
+    @override
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        with suppress(OSError):  # the process has ended: remove_node() gives the work to another
+            super()._assign_work_unit(node)
 
     @override
     def remove_node(self, node: WorkerController) -> str | None:
