@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from typing_extensions import override
@@ -25,6 +26,11 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
+
+    @override
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        if node in self.nodes:  # else it was ready when no work was left, and was told to end
+            super().add_node_collection(node, collection)
 
     @override
     def _reschedule(self, node: WorkerController) -> None:
