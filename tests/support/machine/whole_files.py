@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 from tests.support.machine.order import SPARK_TESTS
+
+_LEAST_KNOWN: Final = 2
 
 
 class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -19,7 +22,8 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
     until its time is up would end the next one too, and the whole run would hang.
 
     That a process has ended is known some time later only, and the one in its place can work when it has
-    collected the tests; xdist would end the whole run where either is given work before.
+    collected the tests; xdist would end the whole run where either is given work before, and wait for ever
+    where the new one is given a single test.
     """
 
     @override
@@ -34,7 +38,12 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
 
     @override
     def _reschedule(self, node: WorkerController) -> None:
-        if node in self.registered_collections:  # else xdist calls this again when the node has collected
+        # One that has not collected is called for again when it has.
+        if node not in self.registered_collections:
+            return
+        # A process runs a test once it knows the next one: with one test alone it would wait for ever.
+        super()._reschedule(node)
+        while self._pending_of(self.assigned_work[node]) < _LEAST_KNOWN and not node.shutting_down:
             super()._reschedule(node)
 
     @override
