@@ -36,6 +36,7 @@ WRITER = """
     from seglog.storage.store import MessageStore
 
     root, durability, log, body_bytes = sys.argv[1], Durability(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    is_past_map = sys.argv[5] == "past the map"
     store = MessageStore.open(
         root, segment_size_bytes=1 << 20, queue_file_size_bytes=20000, index_geometry=IndexGeometry(50, 200),
         record_crc=False, clock=VirtualClock(1_800_000_000_000))
@@ -43,7 +44,7 @@ WRITER = """
         store.put_batch("T", [b"early"] * 2)
     middle = 8 * 4096
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if durability is Durability.SYNC:
+    if is_past_map:
         resource.setrlimit(resource.RLIMIT_FSIZE, (middle, resource.RLIM_INFINITY))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     else:
@@ -53,22 +54,26 @@ WRITER = """
 
 
 @pytest.mark.parametrize(
-    ("kernels", "durability", "death"),
+    ("kernels", "durability", "body_bytes", "way", "death"),
     [
-        (NATIVE, "sync", signal.SIGXFSZ),
-        (NATIVE, "async", signal.SIGBUS),
-        (PYTHON, "async", signal.SIGBUS),
+        (NATIVE, "sync", 500, "past the map", signal.SIGXFSZ),
+        (NATIVE, "sync", 1800, "past the map", signal.SIGXFSZ),
+        (NATIVE, "async", 500, "map", signal.SIGBUS),
+        (NATIVE, "async", 1800, "past the map", signal.SIGXFSZ),  # a large batch
+        (PYTHON, "async", 500, "map", signal.SIGBUS),
+        (PYTHON, "async", 1800, "map", signal.SIGBUS),
     ],
 )
-@pytest.mark.parametrize("body_bytes", [700, 1800])
-def test_death_in_a_batch_leaves_only_its_first_messages(tmp_path, kernels, durability, death, body_bytes):
+def test_death_in_a_batch_leaves_only_its_first_messages(
+    tmp_path, kernels, durability, body_bytes, way, death
+):
     if kernels == NATIVE:
         native()
     root = tmp_path / "store"
     log = root / COMMIT_LOG / segment_file_name(0)
     command = [sys.executable, "-c", textwrap.dedent(WRITER), str(root), durability, str(log)]
     ran = subprocess.run(
-        [*command, str(body_bytes)],
+        [*command, str(body_bytes), way],
         cwd=ROOT,
         env={**os.environ, "SEGLOG_KERNEL": kernels},
         capture_output=True,
