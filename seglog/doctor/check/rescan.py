@@ -16,9 +16,16 @@ from typing import Final
 from seglog.storage.audit import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import ABORT_FILE
+from seglog.storage.scan import ListedStore
 
 MADE_BY_ROCKETMQ: Final = frozenset({"queue-missing", "index-missing", "index-due"})
 """Codes of parts that are missing as a whole."""
+
+
+def is_rescan_due(store: ListedStore) -> bool:
+    """Returns whether RocketMQ walks the whole log of a store when it starts."""
+    checkpoint = store.checkpoint
+    return store.mode == "abnormal" and checkpoint.physic_timestamp_ms == 0 == checkpoint.logics_timestamp_ms
 
 
 def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Finding]:
@@ -26,13 +33,10 @@ def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Fi
 
     If any queue still has files, other queues without files are not excused.
     """
-    checkpoint = store.checkpoint
-    is_unflushed = checkpoint.physic_timestamp_ms == 0 == checkpoint.logics_timestamp_ms
-    is_rescanned = store.mode == "abnormal" and is_unflushed
     queues = (*store.queue_files.values(), *store.batch_files.values())
     codes = MADE_BY_ROCKETMQ - {"queue-missing"} if any(queue.sizes for queue in queues) else MADE_BY_ROCKETMQ
     excused = [finding for finding in findings if finding.code in codes]
-    if not is_rescanned or not excused:
+    if not is_rescan_due(store) or not excused:
         return list(findings)
     left = [finding for finding in findings if finding.code not in codes]
     return [*left, Finding("rescan-due", ABORT_FILE)]

@@ -70,7 +70,9 @@ class DraftNode:
 
     def resize(self, size_bytes: int) -> None:
         """Cuts the file, or extends it by zeros."""
-        if self.scratch is not None and self.mapped is not None:
+        if not size_bytes:
+            self.mapped = self.scratch = None  # no memory area is empty
+        elif self.scratch is not None and self.mapped is not None:
             # A new memory area, because the old one may still be in use.
             before, self.scratch = self.scratch, Scratch(size_bytes)
             _copy_scratch(before, self.scratch, min(size_bytes, self.size_bytes))

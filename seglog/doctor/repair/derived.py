@@ -86,8 +86,15 @@ def mend_index(
     yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
 
 
-def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Action:
-    """Leaves ``abort`` and an empty checkpoint: RocketMQ then walks the whole log and adds missing parts."""
+def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool, was_due: bool) -> Action:
+    """Leaves ``abort`` and an empty checkpoint: RocketMQ then walks the whole log and adds missing parts.
+
+    Args:
+        found: The survey.
+        files: Access to the store.
+        knows_queues: Whether the length of queue files is known.
+        was_due: Whether it did so before this repair, too: the repair then saves nothing by it.
+    """
     files.write_file(found.root / ABORT_FILE, b"")
     write_checkpoint(files, found.root, Checkpoint())
     if knows_queues:
@@ -96,7 +103,7 @@ def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool) -> Actio
         "no queue file is left that shows their length: it makes them itself; or give"
         " mappedFileSizeConsumeQueue of broker.conf with --queue-file-bytes"
     )
-    saved = sum(int(is_message(state.units).sum()) for state in found.queues.values())
+    saved = 0 if was_due else sum(int(is_message(state.units).sum()) for state in found.queues.values())
     return Action("rescan", ABORT_FILE, detail=detail, saved=saved)
 
 

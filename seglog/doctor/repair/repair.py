@@ -16,7 +16,7 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.clock import Clock
-from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ
+from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ, is_rescan_due
 from seglog.doctor.draft.changes import Change, changes_of
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.parts.parts_check import check_parts
@@ -181,7 +181,8 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     knows_queues = knows_queues or not found.queues
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if is_rescanned:
-        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues))
+        was_due = is_rescan_due(before)
+        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues, was_due=was_due))
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.all_queues.items()}
     actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]

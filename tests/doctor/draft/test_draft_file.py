@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seglog.doctor.draft.changes import CHANGED, CREATED, REMOVED, changes_of
@@ -45,6 +45,8 @@ def _write(model: bytearray, position: int, data: bytes) -> None:
 
 
 @given(steps=st.lists(_STEPS, max_size=8), rounds=st.booleans())
+@example(steps=[("map", 0, b"x"), ("size", 0), ("write", 5, b"y")], rounds=False)
+@example(steps=[("map", 0, b"x"), ("size", 0), ("size", 40), ("map", 30, b"y")], rounds=True)
 def test_a_draft_reads_as_a_file_that_was_changed_so(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[str, int, bytes]],
