@@ -50,6 +50,21 @@ def keys(kernels, log, phy_offset, tags):
 
 
 @pytest.mark.parametrize("kernels", BOTH)
+@pytest.mark.parametrize("record_crc", [False, True])
+def test_a_placeholder_has_its_mark_or_nothing_before_the_checksum(kernels: str, record_crc: bool):
+    counts = [
+        keys(
+            kernels,
+            pack_log([Record(body=b"", flag=PLACEHOLDER_FLAG, properties=raw, record_crc=record_crc)]),
+            0,
+            tags=False,
+        )[3]
+        for raw in (b"", PLACEHOLDER_MARK, b"\x02", PLACEHOLDER_MARK + b"\x02", b"A\x011\x02")
+    ]
+    assert counts == [1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("kernels", BOTH)
 def test_keys_are_the_unique_key_then_each_key_then_the_tag(kernels: str):
     record = Record(topic=b"T", properties=b"TAGS\x01red\x02KEYS\x01 k1  k2\x02UNIQ_KEY\x01u\x02")
     log = pack_log([record])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.format.record.properties import CRC_PROPERTY_BYTES, without_crc_property
+from seglog.storage.format.record.properties import CRC_PROPERTY_BYTES, ends_with_record_crc
 
 PLACEHOLDER_PROPERTY: Final = "SEGLOG_COMPACTED"
 PLACEHOLDER_FLAG: Final = 0x434D_5054
@@ -25,4 +25,5 @@ def is_placeholder(flag: int, body: bytes | memoryview, properties: bytes) -> bo
     """Returns whether a message with these stands for one that was dropped; applications may use the flag."""
     if flag != PLACEHOLDER_FLAG or len(body):
         return False
-    return without_crc_property(properties) in (b"", PLACEHOLDER_MARK)
+    own = properties[:-CRC_PROPERTY_BYTES] if ends_with_record_crc(properties) else properties
+    return own in (b"", PLACEHOLDER_MARK)
