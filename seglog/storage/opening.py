@@ -40,7 +40,7 @@ from seglog.storage.directory.file_facts import Certainty
 from seglog.storage.directory.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.files import Files, HeldLock, explained
 from seglog.storage.files.latch import Latch, LatchedFiles
-from seglog.storage.findings import Finding, Severity, bytes_text, place_text
+from seglog.storage.findings import Finding, Severity, place_text, repair_with_length
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
@@ -342,11 +342,10 @@ def _demand_known(found: Survey) -> None:
         ),
     ):
         if not is_known:
-            command = f"seglog repair --{option} BYTES {shell_text(found.root)}"
             raise LengthUnknownError(
                 f"nothing in {found.root} shows how long its {files} must be",
-                help=f"nothing was changed; open it with {argument}=, or run `{command}`"
-                f" (BYTES: {bytes_text(command)})",
+                help=f"nothing was changed; open it with {argument}=, or run"
+                f" {repair_with_length(f'--{option}', found.root)}",
             )
 
 

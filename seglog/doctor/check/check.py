@@ -375,8 +375,8 @@ class StoreCheck:
         for pause_ms in _PAUSES_MS:
             self._pause(pause_ms)
             log = self._look_again(outcomes)
-            seen = {_place(finding) for finding in [*log.report.findings, *self._other_findings(log)]}
-            findings = [finding for finding in findings if _place(finding) in seen]
+            seen = {finding.place for finding in [*log.report.findings, *self._other_findings(log)]}
+            findings = [finding for finding in findings if finding.place in seen]
             if has_grown or all(finding.severity is Severity.NOTE for finding in findings):
                 break
             has_grown = log.report.end_phy_offset > end  # the next look lists the files after that
@@ -400,10 +400,6 @@ class StoreCheck:
         newest = walk.run(again.splits[len(whole) :], lambda: False)
         self._tables = load_tables(self._files, self._root)
         return self._conclude(again, whole + sorted(newest, key=lambda outcome: outcome.split), walk)
-
-
-def _place(finding: Finding) -> tuple[str, str, int]:
-    return finding.code, finding.file, finding.position_bytes
 
 
 def _sum(parts: Iterable[Seen]) -> Seen:

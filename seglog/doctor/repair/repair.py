@@ -51,13 +51,12 @@ from seglog.storage.directory import (
     write_lengths,
 )
 from seglog.storage.files import Files, RestoringFiles
-from seglog.storage.findings import Finding, Severity, bytes_text
+from seglog.storage.findings import Finding, Severity, repair_with_length
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.index_check import check_index
 from seglog.storage.overlay import is_message
 from seglog.storage.survey import Survey, survey
-from seglog.text import shell_text
 
 _MAX_ROUNDS: Final = 3
 """Filling a hole may let the next survey find more; a third round has never been needed."""
@@ -237,10 +236,9 @@ def _settle_lengths(draft: DraftFiles, root: Path, given: FileSizes) -> list[Act
     """
     listing = list_store(draft, root, given)
     if not listing.geometry.is_segment_known:
-        command = f"seglog repair --segment-bytes BYTES {shell_text(root)}"
         raise LengthUnknownError(
             f"nothing in {root} shows how long its log files must be",
-            help=f"nothing was changed; run `{command}` (BYTES: {bytes_text(command)})",
+            help=f"nothing was changed; run {repair_with_length('--segment-bytes', root)}",
         )
     if given == NOTHING_KNOWN:
         return []

@@ -26,14 +26,13 @@ from seglog.storage.directory import (
     read_lengths,
 )
 from seglog.storage.files import StoreRoot
-from seglog.storage.findings import bytes_text
+from seglog.storage.findings import repair_with_length
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, INDEX, LMQ_PREFIX, segment_file_name
 from seglog.storage.format.record import FILLER, MAGIC_BLANK
 from seglog.storage.recovery import indexes_tags
 from seglog.storage.small_files import read_checkpoint
 from seglog.storage.store import MessageStore
-from seglog.text import shell_text
 
 BEGUN: Final = ".begun"
 """A folder in the new store for the index file that is continued; removed before the store is complete."""
@@ -91,10 +90,9 @@ def check_sizes(files: StoreRoot, root: Path, sizes: Sizes) -> None:
     listing = list_store(files, root)
     geometry = listing.geometry
     if listing.log_files and not geometry.is_queue_file_known and listing.queue_files:
-        command = f"seglog repair --queue-file-bytes BYTES {shell_text(root)}"
         raise LengthUnknownError(
             f"nothing in {root} says how long its queue files must be",
-            help=f"nothing was changed; run `{command}` (BYTES: {bytes_text(command)})",
+            help=f"nothing was changed; run {repair_with_length('--queue-file-bytes', root)}",
         )
     pairs = [("log files", "--segment-size", sizes.segment_bytes, geometry.segment_size_bytes)]
     if geometry.is_queue_file_known or not listing.queue_files:

@@ -17,3 +17,4 @@ from seglog.storage.findings.findings import Finding as Finding
 from seglog.storage.findings.log_codes import LOG_CODES as LOG_CODES
 from seglog.storage.findings.what_next import bytes_text as bytes_text
 from seglog.storage.findings.what_next import next_command as next_command
+from seglog.storage.findings.what_next import repair_with_length as repair_with_length

@@ -38,6 +38,11 @@ class Finding:
     messages: int = 0
 
     @property
+    def place(self) -> tuple[str, str, int]:
+        """Code, file and position: what a second look at the same damage finds again."""
+        return self.code, self.file, self.position_bytes
+
+    @property
     def severity(self) -> Severity:
         """How much it matters."""
         return CODES[self.code].severity

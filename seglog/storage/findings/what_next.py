@@ -46,6 +46,16 @@ def bytes_text(command: str) -> str:
     return next((text for option, text in _BYTES_OF.items() if f"{option} BYTES" in command), "")
 
 
+def repair_with_length(option: str, store: str | os.PathLike[str]) -> str:
+    """Returns the repair that needs a length, in words: the command, and what has to replace ``BYTES``.
+
+    Args:
+        option: ``--queue-file-bytes`` or ``--segment-bytes``.
+        store: The store directory.
+    """
+    return f"`seglog repair {option} BYTES {shell_text(store)}` (BYTES: {_BYTES_OF[option]})"
+
+
 def _blocks_repair(finding: Finding) -> bool:
     """Returns whether a person must put this right first: a repair takes for lost what it cannot read."""
     is_other = finding.code == "file-kind" and not finding.file.startswith(f"{OURS}/")

@@ -81,14 +81,14 @@ def survey_written(look: Callable[[], Survey], root: Path, files: Files) -> Surv
         FileNotFoundError: Files were missing each time.
     """
     first = survey_moving(look, root, files)
-    doubtful = {_place(finding) for finding in first.findings if finding.severity is not Severity.NOTE}
+    doubtful = {finding.place for finding in first.findings if finding.severity is not Severity.NOTE}
     if not doubtful:
         return first
     found = survey_moving(look, root, files)
     found.findings = [
         finding
         for finding in found.findings
-        if finding.severity is Severity.NOTE or _place(finding) in doubtful
+        if finding.severity is Severity.NOTE or finding.place in doubtful
     ]
     return found
 
@@ -127,10 +127,6 @@ def _was_disturbed(found: Survey, now: list[LogFile]) -> bool:
         return False
     start = now[0].first_offset
     return start >= found.max_phy_offset or any(hole.phy_offset < start for hole in found.holes)
-
-
-def _place(finding: Finding) -> tuple[str, str, int]:
-    return finding.code, finding.file, finding.position_bytes
 
 
 def _is_before(finding: Finding, start: int) -> bool:
