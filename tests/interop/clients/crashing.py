@@ -7,6 +7,7 @@ It prints a line for each message: its queue, its offset and its body.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -94,7 +95,8 @@ def main(name_servers: str, group: str, topic: str) -> None:
     """Consumes until it is killed, or has no parent any more."""
 
     def show(message: Message) -> None:
-        print(message.queue_id, message.queue_offset, flush=True)
+        # Each queue has a thread: print writes the parts of a line one by one, so two lines could mix.
+        os.write(1, b"%d %d\n" % (message.queue_id, message.queue_offset))
 
     with OrderlyConsumer(name_servers, group, topic, show, consume_from=ConsumeFrom.FIRST) as consumer:
         consumer.start()
