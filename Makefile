@@ -122,8 +122,9 @@ kernels: $(DEV) ## Compile the C kernels with every warning an error, and load t
 
 # Those of the storage room that enter C most; the others come to the same calls.
 SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py $(addprefix tests/storage/,index/test_key_index.py \
-    reads/test_get.py writes/test_asyncio.py writes/test_fast_path.py writes/test_gathered.py \
-    writes/test_no_waiting.py writes/test_put.py) tests/remoting/frames tests/broker/sends/test_usual_sends.py
+    reads/test_get.py writes/test_asyncio.py writes/test_fast_path.py writes/test_fast_path_alike.py \
+    writes/test_gathered.py writes/test_no_waiting.py writes/test_put.py) tests/remoting/frames \
+    tests/broker/sends/test_usual_sends.py
 
 sanitize: $(DEV) ## Run the tests of the kernels, and those nearest, over C kernels with sanitizers
 	@mkdir -p $(RESULTS)

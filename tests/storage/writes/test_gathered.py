@@ -19,7 +19,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
-from tests.storage.writes.test_fast_path import PUTS, USUAL, ordinary_appends
+from tests.storage.writes.test_fast_path import ordinary_appends
+from tests.storage.writes.test_fast_path_alike import PUTS, USUAL
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.fast_paths import contents, fast_paths_of
 from tests.support.machine.kernels import BOTH
