@@ -11,7 +11,9 @@ from seglog.cli.ui.findings import show_findings
 from seglog.doctor.copies import Copied, make_backup
 from seglog.errors import Ending
 from seglog.storage.directory import ReadingRoot, as_stated
+from seglog.storage.files import StoreRoot
 from seglog.storage.findings import Severity, finding_fields
+from seglog.storage.small_files import stopped_repair
 from seglog.storage.survey import Survey, survey
 
 
@@ -90,6 +92,8 @@ def show_copied(done: Copied, found: Survey | None) -> None:
     if found is not None and (misnamed := misnamed_count(found)):
         files = render.count_text(misnamed, "file")
         named["misnamed"] = f"{files} of the log, as in the store: `seglog repair` gives each its name"
+    if stopped_repair(StoreRoot(done.target), done.target):
+        named["half done"] = "a repair of the store was stopped, so the copy is half repaired too"
     if done.left_out:
         named["left out"] = ", ".join(map(render.printable, done.left_out))
     render.facts(named)

@@ -19,7 +19,7 @@ from seglog.clock import SystemClock
 from seglog.doctor.check import check_store, ending_of_check, verdict_facts
 from seglog.doctor.copies import branch_names, branch_path, drop_branch, make_backup
 from seglog.doctor.repair import judge, repair_store, wrong_now
-from seglog.errors import Ending
+from seglog.errors import Ending, SeglogError
 from seglog.storage.directory import FileSizes
 from seglog.text import shell_line
 
@@ -99,7 +99,13 @@ def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
     name = next(name for number in range(len(taken) + 1) if (name := f"{_TRIAL}{number or ''}") not in taken)
     branch = branch_path(path, name)
     make_backup(files, path, branch, others=files)
-    is_put_right = _repair(branch, given) is Ending.CLEAN
+    try:
+        is_put_right = _repair(branch, given) is Ending.CLEAN
+    except SeglogError as error:
+        drop_branch(files, path, name)
+        plain = shell_line(["seglog", "doctor", "--no-trial", path])
+        error.help = f"{path} was not changed, the branch is removed; `{plain}` repairs without a trial"
+        raise
     if is_put_right:
         render.say("a check of the repaired branch finds nothing wrong")
     else:

@@ -75,7 +75,9 @@ def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
     helps = plan.first or plan.actions
     ending = ending_of_check(report)
     is_left = any(finding.severity is not Severity.NOTE for finding in plan.left)
-    return Ending.LEFT if (wrong and not helps) or (is_left and ending is Ending.FINDINGS) else ending
+    if (wrong and not helps) or (is_left and ending is Ending.FINDINGS):
+        return Ending.LEFT
+    return Ending.LOSS if plan.lost_messages and ending is Ending.FINDINGS else ending
 
 
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
@@ -176,7 +178,7 @@ def _emit(plan: Plan, pack: UndoPack | None) -> None:
             "changedFiles": len(_files(plan)),
             "changedBytes": plan.changed_bytes,
             "saved": plan.saved,
-            "lost": sum(action.lost_messages for action in plan.actions),
+            "lost": plan.lost_messages,
             "left": [*findings_fields(plan.left)],
             "rescan": plan.is_rescanned,
             "applied": pack is not None or plan.is_settled,
@@ -253,10 +255,11 @@ def _show_changes(plan: Plan) -> None:
     if len(files) > _MAX_CHANGES_SHOWN:
         render.say(f"… and {render.count_text(len(files) - _MAX_CHANGES_SHOWN)} more; --json prints all")
     saved = render.count_text(plan.saved, "message")
-    lost = render.count_text(sum(action.lost_messages for action in plan.actions))
+    # Before the stopped repair is taken back no check sees the store that the plan is for.
+    most = "up to " if plan.first and plan.rescued is None else ""
     render.say(
         f"{render.count_text(len(files), 'file')}, {render.count_text(plan.changed_bytes, 'byte')} to write;"
-        f" {saved} saved, {lost} lost for good"
+        f" {most}{saved} saved, {render.count_text(plan.lost_messages)} lost for good"
     )
 
 

@@ -23,6 +23,8 @@ from seglog.storage.format.names import (
 _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
 """Codes of records that a repair, or opening the store for writing, restores, and RocketMQ never does."""
 
+HALF_DONE: Final = "undo-unfinished"
+"""Code of a repair that was stopped half-way, or of the undo of one."""
 _NOT_READ: Final = frozenset({"file-kind", "file-unreadable"})
 _QUEUE_FOLDERS: Final = frozenset({CONSUME_QUEUE, BATCH_CONSUME_QUEUE})
 _QUEUE_DEPTH: Final = 3
@@ -45,7 +47,8 @@ class Triage:
         is_at_least: Whether holes, or a lost end of the log, may have held further messages that no queue has
             a unit for.
         unread: Folders of queues that cannot be read, sorted; these may have units of further lost messages.
-        saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves.
+        saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves; None
+            while a repair is half done, because the next one takes it back first.
         made_anew: How many of these RocketMQ serves again by itself once it has started.
         do_not: What would do harm, and why; empty if nothing would.
     """
@@ -55,7 +58,7 @@ class Triage:
     lost_of: tuple[tuple[str, int], ...]
     is_at_least: bool
     unread: tuple[str, ...]
-    saved: int
+    saved: int | None
     made_anew: int
     do_not: str
 
@@ -77,7 +80,7 @@ def verdict_on(report: CheckReport) -> Triage:
         or bool(codes & _BEHIND_END and codes & _UNCOUNTED),
         tuple(sorted({*_unread_queues(report.findings)})),
         # Records of a queue that began anew after them are no messages of it.
-        min(unqueued + back + behind, report.messages.messages + back),
+        None if HALF_DONE in codes else min(unqueued + back + behind, report.messages.messages + back),
         unqueued if _makes_queues_itself(report) else 0,
         _do_not(report),
     )
@@ -91,7 +94,12 @@ def ending_of_check(report: CheckReport, *, is_strict: bool = False) -> Ending:
         is_strict: Whether notes count.
     """
     ending = ending_of(report.findings, is_strict=is_strict)
-    return Ending.LOSS if ending is Ending.FINDINGS and verdict_on(report).is_at_least else ending
+    if ending is not Ending.FINDINGS:
+        return ending
+    # What a repair that is half done has given up is lost as well after it was taken back and done again.
+    is_half_done = any(finding.code == HALF_DONE for finding in report.findings)
+    is_lossy = (is_half_done and report.messages.lost) or verdict_on(report).is_at_least
+    return Ending.LOSS if is_lossy else ending
 
 
 def _is_log_unread(findings: Iterable[Finding]) -> bool:

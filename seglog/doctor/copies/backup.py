@@ -21,21 +21,23 @@ from typing import Final
 
 from seglog.doctor.copies.branch_places import UNFINISHED
 from seglog.doctor.message.log_access import LogView
+from seglog.doctor.undo import (
+    COPIED_FOLDERS,
+    FIRST_FOLDERS,
+    NOT_COPIED_FILES,
+    OF_ONE_STORE,
+    QUEUE_FOLDERS,
+    TEMPORARY,
+)
 from seglog.errors import InvalidArgumentError, ReadOnlyError, StoreLockedError
 from seglog.storage.directory import LogReader, as_stated, demand_log, demand_store
 from seglog.storage.files import HeldLock, StoreRoot, copy_file, link_or_copy
 from seglog.storage.format import names
-from seglog.storage.format.queue import COMPACTION
 from seglog.storage.walk import LogScan
 
-_FIRST: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
-_QUEUES: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)
-_KNOWN: Final = frozenset((*_FIRST, *_QUEUES, names.COMMIT_LOG))
-_NOT_COPIED: Final = frozenset((names.LOCK_FILE, names.ABORT_FILE, names.CHECKPOINT_FILE, "abort.bak"))
-_OF_THIS_STORE: Final = frozenset(("recovery-point", "branches", "branch"))
-"""Names in ``seglog/``: the first describes this store's queue files, the others are stores beside it."""
+_KEPT_BACK: Final = NOT_COPIED_FILES | {names.ABORT_FILE, names.CHECKPOINT_FILE}
+"""Of these the last two are copied apart, if the store is closed."""
 _MOST_LOOKS: Final = 32
-_TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
 
 
 @dataclass(slots=True)
@@ -143,7 +145,7 @@ class _Backup:
     def run(self) -> Copied:
         self._others.make_dirs(self._made)
         self._root_files()
-        for folder in (*_FIRST, *_QUEUES):
+        for folder in (*FIRST_FOLDERS, *QUEUE_FOLDERS):
             if self._files.is_dir(self._root / folder):
                 self._folder(Path(folder))
         self._log()
@@ -153,9 +155,9 @@ class _Backup:
 
     def _root_files(self) -> None:
         for entry in self._files.list_dir(self._root):
-            if entry.is_dir and entry.name not in _KNOWN:
+            if entry.is_dir and entry.name not in COPIED_FOLDERS:
                 self._done.left_out.append(entry.name)
-            elif not entry.is_dir and entry.name not in _NOT_COPIED and entry.name not in _KNOWN:
+            elif not entry.is_dir and entry.name not in _KEPT_BACK and entry.name not in COPIED_FOLDERS:
                 self._copy(Path(entry.name))
         if self._done.is_hot:
             self._others.write_file(self._made / names.ABORT_FILE, b"%d" % os.getpid())
@@ -172,11 +174,11 @@ class _Backup:
         for entry in entries:
             place = folder / entry.name
             is_ours = folder.parts[0] == names.OURS
-            if is_ours and len(folder.parts) == 1 and entry.name in _OF_THIS_STORE:
+            if is_ours and len(folder.parts) == 1 and entry.name in OF_ONE_STORE:
                 continue
             if entry.is_dir:
                 self._folder(place)
-            elif entry.name.endswith(_TEMPORARY):
+            elif entry.name.endswith(TEMPORARY):
                 continue
             elif entry.name in row[:-1] or (is_ours and len(folder.parts) > 1):
                 self._link(place)

@@ -80,7 +80,8 @@ class Plan:
         served: Number of messages that the queues of the repaired store serve.
         renaming: The undo pack of renamed log files, if the repair renamed any; it is older than the pack of
             all other changes.
-        rescued: Number of messages that the repair saves by the verdict of a check, None before a check ran.
+        rescued: Number of messages that the repair saves by the verdict of a check; None before a check ran,
+            or if the check saw a repair that is half done.
     """
 
     root: Path
@@ -106,6 +107,11 @@ class Plan:
         if self.rescued is not None:
             return self.rescued
         return min(sum(action.saved for action in self.actions), self.served)
+
+    @property
+    def lost_messages(self) -> int:
+        """Number of messages that it gives up."""
+        return sum(action.lost_messages for action in self.actions)
 
     @property
     def changed_bytes(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from seglog.doctor.undo.copied_names import is_copied
 from seglog.storage.files import Entry, Files, OpenFile
 from seglog.storage.format.names import BRANCHES
 from seglog.storage.format.ours import checksum, crc_of_zeros
@@ -67,16 +68,18 @@ def differences(
 ) -> Iterator[str]:
     """Yields a sentence for each file of a store that differs from the wanted state, is missing or is new.
 
+    Files that copies of a store lack are not compared: the store may be one.
+
     Args:
         wanted: The wanted state, by file name relative to the store.
         files: Access to the store.
         root: The store directory.
         passing_over: Names of files that are not compared.
     """
-    # Packs of earlier versions list the files of branches.
-    left = {name: state for name, state in wanted.items() if not name.startswith(f"{BRANCHES}/")}
+    # Packs of earlier versions list the files of branches, which no copy has.
+    left = {name: state for name, state in wanted.items() if is_copied(name)}
     for name, entry in walk_store(files, root):
-        if entry.is_dir or name in passing_over:
+        if entry.is_dir or name in passing_over or not is_copied(name):
             continue
         state = left.pop(name, None)
         if state is None:

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from seglog.doctor.undo.copied_names import is_copied
 from seglog.doctor.undo.store_fingerprint import FileState, differences, state_of, walk_store
 from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, list_packs
 from seglog.doctor.undo.undo_reading import read_old, read_whole
@@ -103,7 +104,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
     with closing(files.open(pack.folder / JOURNAL, writable=False)) as journal:
         for name, state in pack.before.items():
-            if is_finished and name not in changed:
+            if name not in changed and (is_finished or not is_copied(name)):
                 continue
             path = _place(files, root, pack, name)
             if not files.exists(path):
@@ -123,7 +124,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     known = {*pack.before, *pack.created, *pack.moved.values()}
     known |= {one.target for one in pack.renamed.values()}
     for name, entry in walk_store(files, root):
-        if not entry.is_dir and name not in known:
+        if not entry.is_dir and name not in known and is_copied(name):
             yield f"{name} is new"
 
 

@@ -31,3 +31,4 @@ from seglog.storage.small_files.undo_names import JOURNAL as JOURNAL
 from seglog.storage.small_files.undo_names import UNDO as UNDO
 from seglog.storage.small_files.undo_names import UNDOING as UNDOING
 from seglog.storage.small_files.undo_names import pack_numbers as pack_numbers
+from seglog.storage.small_files.undo_names import stopped_repair as stopped_repair

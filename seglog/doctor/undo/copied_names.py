@@ -1,0 +1,29 @@
+"""Which files of a store a backup and a branch take; an undo pack in a copy is compared with these only.
+
+No repair changes any of the others, so whether they are there says nothing about what a repair did.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog.storage.format import names
+from seglog.storage.format.queue import COMPACTION
+
+FIRST_FOLDERS: Final = (names.CONFIG, "timerwheel", "timerlog", names.OURS, names.INDEX)
+QUEUE_FOLDERS: Final = (names.CONSUME_QUEUE_EXT, COMPACTION, names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE)
+COPIED_FOLDERS: Final = frozenset((*FIRST_FOLDERS, *QUEUE_FOLDERS, names.COMMIT_LOG))
+OF_ONE_STORE: Final = frozenset(("recovery-point", "branches", "branch"))
+"""Names in ``seglog/``: one describes the queue files of a store, the others its branches or its origin."""
+NOT_COPIED_FILES: Final = frozenset((names.LOCK_FILE, "abort.bak"))
+TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
+
+
+def is_copied(name: str) -> bool:
+    """Returns whether a copy of a store that is closed has a file; ``name`` is relative to the store."""
+    first, *further = name.split("/")
+    if not further:
+        return first not in NOT_COPIED_FILES
+    if first == names.OURS and further[0] in OF_ONE_STORE:
+        return False
+    return first in COPIED_FOLDERS and not name.endswith(TEMPORARY)
