@@ -120,18 +120,20 @@ def as_choice(name: str, choices: Collection[str], value: object) -> str:
 
 
 def as_text(name: str, value: object) -> str:
-    """Returns a text.
+    """Returns a text; of a subclass, such as a member of an enum, the plain text.
 
     Raises:
         InvalidArgumentError: The value is no ``str``.
     """
+    if type(value) is str:
+        return value
     if not isinstance(value, str):
         if isinstance(value, bytes):
             advice: str | None = "decode bytes first"
         else:
             advice = "give numbers as text: str(…)" if isinstance(value, int | float) else None
         raise refusal(name, value, "str", advice)
-    return value
+    return str.__str__(value)  # str() would ask the subclass
 
 
 def as_unicode(name: str, value: object) -> str:
@@ -164,12 +166,16 @@ def as_body(name: str, value: object) -> bytes | memoryview:
     """Returns bytes, or a flat view of a buffer; a buffer that is not contiguous is copied.
 
     Raises:
-        InvalidArgumentError: The value is no buffer; a ``str`` must be encoded first.
+        InvalidArgumentError: The value is no buffer of bytes; a ``str`` must be encoded first. Numbers and
+            texts of numpy are buffers of wider items: their memory depends on the machine.
     """
     if type(value) is bytes:
         return value
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # it says whether it is one
+        is_bytes = isinstance(value, memoryview) or (view.itemsize == 1 and view.ndim > 0)
+        if isinstance(value, str) or not is_bytes:
+            raise TypeError
         if view.c_contiguous and view.itemsize == 1 and view.ndim == 1:
             return view
         return view.cast("B") if view.c_contiguous and view.nbytes else view.tobytes()

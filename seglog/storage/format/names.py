@@ -126,7 +126,7 @@ def check_queue_id(queue_id: int) -> int:
 
 
 def _check(kind: str, name: str, limit_bytes: int) -> str:
-    as_text(kind, name)
+    name = as_text(kind, name)
     if not name:
         raise InvalidNameError(f"the {kind} name is empty")
     # fullmatch, never `$`: that would let "abc\n" through.

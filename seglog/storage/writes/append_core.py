@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any, NamedTuple
 
+from seglog.arguments import as_text
 from seglog.clock import Clock
 from seglog.errors import StoreError, TruncatedError
 from seglog.storage.directory.broker_topics import TopicKinds
@@ -111,6 +112,7 @@ class AppendCore:
             ClosedError: The store was closed.
             WouldWaitError: It may not wait, but would have to; nothing was written.
         """
+        topic = as_text("topic", topic)
         if topic in self._queues.special_topics:
             return self.append_order(topic, queue_id, Order(lambda _first, _further: records), may_wait)
         key = topic, queue_id
@@ -130,7 +132,7 @@ class AppendCore:
         """
         if not may_wait:
             raise WouldWaitError
-        keys = ((topic, queue_id), *((name, 0) for name in order.further))
+        keys = ((as_text("topic", topic), queue_id), *((name, 0) for name in order.further))
         return self._append(keys, lambda: self._try_order(keys, order), may_wait)
 
     def _append(
@@ -337,7 +339,7 @@ class AppendCore:
         """
         path = self._fast_path
         # The ordinary way refuses what has another type.
-        if not self._fast_path.lacks_window or not isinstance(topic, str) or not isinstance(queue_id, int):
+        if not self._fast_path.lacks_window or type(topic) is not str or not isinstance(queue_id, int):
             return None
         key = topic, queue_id
         if not self._renew_windows(key):

@@ -10,11 +10,11 @@ calls; only if a file must be created does another thread append them. See
 from __future__ import annotations
 
 from asyncio import Future, get_running_loop
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from seglog.arguments import as_int, refusal
+from seglog.arguments import as_bytes, as_int, refusal
 from seglog.errors import StoreFailedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels.sends import SendRules, new_sends
@@ -72,6 +72,11 @@ class AsyncCalls:
         if not tasks.aside:
             made = tasks.fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
         if made is None:
+            # The call goes on later, and may try twice: until then the caller may change what it gave, and an
+            # iterator gives its keys once.
+            body = as_bytes("body", body)
+            keys = [*keys] if isinstance(keys, Iterator | list) else keys
+            properties = dict(properties) if isinstance(properties, Mapping) else properties
             # partial instead of a closure: the cells of a closure would slow down the way above as well.
             return await tasks.run(
                 partial(appends.put, topic, body, queue_id, tags, keys, properties, flag, durability)
@@ -102,12 +107,13 @@ class AsyncCalls:
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.append` does."""
         appends = self._appends
+        own, own_properties = as_bytes("body", body), as_bytes("properties", properties)
         return await self._tasks.run(
             lambda may_wait: appends.append(
                 topic,
                 queue_id,
-                body,
-                properties,
+                own,
+                own_properties,
                 tags_code,
                 sys_flag,
                 flag,
