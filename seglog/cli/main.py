@@ -100,7 +100,7 @@ class SeglogGroup(LazyGroup):
     ) -> click.Context:
         try:
             return super().make_context(info_name, args, parent, **extra)
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, BrokenPipeError) as error:  # --help prints here
             raise click.exceptions.Exit(exit_code_of(error, as_json=False)) from error
 
     @override

@@ -162,6 +162,32 @@ def test_no_command_ends_with_a_traceback_for_want_of_an_output(
     assert b"free space" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [("check nothing-there", 13), ("check --json nothing-there", 13), ("check a b", 2), ("nothing", 2)],
+)
+def test_where_no_error_can_be_written_the_exit_code_is_that_of_the_error(
+    arguments, exit_code, command_line: list[str]
+):
+    words = shlex.join([*command_line, *arguments.split()])
+    for errors in ("2> /dev/full", "2>&-", ""):
+        done = subprocess.run(["/bin/sh", "-c", f"{words} {errors}"], capture_output=True, check=False)
+        assert done.returncode == exit_code, errors
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "check --help"])
+def test_help_whose_reader_is_gone_ends_as_other_output_does(arguments, command_line: list[str]):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*command_line, *arguments.split()], stdout=writing, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (Ending.NO_READER, b"")
+
+
 @pytest.mark.parametrize("arguments", ["--help", "-h", "--version", "check --help"])
 @pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
 def test_help_for_want_of_an_output_ends_as_a_command_does(arguments, output, command_line: list[str]):

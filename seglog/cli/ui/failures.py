@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Final
+from contextlib import suppress
+from typing import Final, TextIO
 
 import click
 
@@ -27,7 +28,7 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Ending.INTERRUPTED
     if isinstance(error, BrokenPipeError):
-        _silence_stdout()
+        _silence(sys.stdout)
         return Ending.NO_READER
     if isinstance(error, click.ClickException):
         return _report_usage(error, as_json=as_json)
@@ -36,12 +37,13 @@ def exit_code_of(error: BaseException, *, as_json: bool) -> int:
 
         error = explain_os_error(error)
     if isinstance(error, OutputError):
-        _silence_stdout()
+        _silence(sys.stdout)
     if isinstance(error, SeglogError):
         _report(type(error).__name__, str(error), error.help, error.exit_code, as_json=as_json)
         return error.exit_code
-    for line in "".join(traceback.format_exception(error)).splitlines():
-        render.say(line, err=True)
+    with suppress(OSError):
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            render.say(line, err=True)
     text = f"{type(error).__name__}: {error}"
     _report(
         "Bug",
@@ -75,6 +77,15 @@ def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
 
 
 def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:
+    """Prints the report; where stderr cannot be written, only the exit code is left to say what failed."""
+    with suppress(OSError):
+        _print_report(kind, text, advice, exit_code, as_json=as_json)
+        sys.stderr.flush()
+        return
+    _silence(sys.stderr)
+
+
+def _print_report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:
     if as_json:
         fields = {"error": text, "help": advice, "kind": kind, "exitCode": exit_code}
         render.say(render.spaced_json_text(fields), err=True)
@@ -83,8 +94,8 @@ def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool)
         render.say(render.Styled("help:"), f"  {advice}", err=True)
 
 
-def _silence_stdout() -> None:
-    """Points stdout at the null device, so that the interpreter's last flush does not hit the broken pipe."""
+def _silence(stream: TextIO) -> None:
+    """Points a stream at the null device, so that the interpreter's last flush does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from seglog.arguments import as_bytes, as_int, refusal
-from seglog.errors import StoreFailedError
+from seglog.errors import InvalidArgumentError, StoreFailedError
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels.sends import SendRules, new_sends
 from seglog.storage.writes.appender import Appends
@@ -74,7 +74,7 @@ class AsyncCalls:
         if made is None:
             # The call goes on later, and may try twice: until then the caller may change what it gave, and an
             # iterator gives its keys once.
-            body = as_bytes("body", body)
+            body = _own_bytes(body)
             keys = [*keys] if isinstance(keys, Iterator | list) else keys
             properties = dict(properties) if isinstance(properties, Mapping) else properties
             # partial instead of a closure: the cells of a closure would slow down the way above as well.
@@ -107,13 +107,13 @@ class AsyncCalls:
     ) -> PutResult:
         """Appends one message as :meth:`MessageStore.append` does."""
         appends = self._appends
-        own, own_properties = as_bytes("body", body), as_bytes("properties", properties)
+        own = _own_bytes(body)
         return await self._tasks.run(
             lambda may_wait: appends.append(
                 topic,
                 queue_id,
                 own,
-                own_properties,
+                properties,
                 tags_code,
                 sys_flag,
                 flag,
@@ -199,3 +199,11 @@ class AsyncCalls:
         return await self._tasks.run(
             lambda may_wait: appends.put_records(topic, queue_id, records, durability, may_wait=may_wait)
         )
+
+
+def _own_bytes(given: bytes | memoryview) -> bytes | memoryview:
+    """Returns bytes that the caller cannot change; what is no buffer is left to the call, to refuse it."""
+    try:
+        return as_bytes("body", given)
+    except InvalidArgumentError:
+        return given
