@@ -205,7 +205,7 @@ class InvalidNameError(StoreError):
 
     exit_code = 23
     response_code = _INVALID_PARAMETER
-    help = "use letters, digits, %, |, - and _; up to 255 bytes (brokers: topics 127, groups 120); queue ids from 0"
+    help = "use letters, digits, %, |, - and _; up to 255 bytes (brokers: 127, groups 120); queue ids from 0"
 
 
 class InvalidArgumentError(SeglogError):

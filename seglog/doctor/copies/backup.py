@@ -21,7 +21,7 @@ from typing import Final
 
 from seglog.doctor.copies.branch_places import UNFINISHED
 from seglog.doctor.message.log_access import LogView
-from seglog.doctor.undo import (
+from seglog.doctor.undo.copied_names import (
     COPIED_FOLDERS,
     FIRST_FOLDERS,
     NOT_COPIED_FILES,

@@ -5,12 +5,6 @@ Called by ``plans`` and ``seglog undo``.
 Truth: a pack whose checksums are right; any other pack is reported and set aside.
 """
 
-from seglog.doctor.undo.copied_names import COPIED_FOLDERS as COPIED_FOLDERS
-from seglog.doctor.undo.copied_names import FIRST_FOLDERS as FIRST_FOLDERS
-from seglog.doctor.undo.copied_names import NOT_COPIED_FILES as NOT_COPIED_FILES
-from seglog.doctor.undo.copied_names import OF_ONE_STORE as OF_ONE_STORE
-from seglog.doctor.undo.copied_names import QUEUE_FOLDERS as QUEUE_FOLDERS
-from seglog.doctor.undo.copied_names import TEMPORARY as TEMPORARY
 from seglog.doctor.undo.undo import undo_repair as undo_repair
 from seglog.doctor.undo.undo_pack import UndoPack as UndoPack
 from seglog.doctor.undo.undo_pack import list_packs as list_packs

@@ -33,6 +33,7 @@ BEFORE = {
     "abort": b"123",
     "lock": b"lock",
     "config/topics.json": b"{]",
+    "config/same.json": b"same",
 }
 
 
@@ -64,6 +65,7 @@ AFTER = {
     "checkpoint": b"short",
     "lock": b"lock",
     "config/topics.json": b"{}",
+    "config/same.json": b"same",
 }
 
 
@@ -205,8 +207,12 @@ def test_zeros_come_back_over_what_a_change_wrote(tmp_path):
 
 
 CHANGES_SINCE = {
-    "other content": (lambda root: (root / "lock").write_bytes(b"LOCK"), "lock has other content"),
-    "another length": (lambda root: (root / "lock").write_bytes(b"lock2"), "lock has 5 bytes, not 4"),
+    "other content": (
+        lambda root: (root / "config/same.json").write_bytes(b"SAME"), "config/same.json has other content",
+    ),
+    "another length": (
+        lambda root: (root / "config/same.json").write_bytes(b"same2"), "config/same.json has 5 bytes, not 4",
+    ),
     "one byte that the repair wrote": (
         lambda root: (root / "checkpoint").write_bytes(b"shorT"), "checkpoint has other content",
     ),
@@ -225,6 +231,19 @@ def test_a_store_that_was_changed_since_is_left_alone(name, tmp_path):
     with pytest.raises(UndoError, match=f"changed since repair 1: {told}"):
         undo_repair(RealFiles(), root)
     assert tree_digest(root) == digest
+
+
+@pytest.mark.parametrize("name", ["lock", "abort.bak", "rocksdbstore/CURRENT", "other/file"])
+def test_a_file_that_no_copy_of_a_store_has_stops_no_undo(name, tmp_path):
+    root = real_store(tmp_path / "store")
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_bytes(b"here")
+    before = tree_digest(root)
+    repair(RealFiles(), root)
+    (root / name).unlink()
+    undo_repair(RealFiles(), root)
+    del before[name]
+    assert tree_digest(root) == before
 
 
 def test_every_flipped_bit_of_a_pack_is_noticed(tmp_path):
