@@ -12,6 +12,7 @@ import click
 
 from seglog.cli.read.get import check_count
 from seglog.cli.ui import messages, options, render
+from seglog.cli.ui.lost_note import saying_what_is_lost
 from seglog.errors import InvalidArgumentError, NotFoundError
 from seglog.storage.format.index import DEFAULT_QUERY_LIMIT, MAX_TIMESTAMP_MS
 from seglog.storage.format.names import check_topic
@@ -65,18 +66,21 @@ def command(
             )
     elif topic is None or not key:
         raise InvalidArgumentError("a query needs TOPIC and KEY, or --id", help="see `seglog query --help`")
-    with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
+    with (
+        saying_what_is_lost(path),
+        MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store,
+    ):
         if message_id is not None:
             found = [by_id(store, topic, message_id)]
         else:
             assert topic is not None
             assert key is not None
             found = store.query(topic, key, wanted, begin_ms=begin_ms, end_ms=end_ms)
-    if not found:
-        raise NotFoundError(
-            f"no message of {topic} has the key {key!r}",
-            help="keys are compared as a whole; `seglog info STORE` lists topics, `seglog get` shows keys",
-        )
+        if not found:
+            raise NotFoundError(
+                f"no message of {topic} has the key {key!r}",
+                help="keys are compared as a whole; `seglog info STORE` lists topics, `seglog get` keys",
+            )
     if as_json:
         for message in found:
             render.emit(messages.message_fields(message, form))
