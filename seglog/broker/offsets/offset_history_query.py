@@ -99,6 +99,16 @@ class OffsetPast:
                 apply(state, change)
         return state
 
+    def newest(self) -> dict[QueueKey, int]:
+        """Returns the offsets of every group after the last change; empty if there is no history."""
+        state: dict[QueueKey, int] = {}
+        for name in reversed(history_files(self._files, self._folder)):
+            if changes := self._read(name).changes:
+                for change in changes:
+                    apply(state, change)
+                break
+        return state
+
     def diff(self, first_ms: int, second_ms: int) -> list[OffsetDifference]:
         """Returns the queues in which groups had different offsets at the two moments.
 

@@ -12,6 +12,7 @@ from seglog.broker.retention import Doomed, Standing, park_victims, parked_file,
 from seglog.broker.settings import GuardPolicy
 from seglog.clock import Clock
 from seglog.doctor.message.pending import DELAY_FILE
+from seglog.doctor.tables.lost_tables import demand_offsets
 from seglog.doctor.tables.offset_table import OffsetTable, by_queue
 from seglog.storage.files import Files
 from seglog.storage.small_files import ConfigFile
@@ -77,6 +78,7 @@ def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules
     """Returns the plan of retention; the store may be open for writing.
 
     Raises:
+        ConfigError: The offsets of the groups are lost, so nobody knows what they need.
         StoreError: There is no store, or it cannot be read.
     """
     with MessageStore.open(root, create=False, read_only=True, files=files, clock=clock) as store:
@@ -87,6 +89,7 @@ def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules)
     """Carries out the plan of :func:`plan_retention`.
 
     Raises:
+        ConfigError: The offsets of the groups are lost.
         StoreLockedError: A broker or another process has the store open.
         FullError: There is no space to park messages; the files that hold them are kept.
         StoreError: The store cannot be opened, or a file could not be deleted.
@@ -105,6 +108,7 @@ def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules)
 
 
 def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> RetentionPlan:
+    demand_offsets(store.files, store.path)
     segments = store.retention.segments()
     limit_ms = clock.now_ms() - rules.older_than_ms
     # A file may be deleted only together with all older files: the log must stay contiguous.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog.doctor.tables.config_tables import DELAY_FILE, OFFSETS_FILE, ConfigTables
+from seglog.doctor.tables.lost_tables import was_served
 from seglog.storage.directory import queue_directory
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC
@@ -82,10 +83,11 @@ def offset_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
 
 
 def _delay_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
-    if tables.delays is None:
-        return []
+    if tables.delays is None and (DELAY_FILE in tables.listed or not was_served(tables)):
+        return []  # damage is another finding; a store without a broker has no table
+    delays = tables.delays or {}
     findings: list[Finding] = []
-    for level, offset in tables.delays.items():
+    for level, offset in delays.items():
         queue = queues.get((SCHEDULE_TOPIC, level - 1))
         if queue is None:
             continue  # the table lists levels before their first message
@@ -97,7 +99,7 @@ def _delay_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
             findings.append(Finding("delay-offset-below", _DELAYS, 0, 0, *words, queue.min_offset - offset))
     for (topic, queue_id), queue in queues.items():
         waiting = queue.max_offset - queue.min_offset
-        if topic == SCHEDULE_TOPIC and waiting and queue_id + 1 not in tables.delays:
+        if topic == SCHEDULE_TOPIC and waiting and queue_id + 1 not in delays:
             words = (f"an offset for level {queue_id + 1}", "none")
             findings.append(Finding("delay-offset-missing", _DELAYS, 0, 0, *words, waiting))
     return findings

@@ -8,6 +8,7 @@ from seglog.doctor.parts.other_files import compaction_findings, ext_findings, o
 from seglog.doctor.parts.timer_check import timer_findings, timer_notes
 from seglog.doctor.parts.transaction_check import half_findings
 from seglog.doctor.tables.config_tables import ConfigTables
+from seglog.doctor.tables.lost_tables import lost_findings
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONSUME_QUEUE
@@ -32,6 +33,7 @@ def check_parts(
     with_files += [(*key, BATCH_CONSUME_QUEUE) for key, queue in store.batch_files.items() if queue.sizes]
     return [
         *tables.findings,
+        *lost_findings(files, root, tables, {topic for topic, _queue_id in queues}),
         *offset_findings(tables, queues),
         *topic_findings(tables, queues, with_files),
         *half_findings(files, root, geometry, queues, tables),

@@ -16,9 +16,11 @@ import numpy as np
 
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.repair.filters import unit_codes
+from seglog.doctor.tables.config_tables import load_tables
+from seglog.doctor.tables.lost_tables import was_served
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
-from seglog.storage.format.config import decode_config, encode_config
+from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.names import CONFIG, SCHEDULE_TOPIC
 from seglog.storage.overlay import QueueState
 from seglog.storage.survey import Survey
@@ -29,17 +31,21 @@ _TABLE: Final = "offsetTable"
 
 
 def mend_delays(found: Survey, files: Files) -> Iterator[Action]:
-    """Adds levels that have messages but no offset to the table, if the table exists; yields the actions.
+    """Adds levels that have messages but no offset to the table; yields the actions.
+
+    A missing table is made where a broker had one.
 
     Args:
         found: A survey of the store, whose log and queues are already repaired.
         files: Access to the store.
     """
     path = found.root / CONFIG / _FILE
-    if not files.exists(path):
+    tables = load_tables(files, found.root)
+    is_lost = _FILE not in tables.listed and was_served(tables)
+    if not files.exists(path) and not is_lost:
         return
     try:
-        value = decode_config(files.read_file(path))
+        value: ConfigValue = {} if is_lost else decode_config(files.read_file(path))
     except CorruptError:
         return  # reported, and repaired where possible, by other modules
     table = value.setdefault(_TABLE, {}) if isinstance(value, dict) else None

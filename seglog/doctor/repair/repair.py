@@ -31,6 +31,7 @@ from seglog.doctor.repair.files import lengthen_log, mend_files, mend_own
 from seglog.doctor.repair.filters import mend_ext
 from seglog.doctor.repair.keys import mend_keys
 from seglog.doctor.repair.log import mend_log, needs_recovery, remove_queue_files
+from seglog.doctor.repair.lost import mend_lost
 from seglog.doctor.repair.names import name_actions, rename_draft, rename_log_files
 from seglog.doctor.repair.offsets import mend_offsets
 from seglog.doctor.repair.records import mend_records, recall, with_recalled
@@ -162,7 +163,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
         return Plan(root, draft, [], [], before.findings, gone)
     index_findings = check_index(before, draft)
     findings = before.findings + index_findings
-    tables = [*mend_config(draft, root), *mend_tables(draft, root)]
+    tables = [*mend_config(draft, root), *mend_tables(draft, root), *mend_lost(draft, root, clock)]
     actions = [*own, *lengthened, *tables, *mend_files(draft, root)]
     found = survey(root, draft) if actions else before
     found, records = mend_records(found, draft)

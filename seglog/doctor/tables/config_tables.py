@@ -60,6 +60,7 @@ class ConfigTables:
         offsets: Offsets of consumer groups.
         delays: Offsets by delay level; None if the file is missing or cannot be read.
         groups: Names of the consumer groups that the broker knows; None as above.
+        listed: Names of the files that are there themselves or as a backup, readable or not.
         findings: The findings.
     """
 
@@ -67,6 +68,7 @@ class ConfigTables:
     offsets: list[StoredOffset] = field(default_factory=list)
     delays: dict[int, int] | None = None
     groups: frozenset[str] | None = None
+    listed: frozenset[str] = frozenset()
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -75,7 +77,8 @@ def load_tables(files: Files, root: Path) -> ConfigTables:
     tables = ConfigTables()
     listed = {entry.name: entry.size_bytes for entry in files.list_dir(root / CONFIG) if not entry.is_dir}
     stems = {name.removesuffix(_BACKUP) for name in listed}
-    for name in sorted(name for name in stems if name.endswith(".json")):
+    tables.listed = frozenset(name for name in stems if name.endswith(".json"))
+    for name in sorted(tables.listed):
         value = _load(files, root, name, listed, tables.findings)
         if value is not None:
             _take(tables, name, value)
@@ -98,10 +101,11 @@ def _load(
     files: Files, root: Path, name: str, listed: Mapping[str, int], findings: list[Finding]
 ) -> Object | None:
     """Returns the value of a file or its backup, as RocketMQ does; None if neither has one."""
-    damage = ""
+    damage, is_empty = "", False
     for candidate in (name, name + _BACKUP):
-        if not listed.get(candidate):
-            continue  # an empty file counts as missing
+        if not listed.get(candidate):  # RocketMQ reads the backup of an empty file as of a missing one
+            is_empty = is_empty or candidate in listed
+            continue
         try:
             value = decode_config(files.read_file(root / CONFIG / candidate))
         except CorruptError as error:
@@ -113,10 +117,9 @@ def _load(
         if candidate != name and not damage:
             findings.append(Finding("config-backup-only", f"{CONFIG}/{candidate}"))
         return value
-    if damage:
-        findings.append(
-            Finding("config-lost", f"{CONFIG}/{name}", expected="JSON, or a backup", found=damage)
-        )
+    if damage or is_empty:
+        found = damage or "0 bytes"
+        findings.append(Finding("config-lost", f"{CONFIG}/{name}", expected="JSON, or a backup", found=found))
     return None
 
 

@@ -67,9 +67,10 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         "the file is rebuilt from its backup",
     ),
     "config-lost": warning(
-        "neither a config file nor its backup can be read",
+        "neither a config file nor its backup can be read, or both are gone",
         "none is lost, but RocketMQ does not start, or starts with nothing and delivers all again",
-        "the file is rebuilt from what the store says, or moved away",
+        "offsets come back from their history, topics from their queues, and damaged files are moved away;"
+        " restore any other file from a copy of the store, or set offsets with `seglog offsets reset`",
     ),
     "config-backup-only": note("only the backup of a config file is there; RocketMQ reads it", INTACT),
     "config-shape": warning(

@@ -13,7 +13,7 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import VirtualClock
 from seglog.doctor.groups.receipts import RECEIPTS
 from seglog.doctor.message.copy_names import RETRY_TOPIC
-from seglog.errors import InvalidArgumentError, StoreLockedError
+from seglog.errors import ConfigError, InvalidArgumentError, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.brokers import send
 from tests.support.command_line import Seglog
@@ -217,3 +217,22 @@ def test_the_rules_of_rocketmqs_own_cleaning_are_shown_of_each_file(seglog: Segl
     conf.write_text("fileReservedTime=soon\n")
     refused = seglog("retention", "broker", root, "--broker-conf", conf)
     assert refused.exit_code == InvalidArgumentError.exit_code
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty"])
+def test_without_the_table_of_offsets_nothing_is_deleted_until_the_history_gave_it_back(
+    seglog: Seglog, store, damage
+):
+    planned = seglog("retention", "plan", store).stdout
+    table = store / "config" / "consumerOffset.json"
+    for path in (table, table.with_name(f"{table.name}.bak")):
+        path.unlink(missing_ok=True)
+        if damage == "empty":
+            path.touch()
+    for words in (("plan", store), ("run", store, "--apply"), ("run", store)):
+        refused = seglog("retention", *words)
+        assert refused.exit_code == ConfigError.exit_code
+        assert f"seglog repair {store}" in refused.stderr
+    assert first_offset(store) == 0
+    seglog("repair", store, "--apply", "--yes")
+    assert seglog("retention", "plan", store).stdout == planned

@@ -172,6 +172,22 @@ def timer(field: int, value: int) -> Damage:
     return put("config/timercheck", 8 * field, struct.pack(">q", value))
 
 
+def gone_with_backup(name: str) -> Damage:
+    def damage(root: Path) -> None:
+        for path in (root / name, root / f"{name}.bak"):
+            path.unlink(missing_ok=True)
+
+    return damage
+
+
+def emptied(name: str) -> Damage:
+    def damage(root: Path) -> None:
+        for path in (root / name, root / f"{name}.bak"):
+            path.write_bytes(b"")
+
+    return damage
+
+
 def half_a_table(root: Path) -> None:
     shutil.copy(root / TOPICS, root / f"{TOPICS}.bak")
     os.truncate(root / TOPICS, 20)
@@ -342,6 +358,13 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a foreign folder": (own, new_folder("old"), {"stray"}),
     "half a table, and no backup": (own, cut(TOPICS, 20), {"config-lost"}),
     "half a table": (own, half_a_table, {"config-damaged"}),
+    "an empty table and an empty backup": (own, emptied(TOPICS), {"config-lost"}),
+    "the topics of a broker": (real, gone_with_backup(TOPICS), {"config-lost"}),
+    "the delay offsets of a broker": (
+        real,
+        gone_with_backup("config/delayOffset.json"),
+        {"delay-offset-missing"},
+    ),
     "a table that was being written": (own, moved(TOPICS, f"{TOPICS}.bak"), {"config-backup-only"}),
     "a list for a table": (own, new("config/delayOffset.json", "[1]"), {"config-shape"}),
     "offsets that are a list": (own, new(OFFSETS, '{"offsetTable":[1]}'), {"config-shape"}),
