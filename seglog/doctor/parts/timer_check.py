@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from seglog.doctor.parts.timer_messages import TIMER_LOG
 from seglog.storage.directory import (
+    LogReader,
     QueueFiles,
     has_data,
     infer_file_size,
@@ -24,6 +26,7 @@ from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
 from seglog.storage.format.queue import Units
+from seglog.storage.format.record import Damage, examine
 from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
@@ -46,6 +49,8 @@ TIMER_CHECK: Final = f"{CONFIG}/timercheck"
 MOST_READ_MS: Final = 1 << 42
 """The timer never reads a slot in the future: a later time (2109) is damage. RocketMQ would wait for it."""
 _PLACE: Final = np.dtype([("phy_offset", "i8"), ("size_bytes", "i4")])
+_SIZE_BYTES: Final = 4
+"""Length of the size with which a record begins."""
 _Ints = npt.NDArray[np.int64]
 
 
@@ -75,7 +80,8 @@ def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_off
     queue = queues.get((TIMER_TOPIC, 0))
     known = QueueFiles(TIMER_TOPIC, 0, root / queue_directory(TIMER_TOPIC, 0))
     _first, units = read_units_left(files, list_queue(files, known), store.geometry.queue_file_size_bytes)
-    log = _read_log(files, root, units, min_phy_offset)
+    with closing(LogReader(files, root, store.geometry.segment_size_bytes)) as reader:
+        log = _read_log(files, root, units, min_phy_offset, reader)
     check, findings = _check_findings(files, root, log, queue, is_used=bool(listed))
     wheel_bytes = sizes.get(TIMER_WHEEL)
     if not wheel_bytes:  # RocketMQ treats an empty file as a new one
@@ -114,6 +120,8 @@ def waiting_timers(files: Files, root: Path, min_offset: int, max_offset: int) -
     sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
     check = decode_timer_checkpoint(read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES))
     count = max(0, max_offset - max(min_offset, check.last_queue_offset))
+    if check == TimerCheckpoint():
+        return count  # the timer takes all from its topic again: those in the wheel are among them
     if sizes.get(TIMER_WHEEL) == TIMER_WHEEL_FILE_BYTES:
         slots = view_timer_slots(files.read_file(root / TIMER_WHEEL))
         chosen = slots[occupied_slots(slots)]
@@ -153,7 +161,7 @@ def _check_findings(
     return check, findings
 
 
-def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _TimerLog:
+def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int, reader: LogReader) -> _TimerLog:
     log = _TimerLog()
     for entry in files.list_dir(root / TIMER_LOG):
         if not entry.is_dir and parse_segment_file_name(entry.name) is None:
@@ -179,7 +187,7 @@ def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int) -> _T
             found.units["write_timestamp_ms"].astype(np.int64) + found.units["delay_ms"].astype(np.int64)
         )
         log.end = first + length if found.is_closed and not is_last else first + found.end_bytes
-        log.findings += _stray_units(name, found.units, places, min_phy_offset)
+        log.findings += _stray_units(name, found.units, places, min_phy_offset, reader)
     return log
 
 
@@ -190,10 +198,15 @@ def _places(phy_offsets: npt.NDArray[np.generic], sizes: npt.NDArray[np.generic]
 
 
 def _stray_units(
-    name: str, units: TimerUnits, places: npt.NDArray[np.void], min_phy_offset: int
+    name: str, units: TimerUnits, places: npt.NDArray[np.void], min_phy_offset: int, reader: LogReader
 ) -> Iterator[Finding]:
     living = units["phy_offset"] >= min_phy_offset  # retention removes the log before the timer's
     stray = living & ~np.isin(_places(units["phy_offset"], units["record_bytes"]), places)
+    # The queue may lack units of messages that are in the log.
+    asked = set(zip(units["phy_offset"][stray].tolist(), units["record_bytes"][stray].tolist(), strict=True))
+    there = [place for place in asked if _is_timer_record(reader, *place)]
+    if there:
+        stray &= ~np.isin(_places(units["phy_offset"], units["record_bytes"]), np.array(there, _PLACE))
     backwards = units["previous_position"] >= (np.arange(len(units)) + 1) * TIMER_UNIT_BYTES + int(
         name.rpartition("/")[2]
     )
@@ -212,6 +225,13 @@ def _stray_units(
                 f"{units['phy_offset'][first]}, previous {units['previous_position'][first]}",
                 int(mask.sum()),
             )
+
+
+def _is_timer_record(reader: LogReader, phy_offset: int, size_bytes: int) -> bool:
+    if int.from_bytes(reader.read(phy_offset, _SIZE_BYTES), "big") != size_bytes:
+        return False
+    row = examine(reader.read(phy_offset, size_bytes), 0, phy_offset)
+    return not isinstance(row, Damage) and row.topic == TIMER_TOPIC.encode()
 
 
 def _wheel_findings(

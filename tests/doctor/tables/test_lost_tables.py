@@ -7,6 +7,7 @@ import json
 import pytest
 
 from seglog.broker.broker import Broker
+from seglog.broker.tables import as_object
 from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.storage.files.files import RealFiles
@@ -30,7 +31,7 @@ def remove(root, *names):
 
 
 def offsets(root):
-    return decode_config((root / "config" / OFFSETS).read_bytes())["offsetTable"]
+    return as_object(decode_config((root / "config" / OFFSETS).read_bytes()), OFFSETS)["offsetTable"]
 
 
 @pytest.fixture
