@@ -41,7 +41,12 @@ _FORMS: Final = ("jsonl", "parquet")
 @click.option("--to", "end", metavar="MS|ISO", help="Stored at this time or earlier.")
 @click.option("--tag", "tags", help="Only these tags: 'TagA || TagB'.")
 @click.option("--key", help="Only messages that have this key, or unique key.")
-@click.option("--group-lag", "lag_of", metavar="GROUP", help="Only what GROUP has not consumed yet.")
+@click.option(
+    "--group-lag",
+    "lag_of",
+    metavar="GROUP",
+    help="Only what GROUP has not consumed, in all queues of the topics in which it has an offset.",
+)
 @click.option("--inflate", is_flag=True, help="Inflate zlib bodies; without it bodies are as stored.")
 @click.option(
     "--format",

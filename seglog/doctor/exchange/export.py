@@ -31,7 +31,8 @@ class Selection:
         end_ms: Latest store time.
         tags: ``TagA || TagB``; None for all.
         key: One of their keys, or their unique key; None for all.
-        lag_of: Only messages that this group has not consumed, in the queues where it has an offset.
+        lag_of: Only messages that this group has not consumed, in the topics where it has an offset. In their
+            queues without one it has consumed nothing, as RocketMQ's ``consumerProgress`` counts.
         inflate: Whether zlib bodies are inflated.
     """
 
@@ -68,9 +69,10 @@ def iter_rows(
     queues = _queues(store, wanted)
     starts = {(one.topic, one.queue_id): one.queue_offset for one in offsets if one.group == wanted.lag_of}
     if wanted.lag_of is not None:
-        queues = [queue for queue in queues if (queue.topic, queue.queue_id) in starts]
+        consumed = {topic for topic, _queue_id in starts}
+        queues = [queue for queue in queues if queue.topic in consumed]
         if not queues:
-            raise NotFoundError(f"group {wanted.lag_of} has no offset in these queues")
+            raise NotFoundError(f"group {wanted.lag_of} has no offset in these topics")
     in_front: dict[tuple[str, int], list[range]] = {}
     for one in store.lost_in_front:
         in_front.setdefault((one.topic, one.queue_id), []).append(one.offsets)

@@ -11,6 +11,7 @@ import zlib
 
 import pytest
 
+from seglog.broker.broker import Broker
 from seglog.errors import (
     Ending,
     FullError,
@@ -179,6 +180,21 @@ def test_the_lag_of_a_group_is_what_it_has_not_consumed(seglog: Seglog, tmp_path
     assert (
         seglog("export", life.path, "--group-lag", "nobody", "-o", "-").exit_code == NotFoundError.exit_code
     )
+
+
+def test_a_queue_without_an_offset_is_not_consumed_if_the_group_has_one_in_its_topic(
+    seglog: Seglog, tmp_path
+):
+    with Broker.open(tmp_path / "s") as broker:
+        for queue_id in (0, 0, 1):
+            broker.store.put("t", b"x", queue_id=queue_id)
+        broker.store.put("other", b"x", queue_id=0)
+        broker.offsets.commit("g", "t", 0, 1)
+    lines = seglog("export", tmp_path / "s", "--group-lag", "g", "-o", "-").lines
+    assert [(line["topic"], line["queueId"], line["queueOffset"]) for line in lines] == [
+        ("t", 0, 1),
+        ("t", 1, 0),
+    ]
 
 
 def test_inflated_bodies_are_those_of_the_producer(seglog: Seglog, tmp_path):
