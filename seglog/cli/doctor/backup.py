@@ -30,7 +30,7 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
 
     Full files are linked, others copied; where TARGET is on another file system all are copied. The backup
     holds everything that was acknowledged before it began. A STORE that cannot be written here is not locked
-    meanwhile. Ends with 1 if records of it cannot be read.
+    meanwhile. Ends with 5 if records of it cannot be read.
     """
     done = make_backup(options.writing(path), path, target, links=not copies)
     found = None
