@@ -43,7 +43,7 @@ from seglog.storage.writes import NewMessage
 if TYPE_CHECKING:
     from asyncio import Semaphore
 
-B = TypeVar("B", default=bytes | memoryview)
+B = TypeVar("B", default=bytes | bytearray | memoryview)
 """The payload of a producer: bytes, or the argument type of its ``encode``."""
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 MOST_SENT: Final = 512

@@ -207,7 +207,7 @@ class Sender:
                 if message.properties is not None:
                     _check_names(message.properties, _REFUSED_IN_BATCH)
                 found = self._properties(message.tags, message.keys, message.properties, sharding_key)
-                body = as_body("body", message.body) if message is item else message.body
+                body = as_body("body", message.body)
                 flag = as_int("flag", message.flag, MIN_I32, MAX_I32)
                 check_not_delayed(found)
                 first = found if first is None else first

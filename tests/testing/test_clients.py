@@ -152,7 +152,7 @@ def test_values_of_json_are_what_json_says(broker: VirtualBroker | ServedBroker)
 
 
 def test_without_decode_they_are_plain_messages(broker: VirtualBroker | ServedBroker):
-    assert_type(broker.producer(), Producer[bytes | memoryview])
+    assert_type(broker.producer(), Producer[bytes | bytearray | memoryview])
     assert_type(broker.consumer("a", "T", print), OrderlyConsumer[Message])
     assert_type(broker.consumer("b", "T", print, in_order=True, threads=3), OrderlyConsumer[Message])
     assert_type(broker.consumer("c", "T", print, in_order=False), PushConsumer[Message])

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from seglog.broker.offsets import SEPARATOR
-from seglog.broker.offsets.offset_table_file import to_config
+from seglog.broker.offsets import SEPARATOR, to_config
 from seglog.broker.tables import DataVersion, TopicConfig
 from seglog.clock import Clock
 from seglog.doctor.plans.actions import Action

@@ -93,7 +93,7 @@ class PythonPendingRecord:
         self,
         topic: bytes,
         queue_id: int,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         properties: bytes,
         tags_code: int,
         sys_flag: int,
@@ -229,11 +229,12 @@ def _own_properties(properties: bytes, *, record_crc: bool) -> bytes:
     return properties
 
 
-def _as_bytes(body: bytes | memoryview) -> bytes | memoryview:
+def _as_bytes(body: bytes | bytearray | memoryview) -> bytes | memoryview:
     """Returns the body as a run of single bytes, for a view of items of any size."""
     if isinstance(body, bytes):
         return body
-    return body.cast("B") if body.c_contiguous else body.tobytes()
+    view = memoryview(body)
+    return view.cast("B") if view.c_contiguous else view.tobytes()
 
 
 def filler(rest_bytes: int) -> bytes:

@@ -43,7 +43,7 @@ class AsyncCalls:
     async def put_async(
         self,
         topic: str,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         *,
         queue_id: int = 0,
         tags: str | None = None,
@@ -91,7 +91,7 @@ class AsyncCalls:
         self,
         topic: str,
         queue_id: int,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         properties: bytes,
         tags_code: int,
         *,

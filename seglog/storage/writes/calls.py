@@ -38,7 +38,7 @@ class PythonCalls:
     def put(
         self,
         topic: str,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         *,
         queue_id: int = 0,
         tags: str | None = None,
@@ -83,7 +83,7 @@ class PythonCalls:
         self,
         topic: str,
         queue_id: int,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         properties: bytes,
         tags_code: int,
         *,

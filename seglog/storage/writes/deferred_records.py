@@ -48,7 +48,7 @@ class Order:
 
 def make_order(
     topic: str,
-    body: bytes | memoryview,
+    body: bytes | bytearray | memoryview,
     properties: bytes,
     sys_flag: int,
     with_properties: Callable[[bytes], PendingRecord],
@@ -107,7 +107,12 @@ def check_unordered(properties: bytes) -> None:
 
 
 def _batch_size(
-    topic: str, body: bytes | memoryview, properties: bytes, sys_flag: int, *, is_batch_topic: bool
+    topic: str,
+    body: bytes | bytearray | memoryview,
+    properties: bytes,
+    sys_flag: int,
+    *,
+    is_batch_topic: bool,
 ) -> int | None:
     """Returns how many messages an inner batch has, None for any other record."""
     stated = props.find_property(properties, _NUM)

@@ -41,7 +41,7 @@ class UnsyncedAppends:
         self,
         topic: str,
         queue_id: int,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         properties: bytes,
         tags_code: int,
         *,

@@ -23,7 +23,7 @@ class NewMessage:
         flag: The application's own 32 bits.
     """
 
-    body: bytes | memoryview
+    body: bytes | bytearray | memoryview
     tags: str | None = None
     keys: str | Iterable[str] | None = None
     properties: Mapping[str, str] | None = None
@@ -38,7 +38,7 @@ class RawMessage(NamedTuple):
         tags_code: Written into the queue unit; in the delay topic the unit holds the delivery time instead.
     """
 
-    body: bytes | memoryview
+    body: bytes | bytearray | memoryview
     properties: bytes
     tags_code: int
     flag: int = 0

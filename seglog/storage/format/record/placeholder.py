@@ -21,7 +21,7 @@ PLACEHOLDER_PROPERTIES_BYTES: Final = frozenset(
 """How long the properties of a placeholder may be."""
 
 
-def is_placeholder(flag: int, body: bytes | memoryview, properties: bytes) -> bool:
+def is_placeholder(flag: int, body: bytes | bytearray | memoryview, properties: bytes) -> bool:
     """Returns whether a message with these stands for one that was dropped; applications may use the flag."""
     if flag != PLACEHOLDER_FLAG or len(body):
         return False

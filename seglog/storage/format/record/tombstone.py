@@ -220,7 +220,7 @@ def encode_fillers(
         phy_offset += size
 
 
-def would_be_lost(flag: int, store_port: int, body: bytes | memoryview) -> bool:
+def would_be_lost(flag: int, store_port: int, body: bytes | bytearray | memoryview) -> bool:
     """Returns whether a message with these would be taken for a tombstone."""
     return flag == LOST_FLAG and store_port == _NO_PORT and not any(body)
 

@@ -164,7 +164,7 @@ class PythonFastPath(Generic[R, B, D]):
     def try_put(
         self,
         topic: str,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         queue_id: int,
         tags: str | None,
         keys: str | Iterable[str] | None,
@@ -213,7 +213,7 @@ class PythonFastPath(Generic[R, B, D]):
     def _try_put(
         self,
         topic: str,
-        body: bytes | memoryview,
+        body: bytes | bytearray | memoryview,
         queue_id: int,
         tags: str | None,
         keys: str | Iterable[str] | None,
