@@ -22,6 +22,7 @@ from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONFIG, DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.format.system_names import is_business_topic, is_system_group
+from seglog.text import shell_line
 
 _SAVED_WITH_OFFSETS: Final = frozenset({"consumerFilter.json", "consumerOrderInfo.json"})
 
@@ -76,7 +77,8 @@ def demand_offsets(files: Files, root: Path) -> None:
     if lost := [one for one in found if one.code == "config-lost" and one.file == name]:
         raise ConfigError(
             f"{root / name}: expected {lost[0].expected}, found {lost[0].found}; what groups need is unknown",
-            help=f"run `seglog repair {root}`; set with `seglog offsets reset` what it cannot restore",
+            help=f"run `{shell_line(['seglog', 'repair', root])}`; set with `seglog offsets reset` what it cannot"
+            " restore",
         )
 
 

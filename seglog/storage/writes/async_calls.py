@@ -201,7 +201,7 @@ class AsyncCalls:
         )
 
 
-def _own_bytes(given: bytes | memoryview) -> bytes | memoryview:
+def _own_bytes(given: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
     """Returns bytes that the caller cannot change; what is no buffer is left to the call, to refuse it."""
     try:
         return as_bytes("body", given)
