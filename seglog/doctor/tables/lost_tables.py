@@ -75,10 +75,10 @@ def demand_offsets(files: Files, root: Path) -> None:
     name = f"{CONFIG}/{OFFSETS_FILE}"
     found = [*tables.findings, *lost_findings(files, root, tables, ())]
     if lost := [one for one in found if one.code == "config-lost" and one.file == name]:
+        repair = shell_line(["seglog", "repair", root])
         raise ConfigError(
             f"{root / name}: expected {lost[0].expected}, found {lost[0].found}; what groups need is unknown",
-            help=f"run `{shell_line(['seglog', 'repair', root])}`; set with `seglog offsets reset` what it cannot"
-            " restore",
+            help=f"run `{repair}`; set with `seglog offsets reset` what it cannot restore",
         )
 
 

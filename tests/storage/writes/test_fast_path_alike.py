@@ -1,4 +1,4 @@
-"""The fast path does what the ordinary way does: any calls come to the same results, errors and bytes."""
+"""The fast path does what the ordinary way does: any calls have the same results, errors and bytes."""
 
 from __future__ import annotations
 
