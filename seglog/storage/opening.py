@@ -46,6 +46,7 @@ from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.reads.reader import Reader
 from seglog.storage.recovery.store_recovery import RecoveryReport, recover
+from seglog.storage.scan.doubt import doubt_of, earlier_doubt
 from seglog.storage.small_files import Attic, remove_recovery_point, write_checkpoint
 from seglog.storage.small_files.undo_names import stopped_repair
 from seglog.storage.store_base import StoreCore
@@ -122,6 +123,7 @@ def open_reader(root: Path, files: Files, clock: Clock) -> Opened:
         found.max_phy_offset,
         findings=tuple(found.findings),
         elapsed_ms=clock.monotonic_ms() - begun_ms,
+        doubt=doubt_of(found.findings) | earlier_doubt(found.standing),
     )
     return Opened(reader, reader, files, None, found.record_crc, report)
 

@@ -88,7 +88,7 @@ def command(
 
     Nothing is lost on the way: bodies that are no text go as base64, properties, keys, flags, births and
     places go with them. Works beside a process that has STORE open. Messages that are lost are named on
-    stderr; the others are written, and the command ends with 5.
+    stderr, and so is that more may be lost; the others are written, and the command ends with 5.
     """
     for topic in topics:
         check_topic(topic)
@@ -111,7 +111,7 @@ def command(
     offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
     lost = _Lost(as_json=as_json)
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
-        rows = iter_rows(store, wanted, offsets, lost.add)
+        rows = iter_rows(store, wanted, offsets, lost.add, lost.doubt)
         if is_stdout:
             count = write_jsonl(sys.stdout.buffer, rows)
         else:
@@ -122,10 +122,11 @@ def command(
     if as_json and not is_stdout:
         of_kinds = {"lost": lost.counts["lost"], "repairable": lost.counts["repairable"]}
         fields = {"messages": count, **of_kinds, "format": form, "file": str(target)}
+        fields["mayBeMore"] = lost.is_at_least
         render.emit({"kind": "export", **fields})
     elif not is_stdout:
         render.say(f"{render.count_text(count, 'message')} in {target}")
-    if lost.counts.total() and not allow_lost:
+    if (lost.counts.total() or lost.is_at_least) and not allow_lost:
         raise click.exceptions.Exit(Ending.LOSS)
 
 
@@ -150,10 +151,12 @@ class _Lost:
 
     Attributes:
         counts: Number of messages that were printed, by ``lost`` and ``repairable``.
+        is_at_least: Whether more messages may be lost than are known.
     """
 
     def __init__(self, *, as_json: bool) -> None:
         self.counts: Counter[str] = Counter()
+        self.is_at_least = False
         self._as_json = as_json
         self._runs = 0
         self._last: tuple[str, int, range, str] | None = None
@@ -168,11 +171,26 @@ class _Lost:
         self._tell()
         self._last = topic, queue_id, offsets, kind
 
+    def doubt(self) -> None:
+        """Notes that more messages may be lost than are known."""
+        self.is_at_least = True
+
     def end(self, path: Path) -> None:
-        """Prints the last range, and the total."""
+        """Prints the last range, the total, and whether more may be lost."""
         self._tell()
-        if not self.counts or self._as_json:
+        if self._as_json:
             return
+        if self.counts:
+            self._show_total(path)
+        if self.is_at_least:
+            more = "more " if self.counts["lost"] else ""
+            render.say(
+                f"warning: {more}messages of these queues may be lost, and nothing names them;"
+                f" `seglog check {shell_text(path)}` says more",
+                err=True,
+            )
+
+    def _show_total(self, path: Path) -> None:
         if self._runs > _MAX_LOST_SHOWN:
             places = render.count_text(self._runs - _MAX_LOST_SHOWN, "place")
             render.say(f"… and in {places} more; --json names all", err=True)

@@ -77,7 +77,7 @@ def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
     is_left = any(finding.severity is not Severity.NOTE for finding in plan.left)
     if (wrong and not helps) or (is_left and ending is Ending.FINDINGS):
         return Ending.LEFT
-    return Ending.LOSS if plan.lost_messages and ending is Ending.FINDINGS else ending
+    return Ending.LOSS if plan.lost and ending is Ending.FINDINGS else ending
 
 
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
@@ -156,6 +156,9 @@ def show_done(plan: Plan, pack: UndoPack | None, path: Path) -> None:
         render.say(f"done: {render.count_text(len(plan.first), 'step')}; nothing else was to be repaired")
     else:
         return
+    if plan.doubt:
+        more = "how many messages" if plan.lost is None else "whether more messages"
+        render.say(f"{more} are lost is still not known; later checks and exports say so too")
     if plan.left:
         _show_left(plan)
 
@@ -178,7 +181,8 @@ def _emit(plan: Plan, pack: UndoPack | None) -> None:
             "changedFiles": len(_files(plan)),
             "changedBytes": plan.changed_bytes,
             "saved": plan.saved,
-            "lost": plan.lost_messages,
+            "lost": plan.lost,
+            "mayBeMore": bool(plan.doubt),
             "left": [*findings_fields(plan.left)],
             "rescan": plan.is_rescanned,
             "applied": pack is not None or plan.is_settled,
@@ -259,8 +263,16 @@ def _show_changes(plan: Plan) -> None:
     most = "up to " if plan.first and plan.rescued is None else ""
     render.say(
         f"{render.count_text(len(files), 'file')}, {render.count_text(plan.changed_bytes, 'byte')} to write;"
-        f" {most}{saved} saved, {render.count_text(plan.lost_messages)} lost for good"
+        f" {most}{saved} saved{_lost_text(plan)}"
     )
+    if plan.doubt.is_at_end:
+        render.say("new messages may get queue offsets that lost ones had: no queue says how far they went")
+
+
+def _lost_text(plan: Plan) -> str:
+    if plan.lost is None:
+        return "; how many are lost for good is not known"
+    return f", {'at least ' if plan.doubt else ''}{render.count_text(plan.lost)} lost for good"
 
 
 def _change_cells(plan: Plan, change: Change) -> tuple[str, str, str, str]:

@@ -19,6 +19,7 @@ from seglog.storage.format.names import (
     OURS,
     parse_segment_file_name,
 )
+from seglog.storage.scan import Doubt, doubt_of
 
 _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
 """Codes of records that a repair, or opening the store for writing, restores, and RocketMQ never does."""
@@ -29,11 +30,6 @@ _NOT_READ: Final = frozenset({"file-kind", "file-unreadable"})
 _QUEUE_FOLDERS: Final = frozenset({CONSUME_QUEUE, BATCH_CONSUME_QUEUE})
 _QUEUE_DEPTH: Final = 3
 """Parts of the name of a queue's folder: folder of all queues, topic and number."""
-_HOLES: Final = frozenset({"log-file-missing", "log-hole"})
-_BEHIND_END: Final = frozenset({"checkpoint-ahead", "index-entry-stray"})
-"""Codes of files that knew of records behind the end of the log."""
-_UNCOUNTED: Final = frozenset({"queue-length-unknown", "queue-missing"})
-"""Codes of queues that have no units, and so cannot tell how many of their records are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,10 @@ class Triage:
         start: What RocketMQ does when it starts on the store.
         lost: Messages that nothing can restore, each counted once; None if that is not known.
         lost_of: Number of them in each topic, the largest first.
-        is_at_least: Whether holes, or a lost end of the log, may have held further messages that no queue has
+        doubt: Whether holes, or a lost end of the log, may have held further messages that no queue has
             a unit for.
+        earlier: The same of what earlier recoveries wrote down.
+        is_log_unread: Whether the log, or a part of it, cannot be read.
         unread: Folders of queues that cannot be read, sorted; these may have units of further lost messages.
         saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves; None
             while a repair is half done, because the next one takes it back first.
@@ -56,11 +54,18 @@ class Triage:
     start: BrokerStart
     lost: int | None
     lost_of: tuple[tuple[str, int], ...]
-    is_at_least: bool
+    doubt: Doubt
+    earlier: Doubt
+    is_log_unread: bool
     unread: tuple[str, ...]
     saved: int | None
     made_anew: int
     do_not: str
+
+    @property
+    def is_at_least(self) -> bool:
+        """Whether more messages may be lost than are counted, by damage of now or of earlier times."""
+        return bool(self.doubt or self.earlier)
 
 
 def verdict_on(report: CheckReport) -> Triage:
@@ -72,17 +77,21 @@ def verdict_on(report: CheckReport) -> Triage:
     unqueued = unqueued_messages(report.findings, report.queues, report.messages).total()
     behind = report.start.cut_messages - report.start.cut_counted
     back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
+    doubt, earlier = doubt_of(report.findings), report.messages.earlier
+    is_log_unread = "log-empty" in codes or _is_log_unread(report.findings)
+    is_unknown = is_log_unread or (not report.messages.lost and bool(doubt or earlier))
     return Triage(
         report.start,
-        None if "log-empty" in codes or _is_log_unread(report.findings) else report.messages.lost,
+        None if is_unknown else report.messages.lost,
         tuple(sorted(by_topic.items(), key=lambda one: (-one[1], one[0]))),
-        any(finding.code in _HOLES and not finding.messages for finding in report.findings)
-        or bool(codes & _BEHIND_END and codes & _UNCOUNTED),
+        doubt,
+        earlier,
+        is_log_unread,
         tuple(sorted({*_unread_queues(report.findings)})),
         # Records of a queue that began anew after them are no messages of it.
         None if HALF_DONE in codes else min(unqueued + back + behind, report.messages.messages + back),
         unqueued if _makes_queues_itself(report) else 0,
-        _do_not(report),
+        _do_not(report, doubt),
     )
 
 
@@ -98,7 +107,7 @@ def ending_of_check(report: CheckReport, *, is_strict: bool = False) -> Ending:
         return ending
     # What a repair that is half done has given up is lost as well after it was taken back and done again.
     is_half_done = any(finding.code == HALF_DONE for finding in report.findings)
-    is_lossy = (is_half_done and report.messages.lost) or verdict_on(report).is_at_least
+    is_lossy = (is_half_done and report.messages.lost) or verdict_on(report).doubt
     return Ending.LOSS if is_lossy else ending
 
 
@@ -135,7 +144,7 @@ def _makes_queues_itself(report: CheckReport) -> bool:
     return missing == report.messages.messages or (report.state == "crashed" and walks_all)
 
 
-def _do_not(report: CheckReport) -> str:
+def _do_not(report: CheckReport, doubt: Doubt) -> str:
     start = report.start
     if start.start is Start.LOSES:
         harm = "it deletes the queues"
@@ -148,15 +157,17 @@ def _do_not(report: CheckReport) -> str:
     elif start.why:
         harm = f"{start.why}, with {start.cut_messages:,} messages"
     else:
-        harm = _harm_to_queues(report)
+        harm = _harm_to_queues(report, doubt)
     return f"start RocketMQ on it: {harm}" if harm else ""
 
 
-def _harm_to_queues(report: CheckReport) -> str:
+def _harm_to_queues(report: CheckReport, doubt: Doubt) -> str:
     """Returns what RocketMQ does if its queues end after, or before, the end of the log."""
     ends = sum(finding.messages for finding in report.findings if finding.code == "messages-lost")
     if ends:
         return f"it gives the queue offsets of {ends:,} lost messages to new ones"
+    if doubt.is_at_end:
+        return "it may give the queue offsets of lost messages to new ones"
     if report.state != "clean":
         return ""
     unqueued = sum(

@@ -59,12 +59,14 @@ def _start_text(verdict: Triage) -> str:
 
 
 def _lost_text(verdict: Triage) -> str:
-    if verdict.lost is None:
+    if verdict.is_log_unread:
         return "not known: the log, or a part of it, cannot be read"
+    if verdict.lost is None:
+        text = "says what the log lost" if verdict.doubt else "said what the log lost earlier"
+        return f"not known: no queue {text}"
     unread = f"; not known of {_unread_text(verdict.unread)}" if verdict.unread else ""
     if not verdict.lost:
-        is_open = verdict.is_at_least
-        return "not known: no queue says what the log lost" if is_open else f"no message{unread}"
+        return f"no message{unread}"
     least = "at least " if verdict.is_at_least or unread else ""
     topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
     more = len(verdict.lost_of) - len(topics)

@@ -53,6 +53,7 @@ def iter_rows(
     wanted: Selection,
     offsets: Sequence[GroupOffset],
     on_lost: Callable[[str, int, range, str], object],
+    on_doubt: Callable[[], object] = lambda: None,
 ) -> Iterator[MessageRow]:
     """Yields the selected messages, by topic, queue and queue offset.
 
@@ -62,6 +63,7 @@ def iter_rows(
         offsets: The offsets of groups.
         on_lost: Called with topic, queue, queue offsets and reason for lost messages: for all that the
             selection covers by place and tag, because a lost message has neither time nor keys.
+        on_doubt: Called if the queues may have lost more messages than are known.
 
     Raises:
         NotFoundError: The store has no such topic or queue, or the group has no offset in them.
@@ -73,6 +75,8 @@ def iter_rows(
         queues = [queue for queue in queues if queue.topic in consumed]
         if not queues:
             raise NotFoundError(f"group {wanted.lag_of} has no offset in these topics")
+    if any(store.recovery.doubt.concerns(queue.topic, queue.queue_id) for queue in queues):
+        on_doubt()
     in_front: dict[tuple[str, int], list[range]] = {}
     for one in store.lost_in_front:
         in_front.setdefault((one.topic, one.queue_id), []).append(one.offsets)

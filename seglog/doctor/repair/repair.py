@@ -53,10 +53,11 @@ from seglog.storage.directory import (
 )
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity, repair_with_length
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.index_check import check_index
 from seglog.storage.overlay import is_message
+from seglog.storage.scan import Doubt, doubt_of, lost_end, note_hole
 from seglog.storage.survey import Survey, survey
 
 _MAX_ROUNDS: Final = 3
@@ -83,6 +84,7 @@ class Plan:
             all other changes.
         rescued: Number of messages that the repair saves by the verdict of a check; None before a check ran,
             or if the check saw a repair that is half done.
+        doubt: Whether more messages are lost than the actions name.
     """
 
     root: Path
@@ -97,6 +99,7 @@ class Plan:
     served: int = 0
     renaming: UndoPack | None = None
     rescued: int | None = None
+    doubt: Doubt = field(default=Doubt())
 
     @override
     def __repr__(self) -> str:
@@ -110,9 +113,10 @@ class Plan:
         return min(sum(action.saved for action in self.actions), self.served)
 
     @property
-    def lost_messages(self) -> int:
-        """Number of messages that it gives up."""
-        return sum(action.lost_messages for action in self.actions)
+    def lost(self) -> int | None:
+        """Number of messages that stay lost, as far as known; None if nothing is known of them."""
+        lost = sum(action.lost_messages for action in self.actions)
+        return None if self.doubt and not lost else lost
 
     @property
     def changed_bytes(self) -> int:
@@ -174,13 +178,12 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     if bits:
         actions += bits
         found = survey(root, draft)
-    is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
     knows_queues = found.geometry.is_queue_file_known
+    doubt = _note_doubt(found, draft, clock, index_findings)
     found, actions = _recovered(found, draft, clock, actions)
-    index_geometry = found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
     if actions:
         index_findings = check_index(found, draft)
-    index = list(mend_index(found, draft, clock, index_geometry, index_findings))
+    index = list(mend_index(found, draft, clock, _index_geometry(found), index_findings))
     actions += index
     if index:
         index_findings = check_index(found, draft)
@@ -205,7 +208,26 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     # Tombstones count above; messages that a queue lost have no tombstone.
     served -= sum(action.lost_messages for action in actions if action.kind != "queue")
     actions = actions if changes else []
-    return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served)
+    return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served, doubt=doubt)
+
+
+def _index_geometry(found: Survey) -> IndexGeometry | None:
+    is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
+    return found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
+
+
+def _note_doubt(found: Survey, draft: DraftFiles, clock: Clock, index_findings: list[Finding]) -> Doubt:
+    """Notes that the log lost an end which nothing counts, because files that show it will agree with the log.
+
+    Returns:
+        Whether more messages are lost than are counted, by all files that a check compares.
+    """
+    tables = load_tables(draft, found.root)
+    parts = check_parts(found, draft, tables, found.all_queues, found.max_phy_offset)
+    doubt = doubt_of([*found.findings, *index_findings, *parts])
+    for hole in lost_end(doubt, found.max_phy_offset, clock.now_ms()):
+        note_hole(draft, found.root, hole)
+    return doubt
 
 
 def _recovered(

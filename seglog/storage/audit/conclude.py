@@ -29,6 +29,7 @@ from seglog.storage.certain_mends.withheld import not_restated
 from seglog.storage.files.files import Files
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.conclusion import conclude as conclude_walk
+from seglog.storage.scan.doubt import earlier_doubt
 from seglog.storage.scan.message_counts import count_messages, lost_of_store
 from seglog.storage.scan.queue_overlays import Overlays, batch_topics, overlay_queues
 from seglog.storage.splits.split_scan import SplitScan, Watch
@@ -132,7 +133,7 @@ def report_on(stitched: Stitched, files: Files, watch: Watch | None = None) -> A
         tuple(conclusion.findings),
         len(plan.splits),
         stitched.walked_again,
-        count_messages(audited, lost),
+        replace(count_messages(audited, lost), earlier=earlier_doubt(conclusion.standing)),
     )
 
 

@@ -43,7 +43,7 @@ LOG_CODES: Final[dict[str, Code]] = {
         "tombstones keep their queue offsets from being given again",
     ),
     "tombstones": note(
-        "messages were lost here earlier; tombstones or empty units keep their offsets, see seglog/holes",
+        "messages were lost here earlier, see seglog/holes; the queue offsets of those it names stay taken",
         "lost before; nothing further",
     ),
     "log-file-missing": loss(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +41,9 @@ from seglog.storage.recovery.recover_queues import (
     write_batch_queue,
     write_file,
 )
+from seglog.storage.scan.doubt import Doubt, doubt_of, earlier_doubt, lost_end
 from seglog.storage.scan.holes_file import (
+    LOST_END,
     OTHERS,
     TOMBSTONES,
     KnownHole,
@@ -73,6 +75,7 @@ class RecoveryReport:
         findings: Everything that was not in order.
         elapsed_ms: Duration of the opening.
         walked_from: Physical offset at which the walk over the log began: its start, or a recovery point.
+        doubt: Whether the store may have lost more messages than are counted, now or earlier.
     """
 
     mode: str
@@ -83,6 +86,7 @@ class RecoveryReport:
     findings: tuple[Finding, ...] = ()
     elapsed_ms: float = 0.0
     walked_from: int = 0
+    doubt: Doubt = field(default=Doubt())
 
 
 def recover(
@@ -111,6 +115,9 @@ def _recover(
     found: Survey, files: Files, attic: Attic, by: tuple[int, int], *, thorough: bool
 ) -> RecoveryReport:
     pid, now_ms = by
+    doubt = doubt_of(found.findings)
+    # Before the holes are split: a part without messages may be of a hole whose messages are known.
+    unnamed = [hole for hole, lost in zip(found.holes, found.lost_in_holes, strict=True) if not lost]
     if thorough:
         split_holes(found)
     # On the disk before the first change: after a crash from here on the next open must recover again.
@@ -124,6 +131,8 @@ def _recover(
         for state in found.queues.values()
         for gap, lost in zip(state.gaps, lost_in_gaps(state), strict=True)
     ]
+    seen = [replace(one, is_open=_is_in(one, unnamed)) for one in seen]
+    seen += lost_end(doubt, found.max_phy_offset, now_ms)
     holes = list(found.holes) if thorough else last_file_holes(found)
     _keep_evidence(found, files, seen, holes)
     # The log before the queues: units must lead to records that are on the disk.
@@ -155,6 +164,7 @@ def _recover(
         rewritten,
         tuple(found.findings),
         walked_from=found.walked_from,
+        doubt=doubt | earlier_doubt(found.standing),
     )
 
 
@@ -334,13 +344,19 @@ def _keep_evidence(
     before = load_holes(files, found.root)
     places = {hole.phy_offset for hole in filled}
     now = [
-        replace(hole, why=TOMBSTONES) if hole.phy_offset in places and hole.why != OTHERS else hole
+        replace(hole, why=TOMBSTONES)
+        if hole.phy_offset in places and hole.why not in {OTHERS, LOST_END}
+        else hole
         for hole in seen
     ]
     if now or before:
         end = max(found.max_phy_offset, *(lost.end for lost in found.lost_tail), 0)
         log = (max(0, found.min_phy_offset), end)
         save_holes(files, found.root, merge_holes(now, before, log, partial(_missing, found)))
+
+
+def _is_in(known: KnownHole, holes: Sequence[Hole]) -> bool:
+    return any(hole.phy_offset <= known.phy_offset and known.end <= hole.end for hole in holes)
 
 
 def _missing(found: Survey, topic: str, queue_id: int, offsets: range) -> tuple[range, ...]:

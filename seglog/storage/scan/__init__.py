@@ -9,12 +9,17 @@ of known holes, and uses the findings about the lengths of log files.
 Truth: the walk over the log.
 """
 
+from seglog.storage.scan.doubt import Doubt as Doubt
+from seglog.storage.scan.doubt import doubt_of as doubt_of
+from seglog.storage.scan.doubt import earlier_doubt as earlier_doubt
+from seglog.storage.scan.doubt import lost_end as lost_end
 from seglog.storage.scan.file_findings import log_findings as log_findings
 from seglog.storage.scan.holes_file import HOLES_FILE as HOLES_FILE
 from seglog.storage.scan.holes_file import TOMBSTONES as TOMBSTONES
 from seglog.storage.scan.holes_file import KnownHole as KnownHole
 from seglog.storage.scan.holes_file import forget_lost as forget_lost
 from seglog.storage.scan.holes_file import load_holes as load_holes
+from seglog.storage.scan.holes_file import note_hole as note_hole
 from seglog.storage.scan.holes_file import parse_holes as parse_holes
 from seglog.storage.scan.holes_file import save_holes as save_holes
 from seglog.storage.scan.listed import ListedStore as ListedStore

@@ -15,9 +15,10 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.record.record import Damage
 from seglog.storage.overlay.lost_messages import LostMessages, tell_lost
-from seglog.storage.scan.holes_file import KnownHole
+from seglog.storage.scan.holes_file import LOST_END, KnownHole
 from seglog.storage.walk.behind_damage import Hole
 
+_UNCOUNTED_END: Final = "the end of the log was lost, and queues had no units to count what it held"
 _NOUNS: Final = {
     "body-crc": "body CRC {}",
     "lengths": "a record of {} bytes",
@@ -85,7 +86,7 @@ def _log_finding(code: str, phy_offset: int, segment: int, size: int, expected: 
 
 
 def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Finding]:
-    """Returns a note for each stretch that tombstones replace.
+    """Returns a note for each stretch that tombstones replace, and each place where the log had ended.
 
     Args:
         standing: The stretches, as earlier recoveries wrote them down.
@@ -93,7 +94,7 @@ def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Find
     """
     findings: list[Finding] = []
     for known in standing:
-        told = tell_lost(known.lost)
+        told = _UNCOUNTED_END if known.why == LOST_END else tell_lost(known.lost)
         finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
         findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
     return findings

@@ -31,6 +31,10 @@ TOMBSTONES: Final = "tombstones"
 """Cause of a stretch that lost its records and now holds tombstones."""
 OTHERS: Final = "other-records"
 """Cause of a stretch in which a queue had records, and the log has other records now."""
+LOST_END: Final = "log-end"
+"""Cause of a place, of no length, at which the log had lost its end, and queues had no units to count it."""
+_OF_QUEUES: Final = frozenset({OTHERS, LOST_END})
+"""Causes of entries at places where the log has no hole."""
 
 Missing = Callable[[str, int, range], tuple[range, ...]]
 """Returns the queue offsets of a range that were assigned but lead to no message: topic, queue id, range."""
@@ -44,11 +48,13 @@ class KnownHole:
         phy_offset: Physical offset of its first byte.
         size_bytes: Its length.
         why: The damage at its start, as in :class:`~seglog.storage.walk.log_scan.Hole`, or
-            :data:`TOMBSTONES`.
+            :data:`TOMBSTONES`, :data:`OTHERS` or :data:`LOST_END`.
         expected: The expected value at its start.
         found: The value that was found.
         first_seen_ms: Time at which a recovery saw it first.
         lost: The messages that were there, as far as known.
+        is_open: Whether further messages may have been there that nothing names.
+        queues: For :data:`LOST_END`, the queues that may have had such messages; empty for all.
     """
 
     phy_offset: int
@@ -58,6 +64,8 @@ class KnownHole:
     found: str = ""
     first_seen_ms: int = 0
     lost: tuple[LostMessages, ...] = field(default=())
+    is_open: bool = False
+    queues: tuple[tuple[str, int], ...] = ()
 
     @property
     def end(self) -> int:
@@ -127,8 +135,9 @@ def merge_holes(
     # Each of these is of one queue, and the log has no hole there, so those of several queues may overlap.
     others = {(one.phy_offset, one.lost): one for one in (*now, *left) if one.why == OTHERS}
     kept = list(others.values())
-    now = [hole for hole in now if hole.why != OTHERS]
-    left = [old for old in left if old.why != OTHERS]
+    kept += _merge_ends([one for one in (*now, *before) if one.why == LOST_END and start <= one.phy_offset])
+    now = [hole for hole in now if hole.why not in _OF_QUEUES]
+    left = [old for old in left if old.why not in _OF_QUEUES]
     for hole in now:
         same = [old for old in left if _overlap(old, hole)]
         seen_ms = min([hole.first_seen_ms, *(old.first_seen_ms for old in same)])
@@ -148,6 +157,8 @@ def merge_holes(
                 size_bytes=last - first,
                 first_seen_ms=seen_ms,
                 lost=_without_double(known),
+                # Queues that were lost since cannot name what they named when it was seen first.
+                is_open=hole.is_open and all(old.is_open for old in same),
             )
         )
     # Kept from the file, because tombstones are whole records, which the walk does not report again.
@@ -197,6 +208,29 @@ def forget_lost(files: Files, root: Path, found: Collection[tuple[str, int, int]
     save_holes(files, root, kept)
 
 
+def note_hole(files: Files, root: Path, hole: KnownHole) -> None:
+    """Adds a lost end of the log to the file of a store, durably.
+
+    Raises:
+        FullError: No space; the file is unchanged.
+    """
+    before = load_holes(files, root)
+    ends = _merge_ends([one for one in (hole, *before) if one.why == LOST_END])
+    others = [one for one in before if one.why != LOST_END]
+    save_holes(files, root, sorted(others + ends, key=lambda one: one.phy_offset))
+
+
+def _merge_ends(ends: Iterable[KnownHole]) -> list[KnownHole]:
+    """Returns one entry for each place at which the log had lost its end."""
+    merged: dict[int, KnownHole] = {}
+    for one in ends:
+        known = merged.get(one.phy_offset, one)
+        queues = tuple(sorted({*one.queues, *known.queues})) if one.queues and known.queues else ()
+        seen_ms = min(one.first_seen_ms, known.first_seen_ms)
+        merged[one.phy_offset] = replace(one, first_seen_ms=seen_ms, queues=queues)
+    return [*merged.values()]
+
+
 def _overlap(one: KnownHole, other: KnownHole) -> bool:
     return one.phy_offset < other.end and other.phy_offset < one.end
 
@@ -241,6 +275,8 @@ def _value(hole: KnownHole) -> Mapping[str | int, ConfigValue]:
             }
             for one in hole.lost
         ],
+        "mayBeMore": hole.is_open,
+        "queues": [{"topic": topic, "queueId": queue_id} for topic, queue_id in hole.queues],
     }
 
 
@@ -259,9 +295,16 @@ def parse_holes(value: ConfigValue) -> list[KnownHole]:
             _text(hole, "found"),
             _number(hole, "firstSeen"),
             tuple(_lost(one, _number(hole, "size")) for one in _list(hole, "lost")),
+            _of(hole, "mayBeMore") is True,
+            # Files of earlier versions have neither.
+            tuple((_text(one, "topic"), _number(one, "queueId")) for one in _queues(hole)),
         )
         for hole in _list(value, "holes")
     ]
+
+
+def _queues(hole: ConfigValue) -> Sequence[ConfigValue]:
+    return [] if _of(hole, "queues") is None else _list(hole, "queues")
 
 
 def _lost(value: ConfigValue, limit: int) -> LostMessages:

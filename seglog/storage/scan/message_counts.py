@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -15,7 +15,15 @@ from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.record.tombstone import LostRecord, is_tombstone
 from seglog.storage.overlay import LostMessages, QueueState, lost_in_gaps
-from seglog.storage.scan.holes_file import OTHERS, TOMBSTONES, KnownHole, load_holes, lost_of_tail
+from seglog.storage.scan.doubt import Doubt
+from seglog.storage.scan.holes_file import (
+    LOST_END,
+    OTHERS,
+    TOMBSTONES,
+    KnownHole,
+    load_holes,
+    lost_of_tail,
+)
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import record_at
 
@@ -56,11 +64,13 @@ class MessageCounts:
         lost_of: Number of lost messages, for each queue that lost any.
         placeholders: Number of records that replace messages which a compaction dropped, if they were
             counted.
+        earlier: Whether further messages may be lost, by what earlier recoveries wrote down.
     """
 
     messages_of: Mapping[Key, int]
     lost_of: Mapping[Key, int]
     placeholders: int = 0
+    earlier: Doubt = field(default=Doubt())
 
     @property
     def messages(self) -> int:
@@ -128,7 +138,7 @@ def lost_of_store(
 def standing_losses(
     files: Files, root: Path, segment: int, log: tuple[int, int], holes: Iterable[Hole]
 ) -> list[KnownHole]:
-    """Returns the stretches that tombstones replace, as earlier recoveries wrote them down.
+    """Returns what is lost where the log has no hole now, as earlier recoveries wrote it down.
 
     Args:
         files: The file layer of the store.
@@ -141,6 +151,10 @@ def standing_losses(
     standing: list[KnownHole] = []
     with closing(LogReader(files, root, segment)) as reader:
         for known in load_holes(files, root):
+            if known.why == LOST_END:
+                if start <= known.phy_offset and not _is_older(reader, known):
+                    standing.append(known)
+                continue
             # Tombstones are written from the start of a stretch on. A hole behind the start is the rest of a
             # stopped repair, or newer damage; the messages before it are lost in both cases.
             is_seen = any(hole.phy_offset <= known.phy_offset < hole.end for hole in holes)
@@ -150,6 +164,13 @@ def standing_losses(
             if not _is_message(reader, known.phy_offset, of):  # a message shows that the file was restored
                 standing.append(known)
     return standing
+
+
+def _is_older(reader: LogReader, known: KnownHole) -> bool:
+    """Returns whether the log has a message again where it ended, stored before that was seen."""
+    found = record_at(reader, known.phy_offset, most_bytes=MOST_RECORD_BYTES)
+    is_message = found is not None and not is_tombstone(found[0])
+    return found is not None and is_message and found[1].store_timestamp_ms < known.first_seen_ms
 
 
 def _is_message(reader: LogReader, phy_offset: int, of: LostMessages | None = None) -> bool:
