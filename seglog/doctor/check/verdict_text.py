@@ -25,7 +25,7 @@ def verdict_facts(report: CheckReport, store: Path) -> dict[str, str]:
     verdict = verdict_on(report)
     named = {
         "RocketMQ": _start_text(verdict),
-        "lost": _lost_text(verdict),
+        "lost": _lost_text(report, verdict),
         "repair": _saved_text(report, verdict),
     }
     if verdict.do_not:
@@ -58,7 +58,7 @@ def _start_text(verdict: Triage) -> str:
     return words[start.start] + (f": {start.why}" if is_said else "")
 
 
-def _lost_text(verdict: Triage) -> str:
+def _lost_text(report: CheckReport, verdict: Triage) -> str:
     if verdict.is_log_unread:
         return "not known: the log, or a part of it, cannot be read"
     if verdict.lost is None:
@@ -66,7 +66,9 @@ def _lost_text(verdict: Triage) -> str:
         return f"not known: no queue {text}"
     unread = f"; not known of {_unread_text(verdict.unread)}" if verdict.unread else ""
     if not verdict.lost:
-        return f"no message{unread}"
+        # What was before it may have left with retention or been lost: no file says which.
+        start = report.min_phy_offset
+        return f"no message{f' from {start:,} on, where the log begins' if start > 0 else ''}{unread}"
     least = "at least " if verdict.is_at_least or unread else ""
     topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
     more = len(verdict.lost_of) - len(topics)

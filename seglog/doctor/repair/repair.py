@@ -217,7 +217,7 @@ def _index_geometry(found: Survey) -> IndexGeometry | None:
 
 
 def _note_doubt(found: Survey, draft: DraftFiles, clock: Clock, index_findings: list[Finding]) -> Doubt:
-    """Notes that the log lost an end which nothing counts, because files that show it will agree with the log.
+    """Notes that the log lost an end which nothing counts: files that show it will agree with the log.
 
     Returns:
         Whether more messages are lost than are counted, by all files that a check compares.

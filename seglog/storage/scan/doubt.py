@@ -1,7 +1,7 @@
 """Whether a store may have lost more messages than anything counts: the only module that decides it.
 
-Check, plan, export and recovery ask here. Recovery writes the answer to ``seglog/holes``, because the evidence
-of a lost end of the log (a checkpoint, an index or an offset that knew more) is gone after it.
+Check, plan, export and recovery ask here. Recovery writes the answer to ``seglog/holes``, because after it the
+evidence of a lost end of the log (a checkpoint, an index or an offset that knew more) is gone.
 """
 
 from __future__ import annotations
