@@ -54,14 +54,15 @@ def index_findings(
         file = f"{COMMIT_LOG}/{segment_file_name(phy_offset - position)}"
         words = ("the keys that the index has of this record", "others")
         findings.append(Finding("record-keys", file, position, 0, *words, 1))
-    stray = diff.stray
+    stray, expected = diff.stray, ""
     if facts.end_phy_offset == EVERYWHERE and store.log_files:  # of no log at all another finding says so
         behind = IndexEntries(files, facts.outlines).in_range(log[1], EVERYWHERE)["phy_offset"]
         stray = stray + Places.of(behind)
-    for code, places in (("index-short", diff.absent), ("index-entry-stray", stray)):
-        if places.count:
-            count = places.count if code == "index-short" else 0
-            findings.append(Finding(code, INDEX, found=_text(places), messages=count))
+        expected = f"places before {log[1]}" if len(behind) else ""  # others are in the log
+    if diff.absent.count:
+        findings.append(Finding("index-short", INDEX, found=_text(diff.absent), messages=diff.absent.count))
+    if stray.count:
+        findings.append(Finding("index-entry-stray", INDEX, expected=expected, found=_text(stray)))
     if diff.late.count:
         words = ("the time of the record", f"another for {diff.late.count} records {_text(diff.late)}")
         findings.append(Finding("index-damaged", INDEX, 0, 0, *words))

@@ -1,6 +1,6 @@
 """Whether a store may have lost more messages than anything counts: the only module that decides it.
 
-Check, plan, export and recovery ask here. Recovery writes the answer to ``seglog/holes``, because after it the
+Check, plan, export and recovery ask here. Recovery writes the answer to ``seglog/holes``, since after it the
 evidence of a lost end of the log (a checkpoint, an index or an offset that knew more) is gone.
 """
 
@@ -15,11 +15,12 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.scan.holes_file import LOST_END, KnownHole
 
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
+_STRAY: Final = "index-entry-stray"
 _BEHIND_END: Final = frozenset(
     {
         "checkpoint-ahead",
         "delay-offset-beyond",
-        "index-entry-stray",
+        _STRAY,
         "log-tail-lost",
         "offset-beyond-queue",
         "timer-check-ahead",
@@ -73,10 +74,11 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
         findings: Findings about the store.
     """
     findings = list(findings)
-    codes = {finding.code for finding in findings}
-    is_of_all = _ALL_UNCOUNTED in codes
+    # Only stray entries behind the end of the log have places that the index should not have.
+    is_behind = any(one.code in _BEHIND_END and (one.expected or one.code != _STRAY) for one in findings)
+    is_of_all = any(one.code == _ALL_UNCOUNTED for one in findings)
     uncounted = frozenset(_queue_of(one) for one in findings if one.code in _UNCOUNTED)
-    is_at_end = bool(codes & _BEHIND_END) and (is_of_all or bool(uncounted))
+    is_at_end = is_behind and (is_of_all or bool(uncounted))
     return Doubt(
         any(finding.code in _HOLES and not finding.messages for finding in findings),
         is_at_end,

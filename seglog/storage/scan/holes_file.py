@@ -257,7 +257,7 @@ def _without_double(lost: Sequence[LostMessages]) -> tuple[LostMessages, ...]:
 
 
 def _value(hole: KnownHole) -> Mapping[str | int, ConfigValue]:
-    return {
+    value: dict[str | int, ConfigValue] = {
         "phyOffset": hole.phy_offset,
         "size": hole.size_bytes,
         "why": hole.why,
@@ -275,9 +275,11 @@ def _value(hole: KnownHole) -> Mapping[str | int, ConfigValue]:
             }
             for one in hole.lost
         ],
-        "mayBeMore": hole.is_open,
-        "queues": [{"topic": topic, "queueId": queue_id} for topic, queue_id in hole.queues],
     }
+    if not hole.is_open:
+        return value
+    queues: list[ConfigValue] = [{"topic": topic, "queueId": queue_id} for topic, queue_id in hole.queues]
+    return {**value, "mayBeMore": True, "queues": queues}
 
 
 def parse_holes(value: ConfigValue) -> list[KnownHole]:
@@ -296,7 +298,6 @@ def parse_holes(value: ConfigValue) -> list[KnownHole]:
             _number(hole, "firstSeen"),
             tuple(_lost(one, _number(hole, "size")) for one in _list(hole, "lost")),
             _of(hole, "mayBeMore") is True,
-            # Files of earlier versions have neither.
             tuple((_text(one, "topic"), _number(one, "queueId")) for one in _queues(hole)),
         )
         for hole in _list(value, "holes")

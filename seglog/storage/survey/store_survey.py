@@ -34,6 +34,7 @@ from seglog.storage.overlay.batch_overlay import BatchQueueState
 from seglog.storage.overlay.lost_messages import LostMessages, Offsets
 from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, rows_as_placed
 from seglog.storage.scan.conclusion import WalkedLog, conclude
+from seglog.storage.scan.doubt import earlier_doubt
 from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore, list_whole, mode_of
 from seglog.storage.scan.message_counts import MessageCounts, count_messages, lost_of_store
@@ -183,7 +184,8 @@ class Survey(ListedStore):
     def counts(self) -> MessageCounts:
         """Numbers of messages that its queues hold and that they lost."""
         lost = lost_of_store(self.lost_in_holes, self.queues.values(), self.lost_tail, self.standing)
-        return count_messages([*self.queues.values(), *self.batch_queues.values()], lost)
+        counts = count_messages([*self.queues.values(), *self.batch_queues.values()], lost)
+        return replace(counts, earlier=earlier_doubt(self.standing))
 
 
 def survey(

@@ -1,4 +1,4 @@
-"""A loss that nothing counts is called so by every later screen: plan, export, doctor, and checks after a repair."""
+"""A loss that nothing counts is called so by plan, export and doctor, and by checks after a repair."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def without_one_topic(folder: Path) -> Path:
 
 
 def verdict(seglog: Seglog, root: Path) -> dict[str, object]:
-    return json.loads(seglog("check", "--json", root).stdout.splitlines()[-1])["verdict"]
+    found: dict[str, object] = json.loads(seglog("check", "--json", root).stdout.splitlines()[-1])["verdict"]
+    return found
 
 
 def test_a_loss_without_any_queue_is_not_known_on_every_screen(seglog: Seglog, tmp_path):
@@ -50,7 +51,9 @@ def test_a_loss_without_any_queue_is_not_known_on_every_screen(seglog: Seglog, t
     assert UNKNOWN in seglog("check", root).stdout.splitlines()
     found = verdict(seglog, root)
     assert (found["lostForGood"], found["mayBeMore"]) == (None, True)
-    assert found["doNot"] == "start RocketMQ on it: it may give the queue offsets of lost messages to new ones"
+    assert (
+        found["doNot"] == "start RocketMQ on it: it may give the queue offsets of lost messages to new ones"
+    )
     plan = seglog("repair", root, *LENGTH)
     assert "248 messages saved; how many are lost for good is not known" in plan.stdout
     assert "new messages may get queue offsets that lost ones had" in plan.stdout
