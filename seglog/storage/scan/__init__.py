@@ -11,7 +11,6 @@ Truth: the walk over the log.
 
 from seglog.storage.scan.doubt import Doubt as Doubt
 from seglog.storage.scan.doubt import doubt_of as doubt_of
-from seglog.storage.scan.doubt import earlier_doubt as earlier_doubt
 from seglog.storage.scan.doubt import lost_end as lost_end
 from seglog.storage.scan.file_findings import log_findings as log_findings
 from seglog.storage.scan.holes_file import HOLES_FILE as HOLES_FILE

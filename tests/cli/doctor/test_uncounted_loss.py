@@ -1,4 +1,4 @@
-"""A loss that nothing counts is called so by plan, export and doctor, and by checks after a repair."""
+"""A loss that nothing counts: plan, export, doctor, and checks after a repair say that it is not known."""
 
 from __future__ import annotations
 
