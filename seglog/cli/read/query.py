@@ -79,7 +79,8 @@ def command(
         if not found:
             raise NotFoundError(
                 f"no message of {topic} has the key {key!r}",
-                help="keys are compared as a whole; `seglog info STORE` lists topics, `seglog get` keys",
+                help="keys are compared as a whole; `seglog info STORE` lists topics,"
+                " `seglog get` shows keys",
             )
     if as_json:
         for message in found:
