@@ -78,7 +78,7 @@ def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules
     """Returns the plan of retention; the store may be open for writing.
 
     Raises:
-        ConfigError: The offsets of the groups are lost, so nobody knows what they need.
+        ConfigError: The offsets of the groups are lost, so what they need is not known.
         StoreError: There is no store, or it cannot be read.
     """
     with MessageStore.open(root, create=False, read_only=True, files=files, clock=clock) as store:

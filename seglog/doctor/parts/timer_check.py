@@ -26,7 +26,7 @@ from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
 from seglog.storage.format.queue import Units
-from seglog.storage.format.record import Damage, examine
+from seglog.storage.format.record import FILLER, Damage, examine
 from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
@@ -49,8 +49,6 @@ TIMER_CHECK: Final = f"{CONFIG}/timercheck"
 MOST_READ_MS: Final = 1 << 42
 """The timer never reads a slot in the future: a later time (2109) is damage. RocketMQ would wait for it."""
 _PLACE: Final = np.dtype([("phy_offset", "i8"), ("size_bytes", "i4")])
-_SIZE_BYTES: Final = 4
-"""Length of the size with which a record begins."""
 _Ints = npt.NDArray[np.int64]
 
 
@@ -228,7 +226,8 @@ def _stray_units(
 
 
 def _is_timer_record(reader: LogReader, phy_offset: int, size_bytes: int) -> bool:
-    if int.from_bytes(reader.read(phy_offset, _SIZE_BYTES), "big") != size_bytes:
+    head = reader.read(phy_offset, FILLER.size_bytes)
+    if len(head) < FILLER.size_bytes or FILLER.struct.unpack(head)[0] != size_bytes:
         return False
     row = examine(reader.read(phy_offset, size_bytes), 0, phy_offset)
     return not isinstance(row, Damage) and row.topic == TIMER_TOPIC.encode()

@@ -3,7 +3,7 @@
 A store that no broker had open has no tables, and seglog's broker writes a table with its first entry. So a
 missing file is a loss only with a proof. There are two: seglog's history of offsets gets each offset before
 the table does; and RocketMQ saves ``consumerOffset.json`` together with the tables of filters and orders,
-whatever they hold, and a topic before its first message.
+also empty ones, and a topic before its first message.
 
 Source: ``BrokerController.java initializeBrokerScheduledTasks, shutdownBasicService``.
 """
