@@ -20,6 +20,7 @@ import pytest
 from typing_extensions import override
 
 from seglog import Durability, MessageStore
+from seglog.broker.tables.groups import MAX_GROUP_CHARACTERS
 from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
@@ -310,7 +311,7 @@ def test_the_advice_about_names_has_the_true_limits(store):
     with pytest.raises(InvalidNameError) as refused:
         store.put("T" * (MAX_SYSTEM_TOPIC_BYTES + 1), b"x")
     assert f"up to {MAX_SYSTEM_TOPIC_BYTES} bytes" in refused.value.help
-    assert f"topics up to {MAX_TOPIC_CHARACTERS}" in refused.value.help
+    assert f"(brokers: {MAX_TOPIC_CHARACTERS}, groups {MAX_GROUP_CHARACTERS})" in refused.value.help
     assert store.put("T" * MAX_SYSTEM_TOPIC_BYTES, b"x").queue_offset == 0
 
 

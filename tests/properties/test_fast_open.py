@@ -240,7 +240,8 @@ def expire(life: Life, act: Act) -> None:
         path.unlink()
     start = min((int(path.name) for path in (life.root / "commitlog").iterdir()), default=0)
     if act.value % 2:
-        for folder in (life.root / "consumequeue").glob("*/*"):
+        folders = [path for path in (life.root / "consumequeue").glob("*/*") if path.is_dir()]
+        for folder in folders:  # beside them are files ahead that have no place yet
             for path in sorted(folder.iterdir())[:-1]:
                 if int.from_bytes(path.read_bytes()[-20:-12]) < start:
                     path.unlink()
