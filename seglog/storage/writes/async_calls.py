@@ -52,7 +52,10 @@ class AsyncCalls:
         flag: int = 0,
         durability: Durability | None = None,
     ) -> PutResult:
-        """Appends one message as :meth:`MessageStore.put` does."""
+        """Appends one message as :meth:`MessageStore.put` does.
+
+        What the caller can change, such as a ``bytearray``, is read in the first turn of the task.
+        """
         tasks, appends = self._tasks, self._appends
         if (
             (tasks.usual if durability is None else durability) is tasks.gathers
