@@ -23,6 +23,7 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
  * {@code mqadmin}.
  */
 final class Members implements AutoCloseable {
+  private static final int END_LIMIT_MS = 30_000;
   private final String nameServers;
   private final Map<String, Member> members = new HashMap<>();
 
@@ -38,6 +39,7 @@ final class Members implements AutoCloseable {
     DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.group);
     consumer.setNamesrvAddr(nameServers);
     consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+    consumer.setAwaitTerminationMillisWhenShutdown(END_LIMIT_MS); // what was begun is committed
     if (request.broadcasts) {
       consumer.setMessageModel(MessageModel.BROADCASTING);
     }
