@@ -9,7 +9,7 @@ import click
 
 from seglog.cli.read.get import check_count
 from seglog.cli.ui import messages, options, pager, render
-from seglog.cli.ui.lost_note import saying_what_is_lost
+from seglog.cli.ui.lost_note import findings_of, saying_what_is_lost
 from seglog.doctor.message import GroupState, Life, LogView, Role, Scan, Search, Stage, find_families, life_of
 from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import ConfigError
@@ -55,7 +55,10 @@ def command(
     files = options.reading(path)
     with LogView(files, path) as view:
         offsets, why = read_offsets(path)
-        with saying_what_is_lost(path), render.progress("scanning the log") as tell:
+        with (
+            saying_what_is_lost(path, lambda: findings_of(path)),
+            render.progress("scanning the log") as tell,
+        ):
             found = find_families(
                 view, wanted, topic=topic, scan=scan_choice(scan), limit=count + 1, progress=tell
             )

@@ -67,8 +67,8 @@ def command(
     elif topic is None or not key:
         raise InvalidArgumentError("a query needs TOPIC and KEY, or --id", help="see `seglog query --help`")
     with (
-        saying_what_is_lost(path),
         MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store,
+        saying_what_is_lost(path, lambda: store.recovery.findings),
     ):
         if message_id is not None:
             found = [by_id(store, topic, message_id)]

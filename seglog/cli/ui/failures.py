@@ -78,11 +78,11 @@ def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
 
 def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:
     """Prints the report; where stderr cannot be written, only the exit code is left to say what failed."""
-    with suppress(OSError):
+    try:
         _print_report(kind, text, advice, exit_code, as_json=as_json)
         sys.stderr.flush()
-        return
-    _silence(sys.stderr)
+    except OSError:
+        _silence(sys.stderr)
 
 
 def _print_report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:

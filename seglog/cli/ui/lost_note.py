@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError, SeglogError
-from seglog.storage.findings import Severity
+from seglog.storage.findings import Finding, Severity
 from seglog.storage.store import MessageStore
 from seglog.text import shell_line
 
@@ -17,11 +17,12 @@ _EARLIER: Final = "tombstones"
 
 
 @contextmanager
-def saying_what_is_lost(path: Path) -> Iterator[None]:
+def saying_what_is_lost(path: Path, findings: Callable[[], Iterable[Finding]]) -> Iterator[None]:
     """Makes the error of a search that finds no message say how many messages of the store are lost.
 
     Args:
         path: The store directory.
+        findings: Returns those of an opening of it; called if nothing was found.
 
     Raises:
         NotFoundError: As the search raised it.
@@ -29,18 +30,18 @@ def saying_what_is_lost(path: Path) -> Iterator[None]:
     try:
         yield
     except NotFoundError as error:
-        if count := _lost_messages(path):
+        lossy = (one for one in findings() if one.severity is Severity.LOSS or one.code == _EARLIER)
+        if count := sum(one.messages for one in lossy):
             check = shell_line(["seglog", "check", path])
             lost = render.count_text(count, "message")
             error.help = f"lost in the store: {lost}, of which one may be it; see `{check}`; {error.help}"
         raise
 
 
-def _lost_messages(path: Path) -> int:
-    """Returns the number of messages that a reader of a store knows to be lost; 0 if it cannot be opened."""
+def findings_of(path: Path) -> tuple[Finding, ...]:
+    """Returns what a reader finds when it opens a store; nothing if it cannot open it."""
     try:
         with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
-            findings = store.recovery.findings
+            return store.recovery.findings
     except SeglogError:
-        return 0
-    return sum(one.messages for one in findings if one.severity is Severity.LOSS or one.code == _EARLIER)
+        return ()

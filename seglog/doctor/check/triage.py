@@ -24,7 +24,7 @@ from seglog.storage.scan import Doubt, doubt_of
 _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
 """Codes of records that a repair, or opening the store for writing, restores, and RocketMQ never does."""
 
-HALF_DONE: Final = "undo-unfinished"
+_HALF_DONE: Final = "undo-unfinished"
 """Code of a repair that was stopped half-way, or of the undo of one."""
 _NOT_READ: Final = frozenset({"file-kind", "file-unreadable"})
 _QUEUE_FOLDERS: Final = frozenset({CONSUME_QUEUE, BATCH_CONSUME_QUEUE})
@@ -89,7 +89,7 @@ def verdict_on(report: CheckReport) -> Triage:
         is_log_unread,
         tuple(sorted({*_unread_queues(report.findings)})),
         # Records of a queue that began anew after them are no messages of it.
-        None if HALF_DONE in codes else min(unqueued + back + behind, report.messages.messages + back),
+        None if _HALF_DONE in codes else min(unqueued + back + behind, report.messages.messages + back),
         unqueued if _makes_queues_itself(report) else 0,
         _do_not(report, doubt),
     )
@@ -105,9 +105,9 @@ def ending_of_check(report: CheckReport, *, is_strict: bool = False) -> Ending:
     ending = ending_of(report.findings, is_strict=is_strict)
     if ending is not Ending.FINDINGS:
         return ending
+    verdict = verdict_on(report)
     # What a repair that is half done has given up is lost as well after it was taken back and done again.
-    is_half_done = any(finding.code == HALF_DONE for finding in report.findings)
-    is_lossy = (is_half_done and report.messages.lost) or verdict_on(report).doubt
+    is_lossy = verdict.doubt or (verdict.saved is None and report.messages.lost)
     return Ending.LOSS if is_lossy else ending
 
 

@@ -21,7 +21,7 @@ from seglog.storage.directory import TOPICS_FILE, list_queues
 from seglog.storage.files import Files
 from seglog.storage.format.config import ConfigValue, encode_config
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE
-from seglog.storage.format.queue import BATCH_UNIT, COMPACTION, CQ_UNIT
+from seglog.storage.format.queue import BATCH_UNIT, COMPACTION, COMPACTION_LOG, CQ_UNIT
 from seglog.text import count_text
 
 _BATCH: Mapping[str | int, ConfigValue] = {"queue.type": "BatchCQ"}
@@ -52,7 +52,7 @@ def mend_lost(files: Files, root: Path, clock: Clock) -> Iterator[Action]:
 
 def _topics(files: Files, root: Path) -> dict[str, TopicConfig]:
     """Returns the settings of each topic that has queue files, as far as these show them."""
-    compacted = {entry.name for entry in files.list_dir(root / COMPACTION / "compactionLog") if entry.is_dir}
+    compacted = {entry.name for entry in files.list_dir(root / COMPACTION / COMPACTION_LOG) if entry.is_dir}
     found: dict[str, TopicConfig] = {}
     for folder, layout in ((CONSUME_QUEUE, CQ_UNIT), (BATCH_CONSUME_QUEUE, BATCH_UNIT)):
         for queue in list_queues(files, root, folder, layout):

@@ -57,7 +57,7 @@ from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.index_check import check_index
 from seglog.storage.overlay import is_message
-from seglog.storage.scan import Doubt, doubt_of, lost_end, note_hole
+from seglog.storage.scan import Doubt, doubt_of, has_uncounted, lost_end, note_hole
 from seglog.storage.survey import Survey, survey
 
 _MAX_ROUNDS: Final = 3
@@ -222,9 +222,11 @@ def _note_doubt(found: Survey, draft: DraftFiles, clock: Clock, index_findings: 
     Returns:
         Whether more messages are lost than are counted, by all files that a check compares.
     """
-    tables = load_tables(draft, found.root)
-    parts = check_parts(found, draft, tables, found.all_queues, found.max_phy_offset)
-    doubt = doubt_of([*found.findings, *index_findings, *parts])
+    findings = [*found.findings, *index_findings]
+    if has_uncounted(findings):  # only then does it matter which other files show more than the log
+        tables = load_tables(draft, found.root)
+        findings += check_parts(found, draft, tables, found.all_queues, found.max_phy_offset)
+    doubt = doubt_of(findings)
     for hole in lost_end(doubt, found.max_phy_offset, clock.now_ms()):
         note_hole(draft, found.root, hole)
     return doubt

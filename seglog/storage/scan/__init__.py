@@ -11,6 +11,7 @@ Truth: the walk over the log.
 
 from seglog.storage.scan.doubt import Doubt as Doubt
 from seglog.storage.scan.doubt import doubt_of as doubt_of
+from seglog.storage.scan.doubt import has_uncounted as has_uncounted
 from seglog.storage.scan.doubt import lost_end as lost_end
 from seglog.storage.scan.file_findings import log_findings as log_findings
 from seglog.storage.scan.holes_file import HOLES_FILE as HOLES_FILE

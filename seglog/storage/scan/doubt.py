@@ -86,6 +86,11 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
     )
 
 
+def has_uncounted(findings: Iterable[Finding]) -> bool:
+    """Returns whether a queue has no units behind the end of the log; without one a lost end is counted."""
+    return any(one.code in _UNCOUNTED or one.code == _ALL_UNCOUNTED for one in findings)
+
+
 def earlier_doubt(standing: Iterable[KnownHole]) -> Doubt:
     """Returns the doubt that earlier recoveries wrote down.
 
