@@ -1,9 +1,13 @@
-"""Hypothesis profiles and ``--full``: dev is quick, ci repeats itself exactly, nightly searches long.
+"""Sizes, seeds, and what a run does with its tests.
 
-HYPOTHESIS_PROFILE chooses a profile; without it, nightly with ``--full``, else ci where the variable CI is
-set and dev elsewhere. Where several processes share the tests (``-n``), a file is one's as a whole, and all
-that Spark runs is one's, which has the session. Long ones are first: what begins last is short, and no
-process waits long for the other.
+``--size`` says how much the searching tests do (:mod:`tests.support.scale`); what they draw follows from the
+commit, and each failure prints the line that repeats it. Tests that are marked ``campaign`` run from the size
+``usual`` on (`make campaign`); of those that are marked ``sampled(n)``, the gate runs n cases of each
+function, others for each commit. A test that was only late says so in the results, and CI tries it once more.
+
+Where several processes share the tests (``-n``), a file is one's as a whole, and all that Spark runs is
+one's, which has the session. Long ones are first: what begins last is short, and no process waits long for
+the other.
 
 With ``--in-memory`` the folders of tests of the engine and of the broker are in memory where it has room, but
 those of tests that are marked ``on_disk``. `make test` says so; `make twin`, `make sanitize` and
@@ -15,28 +19,45 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, core, is_hypothesis_test, settings
 
 from tests.support import scale
+from tests.support.machine import shared
 from tests.support.machine.memory_folder import in_memory
 from tests.support.machine.order import place_in_order
+from tests.support.machine.patience import is_late
 from tests.support.machine.whole_files import WholeFiles
+from tests.support.scale import Size
 
-# Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline.
-settings.register_profile("dev", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
+# Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline. The
+# draws follow from the commit, so a run repeats itself without a database of examples.
+settings.register_profile(Size.GATE, deadline=None, max_examples=50, database=None, print_blob=True)
+settings.register_profile(Size.USUAL, deadline=None, max_examples=200, database=None, print_blob=True)
 settings.register_profile(
-    "nightly", deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
+    Size.FULL, deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
 )
+
+_SHARED = pytest.StashKey[Path]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--full", action="store_true", help="search long: every bit, every subset, thousands of examples"
+        "--size",
+        choices=[size.value for size in Size],
+        default=os.environ.get(scale.SIZE_VARIABLE) or Size.GATE.value,
+        help="how much the searching tests do: gate (as make test), usual (as make campaign), full",
+    )
+    parser.addoption(
+        "--full",
+        action="store_const",
+        const=Size.FULL.value,
+        dest="size",
+        help="search long: every bit, every subset, thousands of examples (--size full)",
     )
     parser.addoption(
         "--rewrite-dialogues", action="store_true", help="write tests/dialogues/*.txt as commands talk now"
@@ -51,8 +72,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> WholeFile
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if scale.is_gate():
+        _leave_to_campaign(config, items)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: place_in_order(item.nodeid))
+
+
+def _leave_to_campaign(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes out what only the campaign runs, and of each sampled function all cases but the commit's."""
+    left: set[pytest.Item] = {item for item in items if item.get_closest_marker("campaign")}
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and item not in left:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for function, its_cases in cases.items():
+        mark = its_cases[0].get_closest_marker("sampled")
+        assert mark is not None
+        count = min(int(mark.args[0]), len(its_cases))
+        kept = scale.chance("sampled", function).sample(range(len(its_cases)), count)
+        left.update(item for number, item in enumerate(its_cases) if number not in kept)
+    if left:
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=list(left))
 
 
 @pytest.fixture
@@ -82,7 +123,49 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    full = bool(config.getoption("full"))
-    scale.set_full(full)
-    usual = "ci" if os.environ.get("CI") else "dev"
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("nightly" if full else usual))
+    size = Size(config.getoption("size"))
+    scale.set_size(size)
+    # Processes of tests are of the size and the seed of the run, also where the commit changes meanwhile.
+    os.environ[scale.SIZE_VARIABLE] = size
+    os.environ[scale.SEED_VARIABLE] = scale.commit_seed()
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or size)
+    if core.global_force_seed is None:
+        core.global_force_seed = scale.seed_number("hypothesis")  # type: ignore[assignment]  # as its plugin does
+    made = shared.open_shared()
+    if made is not None:
+        config.stash[_SHARED] = made
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"size {scale.size()}, seed {scale.commit_seed()}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if call.excinfo is not None and _was_only_late(item, call.excinfo.value):
+        # Written with the report of the teardown, which comes last.
+        item.user_properties.append(("late", item.nodeid))
+    report = yield
+    if report.failed:
+        report.sections.append(("to repeat", scale.repeating(item.nodeid, scale.commit_seed())))
+    return report
+
+
+def _was_only_late(item: pytest.Item, error: BaseException) -> bool:
+    """Returns whether the first error that led to a failure is a time-out: nothing was wrong before."""
+    if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+        return False  # a counterexample
+    first = error
+    while earlier := first.__cause__ or (None if first.__suppress_context__ else first.__context__):
+        first = earlier
+    return is_late(first)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    made = session.config.stash.get(_SHARED, None)
+    if made is not None and (changed := shared.close_shared(made)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        names = "\n  ".join(changed)
+        session.config.get_terminal_writer().line(f"\nwritten to by a test that shares it:\n  {names}")

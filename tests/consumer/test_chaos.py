@@ -34,7 +34,7 @@ from tests.consumer.brokers_that_die import KilledBroker
 from tests.support.listening import CuttingProxy
 from tests.support.machine.patience import patience_s
 from tests.support.peers import closed_port
-from tests.support.scale import repeatable, scaled, seed_of_the_day
+from tests.support.scale import repeatable, scaled, commit_seed
 
 TOPIC = "T"
 SECONDS = 5, 180
@@ -153,7 +153,7 @@ def committed(link, address, group, queues):
 @pytest.mark.slow
 def test_links_that_are_cut_brokers_that_are_killed_and_routes_that_change(tmp_path, caplog):
     caplog.set_level(logging.CRITICAL)
-    seed = seed_of_the_day()
+    seed = commit_seed()
     with repeatable(seed):
         chaos(tmp_path / "store", random.Random(seed))
 

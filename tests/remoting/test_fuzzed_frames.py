@@ -13,7 +13,7 @@ from seglog.remoting.codec import Answered, Asked, Codec, Unasked, WronglyAsked
 from seglog.remoting.command import Request
 from seglog.remoting.frames.reader import FrameReader
 from tests.support.captured import captured, captured_frames
-from tests.support.scale import repeatable, scaled, seed_of_the_day
+from tests.support.scale import repeatable, scaled, commit_seed
 
 FRAMES = scaled(60_000, 5_000_000)
 ROUNDS = 10
@@ -94,7 +94,7 @@ def memory_bytes(data, chance):
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_damaged_frames_lead_to_typed_errors(number):
-    seed = seed_of_the_day()
+    seed = commit_seed()
     chance = random.Random(f"{seed}-{number}")
     with repeatable(seed):
         seen = {outcome(damaged(chance.choice(FRAMES_SEEN), chance), chance) for _ in range(FRAMES // ROUNDS)}
@@ -102,7 +102,7 @@ def test_damaged_frames_lead_to_typed_errors(number):
 
 
 def test_damaged_frames_take_little_memory():
-    seed = seed_of_the_day()
+    seed = commit_seed()
     chance = random.Random(f"{seed}-memory")
     tracemalloc.start()
     try:

@@ -22,7 +22,7 @@ from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to
 from tests.support.machine.patience import patience_s
 from tests.support.machine.serving import Serving
-from tests.support.scale import scaled, seed_of_the_day
+from tests.support.scale import scaled, commit_seed
 
 MEMORY_BYTES = 400 << 20
 """What a server may grow by under attack: its limits for all clients together, and what Python keeps."""
@@ -180,7 +180,7 @@ def test_hostile_names_stay_in_the_store_or_are_refused(attacked, memory_path):
 
 
 def test_random_bytes_and_random_hang_ups(attacked, record_property):
-    seed = seed_of_the_day()
+    seed = commit_seed()
     record_property("seed", seed)
     print(f"seed {seed}")
     chance = random.Random(seed)

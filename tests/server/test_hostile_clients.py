@@ -13,7 +13,7 @@ from seglog.remoting.codes import ResponseCode
 from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of, ends
 from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to, wait_until
-from tests.support.scale import repeatable, scaled, seed_of_the_day
+from tests.support.scale import repeatable, scaled, commit_seed
 
 BODY = bytes(range(256)) * 400
 
@@ -134,7 +134,7 @@ def test_connections_beyond_the_limit_are_closed_and_those_before_stay(serve, di
     assert ask(clients[0], route_of("T")).code is ResponseCode.TOPIC_NOT_EXIST
 
 
-@pytest.mark.parametrize("seed", ["21", seed_of_the_day()], ids=["fixed", "of the day"])
+@pytest.mark.parametrize("seed", ["21", commit_seed()], ids=["fixed", "of the commit"])
 def test_damaged_frames_harm_no_other_connection(serve, dial, join, seed):
     with repeatable(seed):
         harm_none(serve(), dial, join, random.Random(seed))

@@ -1,42 +1,134 @@
-"""How much the searching tests do: a little in every run, all of it with ``pytest --full``."""
+"""How much the searching tests do, and what they draw from.
+
+Three sizes: ``gate`` is what `make test` and CI run, ``usual`` what `make campaign` runs, ``full`` searches
+long. ``--size`` chooses one, or the variable ``SEGLOG_TEST_SIZE``; ``--full`` is ``--size full``.
+
+Whatever a test draws at random follows from the commit (:func:`commit_seed`): each commit is tried with draws
+of its own, and a second run of it repeats them. ``SEGLOG_TEST_SEED`` chooses another.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
+import enum
+import functools
+import hashlib
 import os
+import random
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
-_full = False
+SIZE_VARIABLE: Final = "SEGLOG_TEST_SIZE"
+SEED_VARIABLE: Final = "SEGLOG_TEST_SEED"
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_GATE_DIVISOR: Final = 4
+_FIXED_SEED: Final = "seglog"
+"""Where there is no git: the sources of a release are tried with the same draws everywhere."""
 
 
-def set_full(full: bool) -> None:
+class Size(enum.StrEnum):
+    """How much the searching tests do."""
+
+    GATE = "gate"
+    USUAL = "usual"
+    FULL = "full"
+
+
+_size = Size(os.environ.get(SIZE_VARIABLE) or Size.GATE)
+
+
+def set_size(size: Size) -> None:
     """Called once, before the test modules are imported."""
-    global _full  # noqa: PLW0603 - decided by the command line, before any test is collected
-    _full = full
+    global _size  # noqa: PLW0603 - decided by the command line, before any test is collected
+    _size = size
+
+
+def size() -> Size:
+    """Returns the size of this run."""
+    return _size
 
 
 def is_full() -> bool:
-    """Returns whether ``--full`` was given."""
-    return _full
+    """Returns whether this run has no limit."""
+    return _size is Size.FULL
+
+
+def is_gate() -> bool:
+    """Returns whether this run is the gate."""
+    return _size is Size.GATE
 
 
 def scaled(usual: int, full: int) -> int:
-    """Returns how many examples, rounds or samples to try."""
-    return full if _full else usual
+    """Returns how many examples, rounds or samples to try, or how wide the steps are through a range.
+
+    The gate does a quarter of the usual work, at least one. A number whose full value is the smaller one is
+    the width of a step: the gate's is four times as wide.
+    """
+    match _size:
+        case Size.FULL:
+            return full
+        case Size.USUAL:
+            return usual
+        case Size.GATE if usual > full:
+            return usual * _GATE_DIVISOR
+        case _:
+            return max(1, usual // _GATE_DIVISOR)
 
 
-def seed_of_the_day() -> str:
-    """Returns what random tests draw from besides their fixed seeds: the date, or ``SEGLOG_TEST_SEED``."""
-    return os.environ.get("SEGLOG_TEST_SEED") or dt.datetime.now(dt.UTC).date().isoformat()
+@functools.cache
+def commit_seed() -> str:
+    """Returns what all random choices follow from: ``SEGLOG_TEST_SEED``, or the commit's hash, shortened."""
+    given = os.environ.get(SEED_VARIABLE)
+    if given:
+        return given
+    try:
+        asked = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return _FIXED_SEED
+    return asked.stdout.strip()
+
+
+def seed_number(*names: object) -> int:
+    """Returns a number of 64 bits that follows from the seed and from names."""
+    text = "/".join(map(str, (commit_seed(), *names)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def chance(*names: object) -> random.Random:
+    """Returns a source of random numbers that follows from the seed and from names.
+
+    Args:
+        names: What tells the draws of one test from those of another: its name, its number.
+    """
+    return random.Random(seed_number(*names))
+
+
+def start(step: int, *names: object) -> int:
+    """Returns where a walk in steps begins, below the width of a step: each commit looks at other places."""
+    return seed_number(*names) % step
 
 
 @contextlib.contextmanager
 def repeatable(seed: str) -> Iterator[None]:
-    """Adds to an error the line that repeats it, because tomorrow's seed is another one."""
+    """Adds to an error the line that repeats it, because another commit's seed is another one."""
     try:
         yield
     except BaseException as error:
         test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
-        error.add_note(f"to repeat: SEGLOG_TEST_SEED={seed} .venv/bin/pytest '{test}'")
+        error.add_note(f"to repeat: {repeating(test, seed)}")
         raise
+
+
+def repeating(test: str, seed: str) -> str:
+    """Returns the line that runs a test as it ran.
+
+    Args:
+        test: Its file and name as pytest has them.
+        seed: What it drew from.
+    """
+    quoted = test.replace("'", "'\\''")
+    return f"{SEED_VARIABLE}={seed} .venv/bin/pytest --size {_size} '{quoted}'"

@@ -32,7 +32,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
 from tests.support.recording import RecordingLink
-from tests.support.scale import is_full, repeatable, scaled, seed_of_the_day
+from tests.support.scale import is_full, repeatable, scaled, commit_seed
 
 QUEUES: Final = 8
 MEMBERS: Final = 10
@@ -315,7 +315,7 @@ def test_ten_consumers_that_join_leave_crash_hang_and_raise(
     broker: Broker, clock: JumpingClock, kind: Any, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.CRITICAL)
-    seed = seed_of_the_day()
+    seed = commit_seed()
     with repeatable(seed):
         world = World(broker, clock, kind, random.Random(f"{seed} {kind.__name__}"))
         world._send()

@@ -27,7 +27,7 @@ from seglog.remoting.headers import OffsetResponseHeader, QueryConsumerOffsetHea
 from tests.consumer.campaigns.member import GROUP, TOPIC
 from tests.support.asks import wait_until
 from tests.support.machine.serving import Serving
-from tests.support.scale import is_full, repeatable, scaled, seed_of_the_day
+from tests.support.scale import is_full, repeatable, scaled, commit_seed
 
 ROOT: Final = Path(__file__).parents[3]
 QUEUES: Final = 4
@@ -194,7 +194,7 @@ class Scene:
 
 @pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer] if is_full() else [PushConsumer])
 def test_processes_that_join_leave_and_are_killed_at_a_server(tmp_path: Path, kind: type):
-    seed = seed_of_the_day()
+    seed = commit_seed()
     with repeatable(seed), ExitStack() as opened:
         scene = Scene(tmp_path, kind, seed, opened)
         scene.send(100)

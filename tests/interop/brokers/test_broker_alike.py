@@ -28,7 +28,7 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.requests import clone, commit, make_group, pull, query, reset, send
 from tests.interop.judging.sequences import Step
 from tests.support.machine.patience import patience_s
-from tests.support.scale import scaled, seed_of_the_day
+from tests.support.scale import scaled, commit_seed
 
 pytestmark = pytest.mark.interop
 
@@ -54,7 +54,7 @@ def test_random_requests_are_answered_alike(differential, seed):
 
 @pytest.mark.parametrize("number", range(OF_THE_DAY))
 def test_finding_11_of_the_broker_random_requests_of_the_day_are_answered_alike(differential, number):
-    differential.run(seed_of(seed_of_the_day(), number), STEPS)
+    differential.run(seed_of(commit_seed(), number), STEPS)
 
 
 def test_what_differs_on_purpose_differs_as_its_row_says_and_nothing_else_does(differential):

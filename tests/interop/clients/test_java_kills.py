@@ -16,7 +16,7 @@ from seglog import MessageStore
 from tests.interop.judging.java_worker import JavaWorker, Place
 from tests.support.asks import wait_until
 from tests.support.machine.serving import Serving
-from tests.support.scale import is_full, scaled, seed_of_the_day
+from tests.support.scale import commit_seed, scaled
 
 pytestmark = pytest.mark.interop
 
@@ -51,7 +51,7 @@ def have_gone_on(producing: JavaWorker, before: list[int]) -> bool:
 def test_everything_acknowledged_to_java_before_kills_of_the_server_is_there_and_is_consumed(
     judge, tmp_path, record_property
 ):
-    chance, path = random.Random(seed_of_the_day() if is_full() else "kills"), tmp_path / "served"
+    chance, path = random.Random(commit_seed()), tmp_path / "served"
     with ExitStack() as running:
         serving = running.enter_context(closing(Serving([str(path), "--sync"])))
         port = int(serving.address.rpartition(":")[2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.scale import scaled, seed_of_the_day
+from tests.support.scale import scaled, commit_seed
 from tests.support.stream_lives import Life
 
 LIVES = scaled(40, 2000)
@@ -16,14 +16,14 @@ PARTS = 10
 def test_every_message_is_given_once_or_named_as_lost(tmp_path, part):
     # Some differ from day to day; the others find tomorrow what they find today.
     fixed = range(part, LIVES - OF_THE_DAY, PARTS)
-    today = [f"{seed_of_the_day()} {number}" for number in range(part, OF_THE_DAY, PARTS)]
+    today = [f"{commit_seed()} {number}" for number in range(part, OF_THE_DAY, PARTS)]
     for seed in (*fixed, *today):
         life = Life(tmp_path / str(seed), seed)
         try:
             life.run(12)
             life.assert_accounted()
         except Exception as error:
-            error.add_note(f"seed {seed}; to repeat a day: SEGLOG_TEST_SEED=<date>")
+            error.add_note(f"seed {seed}; to repeat: SEGLOG_TEST_SEED=<commit>")
             raise
         finally:
             life.close()

@@ -40,7 +40,12 @@ def in_memory(test: str) -> Path | None:
     Args:
         test: Its file and name as pytest has them, from the root of the repository.
     """
-    return _FOLDER if test.startswith(IN_MEMORY) and _has_room() else None
+    return room_in_memory() if test.startswith(IN_MEMORY) else None
+
+
+def room_in_memory() -> Path | None:
+    """Returns the folder in memory; None where the machine has none, or too little room in it."""
+    return _FOLDER if _has_room() else None
 
 
 @cache

@@ -1,8 +1,34 @@
-"""How long tests wait for what an idle machine does in a known time: longer where others compete for it."""
+"""How long tests wait for what an idle machine does in a known time: longer where others compete for it.
+
+A test that waits does it here, so that what was late can be told from what was wrong: :class:`LateError` is
+the one failure that CI may try once more.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+_LOOK_S: Final = 0.01
+"""How long it is between two looks at what is awaited."""
+
+
+class LateError(AssertionError):
+    """What a test waited for did not come in time; nothing that came was wrong."""
+
+
+def is_late(error: BaseException) -> bool:
+    """Returns whether an error is a time-out: of this module, of a process, of pytest-timeout for a hang."""
+    is_hang = isinstance(error, pytest.fail.Exception) and "from pytest-timeout" in str(error)
+    return is_hang or isinstance(error, (LateError, subprocess.TimeoutExpired))
 
 
 def patience_s(idle_s: float) -> float:
@@ -13,3 +39,86 @@ def patience_s(idle_s: float) -> float:
     """
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     return idle_s * max(2.0, 2 * load)
+
+
+def wait_until(
+    is_so: Callable[[], T],
+    what: str = "what the test waits for",
+    *,
+    idle_s: float = 5,
+    look_s: float = _LOOK_S,
+) -> T:
+    """Returns the first true answer of ``is_so``.
+
+    Args:
+        is_so: Looks once; what it raises ends the wait.
+        what: What is awaited, for the error.
+        idle_s: How long an idle machine may take.
+        look_s: How long it is between two looks.
+
+    Raises:
+        LateError: It was not so in time.
+    """
+    # The limit follows the load while it waits: a machine may become busy meanwhile.
+    begun = time.monotonic()
+    while True:
+        found = is_so()
+        if found:
+            return found
+        waited_s = time.monotonic() - begun
+        if waited_s > patience_s(idle_s):
+            raise LateError(f"{what} was not so after {waited_s:.1f} s")
+        time.sleep(look_s)
+
+
+def looks(what: str, *, idle_s: float = 5, look_s: float = _LOOK_S) -> Iterator[float]:
+    """Yields the seconds waited so far, before each look, for a loop that ends itself by ``break``.
+
+    Raises:
+        LateError: The loop did not end in time.
+    """
+    begun = time.monotonic()
+    while True:
+        waited_s = time.monotonic() - begun
+        yield waited_s
+        if waited_s > patience_s(idle_s):
+            raise LateError(f"{what} was not so after {waited_s:.1f} s")
+        time.sleep(look_s)
+
+
+def wait_for_event(event: threading.Event, what: str = "the event", *, idle_s: float = 5) -> None:
+    """Returns once an event is set.
+
+    Raises:
+        LateError: It was not set in time.
+    """
+    limit_s = patience_s(idle_s)
+    if not event.wait(limit_s):
+        raise LateError(f"{what} was not set after {limit_s:.1f} s")
+
+
+def join_thread(thread: threading.Thread, *, idle_s: float = 5) -> None:
+    """Returns once a thread has ended.
+
+    Raises:
+        LateError: It runs still.
+    """
+    limit_s = patience_s(idle_s)
+    thread.join(limit_s)
+    if thread.is_alive():
+        raise LateError(f"{thread.name} runs still after {limit_s:.1f} s")
+
+
+def wait_for_end(process: subprocess.Popen[str] | subprocess.Popen[bytes], *, idle_s: float = 10) -> int:
+    """Returns the exit code of a process that ends by itself.
+
+    Raises:
+        LateError: It runs still; it is killed.
+    """
+    limit_s = patience_s(idle_s)
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise LateError(f"{process.args!r} runs still after {limit_s:.1f} s") from None

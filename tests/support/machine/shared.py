@@ -1,0 +1,110 @@
+"""Work that the tests of a run do once: the first process that needs it does it, the others wait for it.
+
+What was made is in a folder that all processes of the run share. Readers use it as it is; a test that
+writes takes a copy (:func:`copy_tree`; never hard links, which maps write through). At the end of the run a
+digest proves that nothing in it has changed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from tests.support.machine.memory_folder import room_in_memory
+
+T = TypeVar("T")
+
+_VARIABLE: Final = "SEGLOG_TEST_SHARED"
+_DONE: Final = ".done"
+
+
+def open_shared() -> Path | None:
+    """Makes the folder for this process and its children; None where a parent has made it."""
+    if os.environ.get(_VARIABLE):
+        return None
+    made = Path(tempfile.mkdtemp(prefix="seglog-tests-", dir=room_in_memory()))
+    os.environ[_VARIABLE] = str(made)
+    return made
+
+
+def close_shared(folder: Path) -> list[str]:
+    """Removes the folder; returns the keys of what is not as it was made."""
+    changed = [
+        done.name.removesuffix(_DONE) for done in sorted(folder.glob(f"*{_DONE}")) if _has_changed(done)
+    ]
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ.pop(_VARIABLE, None)
+    return changed
+
+
+def once(key: str, make: Callable[[Path], object]) -> Path:
+    """Returns the folder that ``make`` has filled, for reading only.
+
+    Args:
+        key: Names what is made: the same text in each process.
+        make: Fills the empty folder that it is given.
+    """
+    folder = _folder()
+    # A key may be any text; the start of it is for people who look at the folder.
+    start = "".join(c if c.isalnum() else "-" for c in key)[:60]
+    name = f"{start}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    place, done = folder / name, folder / f"{name}{_DONE}"
+    if done.exists():
+        return place
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(place, ignore_errors=True)  # of a process that ended within
+            place.mkdir()
+            make(place)
+            written = done.with_suffix(".part")
+            written.write_text(json.dumps({"key": key, "digest": _digest(place)}))
+            written.rename(done)
+    return place
+
+
+def value_once(key: str, compute: Callable[[], T]) -> T:
+    """Returns what ``compute`` has returned in the first process that asked: a value that pickle takes."""
+
+    def make(place: Path) -> None:
+        (place / "value").write_bytes(pickle.dumps(compute()))
+
+    # Written by a process of this run.
+    value: T = pickle.loads((once(key, make) / "value").read_bytes())  # noqa: S301
+    return value
+
+
+def copy_tree(source: Path, target: Path) -> Path:
+    """Copies a folder, holes as holes, and returns the copy."""
+    subprocess.run(["cp", "--archive", "--sparse=always", "--reflink=auto", source, target], check=True)
+    return target
+
+
+def _folder() -> Path:
+    made = open_shared()
+    if made is not None:  # outside of pytest, such as a tool
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(os.environ[_VARIABLE])
+
+
+def _has_changed(done: Path) -> bool:
+    place = done.with_name(done.name.removesuffix(_DONE))
+    noted: object = json.loads(done.read_text())["digest"]
+    return not place.is_dir() or _digest(place) != noted
+
+
+def _digest(folder: Path) -> str:
+    """Returns a digest of names, kinds, lengths and content; holes are read as zeros, which costs little."""
+    from tests.support.material.golden import tree_digest
+
+    return hashlib.sha256(json.dumps(tree_digest(folder), sort_keys=True).encode()).hexdigest()
