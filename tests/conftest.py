@@ -20,7 +20,8 @@ import os
 import signal
 import tempfile
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from hypothesis import HealthCheck, core, is_hypothesis_test, settings
 
 from tests.support import scale
 from tests.support.machine import shared
+from tests.support.machine.children import Process, child
 from tests.support.machine.memory_folder import in_memory
 from tests.support.machine.order import place_in_order
 from tests.support.machine.patience import is_late
@@ -114,6 +116,13 @@ def memory_path() -> Iterator[Path]:
     in_memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else None) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def start_child() -> Iterator[Callable[..., Process]]:
+    """Starts processes that outlive one call (:func:`tests.support.machine.children.child`)."""
+    with ExitStack() as opened:
+        yield lambda words, **options: opened.enter_context(child(words, **options))
 
 
 def pytest_configure(config: pytest.Config) -> None:
