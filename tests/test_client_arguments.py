@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from typing import Any
@@ -36,6 +36,7 @@ from seglog.testing import VirtualBroker
 from tests.support.machine.fast_paths import fast_paths_of
 from tests.support.machine.kernels import BOTH
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.rows import every_row
 from tests.support.wrong_arguments import (
     NO_BATCHES,
     NO_BODIES,
@@ -53,7 +54,6 @@ from tests.support.wrong_arguments import (
     NO_TIMES,
     WORDS,
     refused,
-    rows,
 )
 
 CONFIG = {
@@ -184,17 +184,31 @@ def refused_by_client(name):
     return refused(name, CLIENT_WORDS)
 
 
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"config": CONFIG}))
-def test_settings_of_a_broker_name_the_one_that_they_refuse(_call, name, wrong):
-    with refused(name):
-        BrokerConfig(**{name: wrong})
+def refuses_every_value(
+    table: Mapping[str, tuple[Any, ...]],
+    call: Callable[[str, Any], object],
+    refusal: Callable[[str], Any] = refused_by_client,
+) -> None:
+    """Calls with every wrong value of a table, and expects each to be refused by the argument's name."""
+    with every_row() as row:
+        for name, choices in table.items():
+            for number, wrong in enumerate(choices):
+                with row(name, number), refusal(name):
+                    call(name, wrong)
 
 
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": BROKER}))
-def test_opening_a_broker_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong):
-    with refused(name):
-        Broker.open(**{"path": tmp_path / "s", name: wrong})
-    assert list(tmp_path.iterdir()) == []
+def test_settings_of_a_broker_name_the_one_that_they_refuse():
+    refuses_every_value(CONFIG, lambda name, wrong: BrokerConfig(**{name: wrong}), refused)
+
+
+def test_opening_a_broker_names_the_argument_that_it_refuses(tmp_path):
+    def open_broker(name: str, wrong: Any) -> None:
+        try:
+            Broker.open(**{"path": tmp_path / "s", name: wrong}).close()
+        finally:
+            assert list(tmp_path.iterdir()) == []
+
+    refuses_every_value(BROKER, open_broker, refused)
 
 
 @pytest.mark.parametrize("by", [-1, math.nan, 1.5, True, None, "soon", "-1s", b"1s"])
@@ -203,27 +217,30 @@ def test_time_moves_by_durations_only(broker, by):
         broker.advance(by)
 
 
-@pytest.mark.parametrize(("call", "name", "wrong"), rows({"send": SEND, "send_batch": SEND_BATCH}))
-def test_a_producer_names_the_argument_that_it_refuses(broker, call, name, wrong):
+@pytest.mark.parametrize(("call", "table"), [("send", SEND), ("send_batch", SEND_BATCH)])
+def test_a_producer_names_the_argument_that_it_refuses(broker, call, table):
     end = broker.store.max_phy_offset
     send = getattr(broker.producer(), call)
     right = {"topic": "T", "body": b"x"} if call == "send" else {"topic": "T", "messages": [b"x"]}
-    with refused_by_client(name):
-        send(**right | {name: wrong})
-    assert broker.store.max_phy_offset == end
+
+    def try_to_send(name: str, wrong: Any) -> None:
+        try:
+            send(**right | {name: wrong})
+        finally:
+            assert broker.store.max_phy_offset == end
+
+    refuses_every_value(table, try_to_send)
 
 
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"producer": PRODUCER}))
-def test_making_a_producer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
-    with refused_by_client(name):
-        Producer(broker.link(), **{name: wrong})
+def test_making_a_producer_names_the_argument_that_it_refuses(broker):
+    refuses_every_value(PRODUCER, lambda name, wrong: Producer(broker.link(), **{name: wrong}))
 
 
-@pytest.mark.parametrize(("call", "name", "wrong"), rows({"client": MAKE_CLIENT, "link": LINK}))
-def test_making_a_client_or_its_link_names_the_argument_that_it_refuses(broker, call, name, wrong):
-    make, taken = (make_client, "target") if call == "client" else (LocalLink, "broker")
-    with refused(name):
-        make(**{taken: broker, name: wrong})
+@pytest.mark.parametrize(
+    ("make", "taken", "table"), [(make_client, "target", MAKE_CLIENT), (LocalLink, "broker", LINK)]
+)
+def test_making_a_client_or_its_link_names_the_argument_that_it_refuses(broker, make, taken, table):
+    refuses_every_value(table, lambda name, wrong: make(**{taken: broker, name: wrong}), refused)
 
 
 @pytest.mark.parametrize("names", [{"client_id": "c"}, {"principal": "p"}, {"instance_name": "a"}])
@@ -238,13 +255,15 @@ NO_ADDRESSES = (
 )
 
 
-@pytest.mark.parametrize("target", NO_ADDRESSES, ids=[f"address-{n}" for n in range(len(NO_ADDRESSES))])
 @pytest.mark.parametrize("kind", [Producer, PushConsumer])
-def test_what_is_no_address_is_refused_at_once_and_not_repeated_whole(kind, target):
-    with pytest.raises(InvalidArgumentError, match=r"address|name server") as refusal:
-        kind(target, *(() if kind is Producer else ("G", "T", print)))
-    assert len(str(refusal.value)) < 120
-    assert "127.0.0.1:9876" in refusal.value.help
+def test_what_is_no_address_is_refused_at_once_and_not_repeated_whole(kind):
+    with every_row() as row:
+        for target in NO_ADDRESSES:
+            with row(repr(target)[:40]):
+                with pytest.raises(InvalidArgumentError, match=r"address|name server") as refusal:
+                    kind(target, *(() if kind is Producer else ("G", "T", print)))
+                assert len(str(refusal.value)) < 120
+                assert "127.0.0.1:9876" in refusal.value.help
 
 
 @pytest.mark.parametrize(
@@ -262,29 +281,32 @@ def test_addresses_in_a_list_are_answered_with_how_they_are_written():
     assert '"one:9876;other:9876"' in refusal.value.help
 
 
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": CONSUMER}))
-def test_making_a_consumer_names_the_argument_that_it_refuses(broker, _call, name, wrong):
+def test_making_a_consumer_names_the_argument_that_it_refuses(broker):
     right = {"group": "G", "subscription": "T", "listener": print}
-    with refused_by_client(name):
-        OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
+    refuses_every_value(
+        CONSUMER, lambda name, wrong: OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
+    )
 
 
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"consumer": LITE}))
-def test_s4_04_making_a_consumer_that_is_polled_names_the_argument_that_it_refuses(
-    broker, _call, name, wrong
-):
-    with refused_by_client(name):
-        LitePullConsumer(LocalLink(broker), **{"group": "G", "subscription": "T"} | {name: wrong})
+def test_s4_04_making_a_consumer_that_is_polled_names_the_argument_that_it_refuses(broker):
+    right = {"group": "G", "subscription": "T"}
+    refuses_every_value(
+        LITE, lambda name, wrong: LitePullConsumer(LocalLink(broker), **right | {name: wrong})
+    )
 
 
 @pytest.mark.parametrize("call", ["put_batch", "send_batch"])
-@pytest.mark.parametrize(("_message", "name", "wrong"), rows({"message": OF_MESSAGES}))
-def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call, _message, name, wrong):
+def test_a_batch_names_what_it_refuses_of_a_message(store, broker, call):
     made = broker.producer().send_batch if call == "send_batch" else store.put_batch
     ends = broker.store.max_phy_offset, store.max_phy_offset
-    with refused(name):
-        made("T", [b"x", NewMessage(b"y", **{name: wrong})])
-    assert (broker.store.max_phy_offset, store.max_phy_offset) == ends
+
+    def try_a_batch(name: str, wrong: Any) -> None:
+        try:
+            made("T", [b"x", NewMessage(b"y", **{name: wrong})])
+        finally:
+            assert (broker.store.max_phy_offset, store.max_phy_offset) == ends
+
+    refuses_every_value(OF_MESSAGES, try_a_batch, refused)
 
 
 def test_the_tables_have_every_argument_of_clients_and_brokers():
@@ -334,11 +356,18 @@ NO_ANSWERS = (True, False, 0, "success", [], Durability.SYNC)
 
 
 @pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("answer", NO_ANSWERS, ids=[f"answer-{number}" for number in range(len(NO_ANSWERS))])
 def test_an_answer_that_does_not_say_what_became_of_a_message_brings_it_again_and_is_logged_once(
-    tmp_path, caplog, answer, is_async, kind
+    tmp_path, caplog, kind
 ):
+    with VirtualBroker.at(tmp_path / "s") as broker, every_row() as row:
+        for number, answer in enumerate(NO_ANSWERS):
+            for is_async in (False, True):
+                with row(repr(answer), is_async):
+                    caplog.clear()
+                    brings_it_again(broker, caplog, kind, f"T{number}{is_async}", answer, is_async=is_async)
+
+
+def brings_it_again(broker, caplog, kind, topic, answer, *, is_async):
     answers = [answer, None]
 
     def plain(_message):
@@ -347,16 +376,15 @@ def test_an_answer_that_does_not_say_what_became_of_a_message_brings_it_again_an
     async def awaited(_message):
         return answers.pop(0)
 
-    with VirtualBroker.at(tmp_path / "s") as broker:
-        broker.producer().send("T", b"x")
-        listener = awaited if is_async else plain
-        with kind(broker, "G", "T", listener, consume_from=ConsumeFrom.FIRST) as consumer:
-            consumer.start()
-            broker.advance(5_000 if kind is PushConsumer else 500)
-            assert (consumer.counts.failed, answers) == (1, [None])
-            (said,) = [one for one in caplog.records if "listener" in one.getMessage()]
-            assert "SUCCESS, SUSPEND_CURRENT_QUEUE_A_MOMENT, RECONSUME_LATER" in str(said.exc_info[1])
-            broker.advance(20_000)
-            assert answers == []
-            assert consumer.run_until_idle() == 0
-            assert broker.offsets.query("G", "T", 0) == 1
+    broker.producer().send(topic, b"x")
+    listener = awaited if is_async else plain
+    with kind(broker, topic, topic, listener, consume_from=ConsumeFrom.FIRST) as consumer:
+        consumer.start()
+        broker.advance(5_000 if kind is PushConsumer else 500)
+        assert (consumer.counts.failed, answers) == (1, [None])
+        (said,) = [one for one in caplog.records if "listener" in one.getMessage()]
+        assert "SUCCESS, SUSPEND_CURRENT_QUEUE_A_MOMENT, RECONSUME_LATER" in str(said.exc_info[1])
+        broker.advance(20_000)
+        assert answers == []
+        assert consumer.run_until_idle() == 0
+        assert broker.offsets.query(topic, topic, 0) == 1
