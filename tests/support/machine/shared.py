@@ -14,9 +14,9 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
+import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 _VARIABLE: Final = "SEGLOG_TEST_SHARED"
 _DONE: Final = ".done"
+_BLOCK_BYTES: Final = 1 << 13
+_ZEROS: Final = memoryview(bytes(_BLOCK_BYTES))
 
 
 def open_shared() -> Path | None:
@@ -85,8 +87,20 @@ def value_once(key: str, compute: Callable[[], T]) -> T:
 
 
 def copy_tree(source: Path, target: Path) -> Path:
-    """Copies a folder, holes as holes, and returns the copy."""
-    subprocess.run(["cp", "--archive", "--sparse=always", "--reflink=auto", source, target], check=True)
+    """Copies a folder with modes and times, zeros as holes, and returns the copy."""
+    target.mkdir()
+    with os.scandir(source) as entries:
+        for entry in entries:
+            made = target / entry.name
+            if entry.is_symlink():
+                made.symlink_to(Path(entry.path).readlink())
+            elif entry.is_dir():
+                copy_tree(Path(entry.path), made)
+            elif entry.is_file():
+                _copy_file(Path(entry.path), made)
+            else:
+                os.mknod(made, entry.stat().st_mode)  # a pipe or a socket: no user needs a device
+    shutil.copystat(source, target)
     return target
 
 
@@ -104,7 +118,59 @@ def _has_changed(done: Path) -> bool:
 
 
 def _digest(folder: Path) -> str:
-    """Returns a digest of names, kinds, lengths and content; holes are read as zeros, which costs little."""
-    from tests.support.material.golden import tree_digest
+    """Returns a digest of names, kinds, modes, lengths and content."""
+    return hashlib.sha256(json.dumps(content_digest(folder), sort_keys=True).encode()).hexdigest()
 
-    return hashlib.sha256(json.dumps(tree_digest(folder), sort_keys=True).encode()).hexdigest()
+
+def content_digest(folder: Path) -> dict[str, str]:
+    """Returns by name what is below a folder: kind and mode, and of a file length and content.
+
+    Nothing waits for a pipe, and zeros cost little, whether they are holes or not.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        told = f"{status.st_mode:o}"
+        if stat.S_ISREG(status.st_mode):
+            told += f" {status.st_size} {_content(path)}"
+        elif stat.S_ISLNK(status.st_mode):
+            told += f" {path.readlink()}"
+        found[path.relative_to(folder).as_posix()] = told
+    return found
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with source.open("rb", buffering=0) as read, target.open("xb", buffering=0) as written:
+        size_bytes = os.fstat(read.fileno()).st_size
+        for at, block in _blocks(read.fileno(), size_bytes):
+            os.pwrite(written.fileno(), block, at)
+        os.ftruncate(written.fileno(), size_bytes)
+    shutil.copystat(source, target)
+
+
+def _content(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        for at, block in _blocks(file.fileno(), os.fstat(file.fileno()).st_size):
+            digest.update(at.to_bytes(8, "big"))
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(fd: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yields the blocks of a file that are not all zeros, each with its place.
+
+    Places are multiples of the length of a block, wherever the system has its holes: that may change without
+    a change of the content.
+    """
+    at = 0
+    while at < size_bytes:
+        try:
+            data_at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:  # ENXIO: nothing but a hole is left
+            return
+        at = data_at - data_at % _BLOCK_BYTES
+        block = os.pread(fd, _BLOCK_BYTES, at)
+        if block != _ZEROS[: len(block)]:
+            yield at, block
+        at += _BLOCK_BYTES

@@ -14,9 +14,11 @@ import json
 import lzma
 import os
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.machine.shared import copy_tree, once
 from tests.support.material.archives import filtered
 
 _GOLDEN: Final = Path(__file__).resolve().parents[2] / "golden"
@@ -43,8 +45,20 @@ def config_names() -> list[str]:
     return sorted(name for members in _index().values() for name, answered in members.items() if not answered)
 
 
+def shared(name: str) -> Path:
+    """Returns a store that all tests of a run share, unpacked once: for reading only.
+
+    Args:
+        name: One of :func:`golden_names` or :func:`config_names`.
+
+    Raises:
+        LookupError: No such store.
+    """
+    return once(f"golden {_family(name)}", lambda folder: _unpack_family(_family(name), folder)) / name
+
+
 def extract(name: str, dest: Path) -> Path:
-    """Unpacks a store, holes and all, to ``dest / name`` and returns that folder.
+    """Copies a store, holes and all, to ``dest / name`` and returns that folder.
 
     Args:
         name: One of :func:`golden_names` or :func:`config_names`.
@@ -54,13 +68,7 @@ def extract(name: str, dest: Path) -> Path:
         FileExistsError: ``dest / name`` exists.
         LookupError: No such store.
     """
-    target = dest / name
-    if target.exists():
-        raise FileExistsError(f"{target} is there already")
-    archive = _archive(name, "stores")
-    members = [member for member in archive if member.name == name or member.name.startswith(f"{name}/")]
-    archive.extractall(dest, members)  # noqa: S202 - our own archive, filtered by _archive
-    return target
+    return copy_tree(shared(name), dest / name)
 
 
 def expected(name: str) -> list[dict[str, Any]]:
@@ -130,22 +138,33 @@ def _index() -> dict[str, dict[str, bool]]:
     return parsed
 
 
-def _archive(name: str, kind: str) -> tarfile.TarFile:
+def _family(name: str) -> str:
     for family, members in _index().items():
         if name in members:
-            return _open_archive(family, kind)
+            return family
     raise LookupError(f"no golden store {name!r}; there are {', '.join(golden_names() + config_names())}")
 
 
-# A family is unpacked once, not once for each of its thirty stores; the largest takes 40 MB.
+def _unpack_family(family: str, folder: Path) -> None:
+    plain = lzma.decompress((_GOLDEN / f"{family}.stores.tar.xz").read_bytes())
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as unpacked,
+        filtered(tarfile.open(fileobj=io.BytesIO(plain))) as archive,
+    ):
+        archive.extractall(unpacked)  # noqa: S202 - our own archive, filtered
+        for store in Path(unpacked).iterdir():
+            copy_tree(store, folder / store.name)  # with holes, which the next copies need not read
+
+
+# The answers of a family are unpacked once, not once for each of its thirty stores.
 @functools.lru_cache(maxsize=3)
-def _open_archive(family: str, kind: str) -> tarfile.TarFile:
-    plain = lzma.decompress((_GOLDEN / f"{family}.{kind}.tar.xz").read_bytes())
+def _answers(family: str) -> tarfile.TarFile:
+    plain = lzma.decompress((_GOLDEN / f"{family}.answers.tar.xz").read_bytes())
     return filtered(tarfile.open(fileobj=io.BytesIO(plain)))  # lives as long as the cache keeps it
 
 
 def _answer(name: str, file: str) -> str:
-    archive = _archive(name, "answers")
+    archive = _answers(_family(name))
     try:
         stream = archive.extractfile(f"{name}/{file}")
     except KeyError:
