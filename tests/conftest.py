@@ -5,9 +5,9 @@ commit, and each failure prints the line that repeats it. Tests that are marked 
 ``usual`` on (`make campaign`); of those that are marked ``sampled(n)``, the gate runs n cases of each
 function, others for each commit. A test that was only late says so in the results, and CI tries it once more.
 
-Where several processes share the tests (``-n``), a file is one's as a whole, and all that Spark runs is
-one's, which has the session. Long ones are first: what begins last is short, and no process waits long for
-the other.
+Where several processes share the tests (``-n``), a file is one's as a whole, and all files that need a
+session of Spark are one's, which has it. Long ones are first: what begins last is short, and no process waits
+long for the other.
 
 With ``--in-memory`` the folders of tests of the engine and of the broker are in memory where it has room, but
 those of tests that are marked ``on_disk``. `make test` says so; `make twin`, `make sanitize` and

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pyarrow.fs
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from seglog.cli.main import commands
 from seglog.doctor.check import check_store
@@ -72,7 +73,7 @@ def content(report):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["roll", "d-bodyflip-first", "d-zeropage-last-halt", "d-nocq"])
-def test_an_audit_finds_what_a_check_finds(put, spark, tmp_path, name):
+def test_an_audit_finds_what_a_check_finds(put, spark: SparkSession, tmp_path, name):
     root = extract(name, tmp_path)
     address = put(root)
     (found,) = audit_stores([address], spark=spark, split_bytes=64 << 10)
@@ -81,7 +82,7 @@ def test_an_audit_finds_what_a_check_finds(put, spark, tmp_path, name):
 
 
 @pytest.mark.spark
-def test_messages_are_rows(put, spark, tmp_path):
+def test_messages_are_rows(put, spark: SparkSession, tmp_path):
     root = extract("roll", tmp_path)
     rows = [
         spark.read.format("seglog").load(path).orderBy("physicalOffset") for path in (put(root), str(root))
@@ -92,7 +93,7 @@ def test_messages_are_rows(put, spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_groups_are_reconciled(put, spark, tmp_path):
+def test_groups_are_reconciled(put, spark: SparkSession, tmp_path):
     root = extract("roll", tmp_path)
     (root / "config").mkdir(exist_ok=True)
     (root / "config/consumerOffset.json").write_text('{"offsetTable": {"TopicA@readers": {"0": 3}}}')
@@ -105,7 +106,7 @@ def test_groups_are_reconciled(put, spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_commands_take_an_address(put, spark, tmp_path):
+def test_commands_take_an_address(put, spark: SparkSession, tmp_path):
     address = put(extract("d-bodyflip-first", tmp_path))
     shown = CliRunner().invoke(commands, ["spark", "audit", address])
     assert shown.exit_code == 1, shown.output

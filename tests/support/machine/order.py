@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
 from typing import Final
 
-SPARK_TESTS: Final = "tests/spark/"
-"""All of it is one process's, which has the session."""
+ROOT: Final = Path(__file__).resolve().parents[3]
+SESSION: Final = "spark: SparkSession"
+"""How a test asks for the session; files with such tests are one process's, which has the session."""
 
 LONG_TESTS: Final = (
-    SPARK_TESTS,
     "tests/damage/",
     "tests/tooling/test_readme.py",
     "tests/doctor/check/test_one_verdict.py",
@@ -26,4 +28,20 @@ def place_in_order(test: str) -> int:
     Args:
         test: Its file and name as pytest has them, from the root of the repository.
     """
+    if needs_session(test.partition("::")[0]):
+        return -1
     return next((at for at, name in enumerate(LONG_TESTS) if test.startswith(name)), len(LONG_TESTS))
+
+
+@functools.cache
+def needs_session(file: str, root: Path = ROOT) -> bool:
+    """Returns whether tests of a file ask for the session of Spark.
+
+    Args:
+        file: The file, from the root of the tests.
+        root: That root.
+    """
+    try:
+        return SESSION in (root / file).read_text(encoding="utf-8")
+    except OSError:
+        return False

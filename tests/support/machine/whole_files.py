@@ -1,4 +1,4 @@
-"""How several processes share the tests: a file is one's as a whole, and all that Spark runs is one's."""
+"""How several processes share the tests: a file is one's as a whole; those that need Spark are one's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing_extensions import override
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests.support.machine.order import SPARK_TESTS
+from tests.support.machine.order import SESSION, needs_session
 
 _LEAST_KNOWN: Final = 2
 
@@ -29,7 +29,7 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]  # xdist has no type
     @override
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return SPARK_TESTS if file.startswith(SPARK_TESTS) else file
+        return SESSION if needs_session(file, self.config.rootpath) else file
 
     @override
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
