@@ -282,7 +282,7 @@ def test_addresses_in_a_list_are_answered_with_how_they_are_written():
 
 
 def test_making_a_consumer_names_the_argument_that_it_refuses(broker):
-    right = {"group": "G", "subscription": "T", "listener": print}
+    right: dict[str, Any] = {"group": "G", "subscription": "T", "listener": print}
     refuses_every_value(
         CONSUMER, lambda name, wrong: OrderlyConsumer(LocalLink(broker), **right | {name: wrong})
     )

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from seglog.clock import SystemClock, VirtualClock
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_until
 
 PATIENCE_S = 10
 
@@ -34,13 +34,6 @@ class Waiting:
         self.thread.join(patience_s(PATIENCE_S))
         assert not self.thread.is_alive()
         return self.answer
-
-
-def wait_until(done) -> None:
-    deadline = time.monotonic() + patience_s(PATIENCE_S)
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def test_system_clock_agrees_with_the_machine():
@@ -145,7 +138,7 @@ def test_system_wait_of_centuries_ends_when_it_is_notified():
     with condition:
         is_waiting.set()
         assert clock.wait(condition, 2.0**70)
-    thread.join()
+    join_thread(thread, idle_s=30)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader
 from tests.support.brokers import open_broker, send
+from tests.support.machine.patience import join_thread
 
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
 
@@ -43,7 +44,7 @@ def test_finding_10_of_the_broker_a_message_wakes_the_loop_of_a_thousand_tasks_o
             patch.setattr(loop, "call_soon_threadsafe", lambda *work: (wakes.append(work), wake(*work)))
             thread = threading.Thread(target=send, args=(broker, "T"))
             thread.start()
-            thread.join()
+            join_thread(thread, idle_s=30)
             answers = await asyncio.gather(*pulls)
         assert len(wakes) == 1
         return answers

@@ -27,6 +27,7 @@ from seglog.storage.format.record.message import message_id
 from tests.support.brokers import open_broker, pull, records_body, send, send_header
 from tests.support.clients import GROUP, ToldClient
 from tests.support.connections import ServedEnd, WireEnd
+from tests.support.machine.patience import join_thread
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 PATIENCE_S = 10
@@ -360,7 +361,7 @@ def test_a_broker_that_closes_lets_the_threads_go_that_wait(tmp_path):
         thread.start()
         assert asked.wait(PATIENCE_S)
         broker.close()
-        thread.join(PATIENCE_S)
+        join_thread(thread, idle_s=20)
     assert [answer.code for answer in found] == [ResponseCode.SERVICE_NOT_AVAILABLE]
 
 

@@ -26,9 +26,9 @@ from seglog.remoting.command import Request, expect_body
 from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.later import Deferred
 from seglog.storage.format.record.message import Message
-from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
-from tests.support.machine.patience import patience_s
+from tests.support.consumers import until_idle
+from tests.support.machine.patience import patience_s, wait_for_event, wait_until
 from tests.support.narrow import not_none
 from tests.support.recording import RecordingLink, recording
 
@@ -201,7 +201,7 @@ def test_what_is_left_open_falls_silent_when_its_broker_is_closed(tmp_path: Path
         producer = Producer(broker)
         producer.send("T", b"x")
         consumer = OrderlyConsumer(broker, "g", "T", lambda _message: None)
-        assert consumer.run_until_idle(patience_s(30)) == 1
+        assert until_idle(consumer) == 1
     time.sleep(1.5)
     caplog.clear()
     time.sleep(2.5)  # the times of a heartbeat, a pull, a renewal and a share
@@ -229,19 +229,19 @@ def test_a_close_in_time_says_what_listeners_are_at(tmp_path: Path, is_awaited: 
 
     def listener(_message: Message) -> None:
         entered.set()
-        assert leave.wait(patience_s(30))
+        wait_for_event(leave, idle_s=30)
 
     async def awaited(broker: Broker) -> None:
         async with make_client(broker, in_loop=True) as client:
             consumer = AsyncPushConsumer(client, "g", "T", listener)
             await consumer.start()
-            await asyncio.to_thread(entered.wait, patience_s(30))
+            await asyncio.to_thread(wait_for_event, entered, idle_s=30)
             await client.aclose(0.05)
 
     def plain(broker: Broker) -> None:
         with make_client(broker) as client:
             PushConsumer(client, "g", "T", listener).start()
-            assert entered.wait(patience_s(30))
+            wait_for_event(entered, idle_s=30)
             client.close(0.05)
 
     with Broker.open(tmp_path / "s") as broker:
@@ -273,13 +273,13 @@ def test_finding_w2_no_thread_of_its_consumers_outlives_a_client_and_their_liste
         client = make_client(broker, in_loop=True)
         consumer = AsyncPushConsumer(client, group, "T", listener)
         await consumer.start()
-        await asyncio.to_thread(entered.wait, patience_s(30))
+        await asyncio.to_thread(wait_for_event, entered, idle_s=30)
         await client.aclose(None if is_in_time else 0)
 
     def plain(broker: Broker) -> None:
         client = make_client(broker)
         PushConsumer(client, group, "T", listener).start()
-        assert entered.wait(patience_s(30))
+        wait_for_event(entered, idle_s=30)
         client.close(None if is_in_time else 0)
 
     with Broker.open(tmp_path / "s") as broker:
@@ -287,7 +287,7 @@ def test_finding_w2_no_thread_of_its_consumers_outlives_a_client_and_their_liste
         with nullcontext() if is_in_time else pytest.raises(TimeoutError):
             asyncio.run(awaited(broker)) if is_awaited else plain(broker)
         leave.set()
-        wait_until(lambda: not threads_of(group), 30)
+        wait_until(lambda: not threads_of(group), idle_s=30)
 
 
 def test_a_client_that_was_closed_is_kept_for_a_listener_in_order_that_comes_back_late(tmp_path: Path):
@@ -295,18 +295,18 @@ def test_a_client_that_was_closed_is_kept_for_a_listener_in_order_that_comes_bac
 
     def listener(_message: Message) -> None:
         entered.set()
-        assert leave.wait(patience_s(30))
+        wait_for_event(leave, idle_s=30)
 
     with Broker.open(tmp_path / "s") as broker:
         Producer(broker).send("T", b"x", queue_id=0)
         client = make_client(broker)
         OrderlyConsumer(client, "late", "T", listener).start()
-        assert entered.wait(patience_s(30))
+        wait_for_event(entered, idle_s=30)
         with pytest.raises(TimeoutError, match="at work still"):
             client.close(0)
-        wait_until(lambda: [lock.queue.topic for lock in broker.locks.all()] == ["T"], 30)
+        wait_until(lambda: [lock.queue.topic for lock in broker.locks.all()] == ["T"], idle_s=30)
         leave.set()
-        wait_until(lambda: not broker.locks.all(), 30)
-        assert broker.offsets.query("late", "T", 0) == 1
-        wait_until(lambda: client.is_over, 30)
-        wait_until(lambda: not threads_of("late"), 30)
+        wait_until(lambda: broker.offsets.query("late", "T", 0) == 1, idle_s=30)
+        wait_until(lambda: not broker.locks.all(), idle_s=30)
+        wait_until(lambda: client.is_over, idle_s=30)
+        wait_until(lambda: not threads_of("late"), idle_s=30)

@@ -17,8 +17,8 @@ from seglog.consumer.listener import ConsumeFrom
 from seglog.consumer.lite.lite_pull import LitePullConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.producer.producer import AsyncProducer, Producer
-from tests.support.asks import wait_until
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import wait_until
 
 
 @pytest.fixture

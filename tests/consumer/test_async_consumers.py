@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +18,9 @@ from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer
 from seglog.producer.producer import AsyncProducer, Producer
 from seglog.storage.format.record.message import Message
+from tests.support.consumers import until_idle, until_idle_in_loop
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import in_time, wait_until, wait_until_in_loop
 
 BOTH = pytest.mark.parametrize("kind", [AsyncOrderlyConsumer, AsyncPushConsumer])
 
@@ -43,12 +43,6 @@ def send_to(broker: Broker, count: int, **where: Any) -> None:
             producer.send("T", b"%d" % number, **where)
 
 
-async def come(condition: Any) -> None:
-    async with asyncio.timeout(patience_s(30)):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 @BOTH
 def test_two_of_a_group_on_one_loop_share_its_queues(server: BrokerServer, kind: Any):
     seen: list[tuple[int, int]] = []
@@ -66,10 +60,10 @@ def test_two_of_a_group_on_one_loop_share_its_queues(server: BrokerServer, kind:
         ):
             await one.start()
             await other.start()
-            await come(lambda: shares((one, other)) == [2, 2])
+            await wait_until_in_loop(lambda: shares((one, other)) == [2, 2])
             async with AsyncProducer(server.address) as producer:
                 await asyncio.gather(*(producer.send("T", b"x") for _ in range(100)))
-            await come(lambda: len(set(seen)) == 104)
+            await wait_until_in_loop(lambda: len(set(seen)) == 104)
 
     send_to(server.broker, 4)
     asyncio.run(scene())
@@ -90,10 +84,10 @@ def test_a_listener_sends_over_the_loop_that_runs_it_and_no_call_has_a_thread(
                 await producer.send("U", message.body, queue_id=0)
 
             async with kind(client, "g", "T", listener) as consumer:
-                await consumer.run_until_idle(patience_s(30))
+                await until_idle_in_loop(consumer)
                 before = threads()
                 await asyncio.gather(*(producer.send("T", b"%d" % number) for number in range(200)))
-                await come(lambda: consumer.counts.delivered == 210)
+                await wait_until_in_loop(lambda: consumer.counts.delivered == 210)
                 assert threads() <= before
 
     send_to(server.broker, 10)
@@ -114,14 +108,14 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_the_consumer_at_work(bro
     async def scene() -> None:
         async with kind(broker, "g", "T", listener) as consumer:
             waiting = asyncio.create_task(consumer.run_until_idle())
-            await entered.wait()
+            await in_time(entered.wait())
             waiting.cancel()
             with suppress(asyncio.CancelledError):
                 await waiting
             with pytest.raises(TimeoutError):
                 await consumer.run_until_idle(0.02)
             leave.set()
-            await consumer.run_until_idle(patience_s(30))
+            await until_idle_in_loop(consumer)
             assert consumer.counts.delivered == 1
 
     send_to(broker, 1)
@@ -142,7 +136,7 @@ def test_a_close_that_is_cancelled_or_late_ends_the_listener_and_leaves_the_grou
 
         consumer = kind(broker, "g", "T", listener)
         await consumer.start()
-        await entered.wait()
+        await in_time(entered.wait())
         if is_cancelled:
             closing = asyncio.create_task(consumer.close())
             await asyncio.sleep(0.02)
@@ -152,8 +146,8 @@ def test_a_close_that_is_cancelled_or_late_ends_the_listener_and_leaves_the_grou
         else:
             with pytest.raises(TimeoutError, match="g: T, queue 0 of broker-a, offsets 0 to 0"):
                 await consumer.close(0.02)
-        await asyncio.wait_for(ended.wait(), patience_s(10))
-        await come(lambda: broker.clients.consumers("g") is None)
+        await in_time(ended.wait(), idle_s=10)
+        await wait_until_in_loop(lambda: broker.clients.consumers("g") is None)
 
     send_to(broker, 1, queue_id=0)
     for is_cancelled in (True, False):
@@ -161,7 +155,7 @@ def test_a_close_that_is_cancelled_or_late_ends_the_listener_and_leaves_the_grou
     seen: list[int] = []
     with OrderlyConsumer(broker, "g", "T", lambda message: seen.append(message.queue_offset)) as heir:
         while not seen:
-            heir.run_until_idle(patience_s(30))
+            until_idle(heir)
     assert seen == [0]
 
 
@@ -175,12 +169,12 @@ def test_a_loop_that_is_closed_first_leaves_a_consumer_that_can_be_closed(
 
         consumer = kind(broker, group, "T", listener)
         await consumer.start()
-        await come(lambda: consumer.queues)
+        await wait_until_in_loop(lambda: consumer.queues)
         return consumer
 
     send_to(broker, 1)
     consumer = asyncio.run(scene("g"))
-    asyncio.run(asyncio.wait_for(consumer.close(), patience_s(5)))
+    asyncio.run(in_time(consumer.close(), idle_s=5))
     assert broker.clients.consumers("g") is None
     left = asyncio.run(scene("h"))
     caplog.clear()
@@ -200,7 +194,7 @@ def test_a_client_of_another_loop_serves_a_consumer_here(broker: Broker, kind: A
 
     async def scene(client: Any) -> None:
         async with kind(client, "g", "T", listener) as consumer:
-            assert await consumer.run_until_idle(patience_s(30)) == 10
+            assert await until_idle_in_loop(consumer) == 10
 
     send_to(broker, 10)
     with make_client(broker) as client:
@@ -212,7 +206,7 @@ def test_a_client_of_another_loop_serves_a_consumer_here(broker: Broker, kind: A
 def test_a_close_after_that_of_its_loop_ends_the_connections_at_once(server: BrokerServer, kind: Any):
     async def scene() -> list[Any]:
         consumer = kind(server.address, "g", "T", lambda _message: None)
-        await consumer.run_until_idle(patience_s(30))
+        await until_idle_in_loop(consumer)
         producer = AsyncProducer(server.address, "shop")
         await producer.send("T", b"x")
         return [consumer, producer]
@@ -228,10 +222,7 @@ def test_a_close_after_that_of_its_loop_ends_the_connections_at_once(server: Bro
             assert server.broker.clients.consumers("g") is not None
             for one in left:
                 asyncio.run(one.close())
-            deadline = time.monotonic() + patience_s(10)
-            while not server.broker.clients.is_empty:
-                assert time.monotonic() < deadline, "the broker has not seen the end of a connection"
-                time.sleep(0.005)
+            wait_until(lambda: server.broker.clients.is_empty, "the end of the connections", idle_s=10)
             del left, one
         finally:
             gc.enable()

@@ -18,9 +18,9 @@ from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.errors import ConsumerError, InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
+from tests.support.consumers import until_idle
 from tests.support.faces import driven
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
 
 PAIRS = [(OrderlyConsumer, AsyncOrderlyConsumer), (PushConsumer, AsyncPushConsumer)]
 POLLED = (LitePullConsumer, AsyncLitePullConsumer)
@@ -97,9 +97,9 @@ def test_all_is_consumed_and_committed_and_the_next_one_goes_on(
             producer.send("T", b"%d" % number, queue_id=number % 4)
     listening = Listening()
     with driven(kind, target, "g", "T", getattr(listening, how), suspend_ms=20) as consumer:
-        done = consumer.run_until_idle(patience_s(30))
+        done = until_idle(consumer)
         while consumer.counts.delivered < 40 - 4 * ("Push" in kind.__name__):
-            done += consumer.run_until_idle(patience_s(30))
+            done += until_idle(consumer)
         assert len(consumer.queues) == 5
         assert f"{kind.__name__} g of client" in repr(consumer.made)
         assert "with 5 queues" in repr(consumer.made)
@@ -114,7 +114,7 @@ def test_all_is_consumed_and_committed_and_the_next_one_goes_on(
     listening.seen.clear()
     with driven(kind, target, "g", {"T": "*"}, getattr(listening, how)) as consumer:
         consumer.start()
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         with pytest.raises(ConsumerError):
             consumer.start()
     assert (0, 10) in listening.seen
@@ -142,7 +142,7 @@ def test_a_plain_listener_that_returns_what_is_awaited_fails_and_says_why(
         Producer(broker).send("T", b"x", queue_id=0)
         listener = lambda message: handle(message)  # noqa: E731, PLW0108 - it hides what it calls
         with driven(kind, broker, "g", "T", listener) as consumer:
-            consumer.run_until_idle(patience_s(30))
+            until_idle(consumer)
             assert consumer.counts.failed >= 1
     assert "is to be awaited" in caplog.text
 

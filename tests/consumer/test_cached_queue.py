@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from seglog.consumer.cached_queue import CachedCounts, CachedQueue
 from seglog.storage.format.record import Host, Message
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_for_event
 
 HOST = Host(b"\x7f\0\0\1", 10911)
 
@@ -262,10 +262,10 @@ class Crowd:
         threads += [threading.Thread(target=self.work, args=(seed,)) for seed in range(18)]
         for thread in threads:
             thread.start()
-        self.is_over.wait(patience_s(60))
+        wait_for_event(self.is_over, idle_s=60)
         self.is_over.set()
         for thread in threads:
-            thread.join(patience_s(10))
+            join_thread(thread, idle_s=10)
 
 
 def test_s2_12_twenty_threads_leave_the_floor_behind_all_that_is_not_done():

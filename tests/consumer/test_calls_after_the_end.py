@@ -19,9 +19,15 @@ from seglog.consumer.push import AsyncPushConsumer, PushConsumer
 from seglog.errors import ClientClosedError, ConsumerError, SeglogError
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
-from tests.support.asks import wait_until
+from tests.support.consumers import until_idle
 from tests.support.faces import driven
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import (
+    in_time,
+    join_thread,
+    wait_for_event,
+    wait_until,
+    wait_until_in_loop,
+)
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 BOTH_AWAITED = pytest.mark.parametrize("kind", [AsyncOrderlyConsumer, AsyncPushConsumer])
@@ -51,7 +57,7 @@ class Held:
 
     def __call__(self, _message: Message) -> None:
         self.has_one.set()
-        assert self.may_go_on.wait(patience_s(30))
+        wait_for_event(self.may_go_on, idle_s=30)
 
 
 def outcome_of(call: Callable[[], object]) -> object:
@@ -76,14 +82,12 @@ def test_a_wait_until_idle_whose_consumer_is_closed_meanwhile_is_an_error_and_no
         consumer = kind(client, "g", "T", held, threads=1)
         waiting = threading.Thread(target=lambda: outcomes.append(outcome_of(consumer.run_until_idle)))
         waiting.start()
-        assert held.has_one.wait(patience_s(30))
+        wait_for_event(held.has_one, idle_s=30)
         closing = threading.Thread(target=(consumer if ends == "consumer" else client).close)
         closing.start()
-        waiting.join(patience_s(30))
+        join_thread(waiting, idle_s=30)
         held.may_go_on.set()
-        closing.join(patience_s(30))
-        assert not waiting.is_alive()
-        assert not closing.is_alive()
+        join_thread(closing, idle_s=30)
     assert [type(one) for one in outcomes] == [error]
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
@@ -106,14 +110,13 @@ def test_an_awaited_one_too(
         client = make_client(broker, in_loop=True)
         consumer = kind(client, "g", "T", handle, threads=1)
         waiting = asyncio.create_task(consumer.run_until_idle())
-        async with asyncio.timeout(patience_s(30)):
-            await has_one.wait()
-            closing = asyncio.create_task(consumer.close() if ends == "consumer" else client.aclose())
-            with pytest.raises(error):
-                await waiting
-            may_go_on.set()
-            await closing
-            await client.aclose()
+        await in_time(has_one.wait())
+        closing = asyncio.create_task(consumer.close() if ends == "consumer" else client.aclose())
+        with pytest.raises(error):
+            await in_time(waiting)
+        may_go_on.set()
+        await in_time(closing)
+        await in_time(client.aclose())
 
     asyncio.run(run())
 
@@ -125,7 +128,7 @@ def test_a_call_after_the_end_is_refused(
 ):
     client = make_client(broker)
     with driven(kind, client, "g", "T", lambda _message: None) as consumer:
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         (consumer if ends == "consumer" else client).close()
         for call in (consumer.run_until_idle, consumer.commit):
             with pytest.raises(error, match="closed"):
@@ -136,7 +139,7 @@ def test_a_call_after_the_end_is_refused(
 def test_what_was_idle_before_the_end_is_counted(broker: Broker):
     client: Client = make_client(broker)
     consumer = PushConsumer(client, "g", "T", lambda _message: None)
-    assert consumer.run_until_idle(patience_s(30)) == 5
+    assert until_idle(consumer) == 5
     client.close()
 
 
@@ -153,20 +156,19 @@ def test_the_end_of_with_waits_for_listeners_also_where_another_thread_closes_me
     def use() -> None:
         with kind(broker, "g", "T", held, threads=1) as consumer:
             consumer.start()
-            assert held.has_one.wait(patience_s(30))
+            wait_for_event(held.has_one, idle_s=30)
             closing.append(threading.Thread(target=consumer.close))
             closing[0].start()
             wait_until(lambda: "closed" in repr(consumer))
 
     using = threading.Thread(target=use)
     using.start()
-    assert held.has_one.wait(patience_s(30))
-    using.join(0.5)
+    wait_for_event(held.has_one, idle_s=30)
+    using.join(0.1)
     assert using.is_alive(), "a listener is at work still"
     held.may_go_on.set()
     for each in (using, *closing):
-        each.join(patience_s(30))
-        assert not each.is_alive()
+        join_thread(each, idle_s=30)
 
 
 @BOTH_AWAITED
@@ -177,19 +179,17 @@ def test_the_end_of_async_with_too(broker: Broker, kind: Callable[..., Any]):
         async def handle(_message: Message) -> None:
             has_one.set()
             await may_go_on.wait()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
             ended.append(True)
 
-        async with asyncio.timeout(patience_s(30)):
-            async with kind(broker, "g", "T", handle, threads=1) as consumer:
-                await consumer.start()
-                await has_one.wait()
-                closing = asyncio.create_task(consumer.close())
-                while "closed" not in repr(consumer):
-                    await asyncio.sleep(0.002)
-                may_go_on.set()
-            assert ended
-            await closing
+        async with kind(broker, "g", "T", handle, threads=1) as consumer:
+            await consumer.start()
+            await in_time(has_one.wait())
+            closing = asyncio.create_task(consumer.close())
+            await wait_until_in_loop(lambda: "closed" in repr(consumer))
+            may_go_on.set()
+        assert ended
+        await in_time(closing)
 
     asyncio.run(run())
 
@@ -199,15 +199,14 @@ def test_a_second_close_waits_no_longer_than_its_own_time(broker: Broker, kind: 
     held = Held()
     consumer = kind(broker, "g", "T", held, threads=1)
     consumer.start()
-    assert held.has_one.wait(patience_s(30))
+    wait_for_event(held.has_one, idle_s=30)
     closing = threading.Thread(target=consumer.close)
     closing.start()
     wait_until(lambda: "closed" in repr(consumer))
     with pytest.raises(TimeoutError, match="listeners are at work still: g: T, queue 0"):
         consumer.close(0.05)
     held.may_go_on.set()
-    closing.join(patience_s(30))
-    assert not closing.is_alive()
+    join_thread(closing, idle_s=30)
     consumer.close()
 
 
@@ -216,7 +215,7 @@ def test_after_a_close_that_took_too_long_another_one_does_nothing(broker: Broke
     held = Held()
     consumer = kind(broker, "g", "T", held, threads=1)
     consumer.start()
-    assert held.has_one.wait(patience_s(30))
+    wait_for_event(held.has_one, idle_s=30)
     with pytest.raises(TimeoutError, match="at work still"):
         consumer.close(0.05)
     consumer.close()  # as the end of ``with`` behind it
@@ -234,7 +233,7 @@ def test_a_listener_does_not_wait_for_a_close_that_waits_for_it(broker: Broker, 
 
     consumer = kind(broker, "g", "T", handle, threads=1)
     consumer.start()
-    assert has_one.wait(patience_s(30))
+    wait_for_event(has_one, idle_s=30)
     consumer.close()
     # It is closed for its callers a moment before its own thread hears of it: others may begin until then.
     assert set(outcomes) == {None}

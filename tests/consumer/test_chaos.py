@@ -32,9 +32,9 @@ from seglog.remoting.headers import (
 from seglog.storage.format.record import decode_message
 from tests.consumer.brokers_that_die import KilledBroker
 from tests.support.listening import CuttingProxy
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s
 from tests.support.peers import closed_port
-from tests.support.scale import repeatable, scaled, commit_seed
+from tests.support.scale import commit_seed, repeatable, scaled
 
 TOPIC = "T"
 SECONDS = 5, 180
@@ -95,7 +95,7 @@ class Sender:
 
     def stop(self):
         self._is_over.set()
-        self._thread.join()
+        join_thread(self._thread, idle_s=30)
         self._producer.close()
 
     def _send(self):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,9 +24,15 @@ from seglog.errors import ConsumerError, InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
-from tests.support.consumers import Send
+from tests.support.consumers import Send, until_idle, until_idle_in_loop
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import (
+    in_time,
+    join_thread,
+    wait_for_event,
+    wait_until,
+    wait_until_in_loop,
+)
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 BOTH_AWAITED = pytest.mark.parametrize("kind", [AsyncOrderlyConsumer, AsyncPushConsumer])
@@ -49,13 +54,6 @@ def send_to(broker: Broker, count: int) -> None:
 def threads_of(group: str) -> set[threading.Thread]:
     """Returns the threads for listeners of a group; those of other tests may live on."""
     return {each for each in threading.enumerate() if each.name.startswith(f"seglog-{group}-")}
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + patience_s(30)
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
 
 
 async def a_moment(home: Home) -> None:
@@ -120,9 +118,9 @@ def test_a_listener_that_would_wait_for_itself_is_refused_and_its_consumer_goes_
     with kind(real_broker, "g", "T", getattr(listening, how)) as consumer:
         listening.calls = getattr(consumer, call)
         consumer.start()
-        wait_until(lambda: sorted(set(listening.seen)) == [0, 1])
+        wait_until(lambda: sorted(set(listening.seen)) == [0, 1], idle_s=30)
         send_to(real_broker, 1)
-        wait_until(lambda: 2 in listening.seen)
+        wait_until(lambda: 2 in listening.seen, idle_s=30)
         listening.check_refused(f"{call}() was called by a listener of group g")
         assert consumer.counts.failed == 0
         assert real_broker.clients.consumers("g") is not None
@@ -142,9 +140,7 @@ def test_a_listener_that_would_await_itself_is_refused_and_its_consumer_goes_on(
         async with kind(real_broker, "g", "T", listening.awaiting) as consumer:
             listening.calls = getattr(consumer, call)
             await consumer.start()
-            async with asyncio.timeout(patience_s(30)):
-                while sorted(set(listening.seen)) != [0, 1]:
-                    await asyncio.sleep(0.002)
+            await wait_until_in_loop(lambda: sorted(set(listening.seen)) == [0, 1])
             listening.check_refused(f"{call}() was called by a listener of group g")
 
     send_to(real_broker, 2)
@@ -181,8 +177,8 @@ def test_a_listener_has_another_thread_close_its_consumer(real_broker: Broker, k
     send_to(real_broker, 1)
     consumer = kind(real_broker, "g", "T", listener)
     consumer.start()
-    wait_until(lambda: threads)
-    threads[0].join(patience_s(30))
+    wait_until(lambda: threads, idle_s=30)
+    join_thread(threads[0], idle_s=30)
     assert real_broker.clients.consumers("g") is None
     assert real_broker.offsets.query("g", "T", 0) == 1, "the message of the listener is done"
 
@@ -197,10 +193,8 @@ def test_a_listener_has_another_task_close_its_consumer(real_broker: Broker, kin
 
         consumer = kind(real_broker, "g", "T", listener)
         await consumer.start()
-        async with asyncio.timeout(patience_s(30)):
-            while not tasks:
-                await asyncio.sleep(0.002)
-            await tasks[0]
+        await wait_until_in_loop(lambda: tasks)
+        await in_time(tasks[0])
 
     send_to(real_broker, 1)
     asyncio.run(scene())
@@ -217,19 +211,19 @@ def test_a_plain_listener_that_gives_a_time_ends_its_consumer_and_its_message_co
     consumer = kind(real_broker, "g", "T", listening.plain)
     listening.calls = lambda: consumer.close(0.01)
     consumer.start()
-    wait_until(lambda: listening.seen)
+    wait_until(lambda: listening.seen, idle_s=30)
     (error,) = listening.errors
     assert isinstance(error, TimeoutError)
     assert "at work still: g: T, queue 0 of broker-a, offsets 0 to 0" in str(error)
-    wait_until(lambda: real_broker.clients.consumers("g") is None)
+    wait_until(lambda: real_broker.clients.consumers("g") is None, idle_s=30)
     if kind is OrderlyConsumer:  # it is at work no more by now, or is so soon, and its message is committed
-        wait_until(lambda: not real_broker.locks.all())
-        assert real_broker.offsets.query("g", "T", 0) == 1
+        wait_until(lambda: real_broker.offsets.query("g", "T", 0) == 1, idle_s=30)
+        wait_until(lambda: not real_broker.locks.all(), idle_s=30)
         return
     again: list[int] = []
     with kind(real_broker, "g", "T", lambda message: again.append(message.queue_offset)) as heir:
-        heir.run_until_idle(patience_s(30))
-        wait_until(lambda: again == [0])
+        until_idle(heir)
+        wait_until(lambda: again == [0], idle_s=30)
 
 
 @pytest.mark.parametrize("how", ["plain", "awaited"])
@@ -239,7 +233,7 @@ def test_a_client_that_is_closed_by_a_listener_of_it_stays_open(real_broker: Bro
     with make_client(real_broker) as client:
         listening.calls = client.close
         with OrderlyConsumer(client, "g", "T", getattr(listening, how)) as consumer:
-            assert consumer.run_until_idle(patience_s(30)) == 2
+            assert until_idle(consumer) == 2
         listening.check_refused("close() of its client was called by a listener of group g")
         assert Producer(client).send("T", b"x").message_id
 
@@ -251,7 +245,7 @@ def test_what_an_event_loop_would_wait_for_stays_open_where_its_close_is_refused
     producer = Producer(real_broker)
     producer.send("T", b"x")
     consumer = OrderlyConsumer(real_broker, "g", "T", lambda _message: None)
-    consumer.run_until_idle(patience_s(30))
+    until_idle(consumer)
 
     async def close() -> None:
         for one in (producer, consumer):
@@ -260,7 +254,7 @@ def test_what_an_event_loop_would_wait_for_stays_open_where_its_close_is_refused
 
     asyncio.run(close())
     producer.send("T", b"x")
-    wait_until(lambda: consumer.counts.delivered == 2)
+    wait_until(lambda: consumer.counts.delivered == 2, idle_s=30)
     producer.close()
     consumer.close()
     assert real_broker.clients.is_empty
@@ -274,11 +268,11 @@ def test_a_close_without_time_succeeds_where_no_listener_is_at_work(real_broker:
     send_to(real_broker, 5)
     for _ in range(5):
         consumer = kind(real_broker, "g", "T", lambda _message: None)
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         consumer.close(0)
         assert real_broker.clients.consumers("g") is None
     with make_client(real_broker) as client:
-        PushConsumer(client, "g", "T", lambda _message: None).run_until_idle(patience_s(30))
+        until_idle(PushConsumer(client, "g", "T", lambda _message: None))
         client.close(0)
         assert real_broker.clients.consumers("g") is None
     assert real_broker.offsets.query("g", "T", 0) == 5
@@ -288,7 +282,7 @@ def test_a_close_without_time_succeeds_where_no_listener_is_at_work(real_broker:
 def test_an_awaited_close_without_time_succeeds_where_no_listener_is_at_work(real_broker: Broker, kind: Any):
     async def scene() -> None:
         consumer = kind(real_broker, "g", "T", lambda _message: None)
-        await consumer.run_until_idle(patience_s(30))
+        await until_idle_in_loop(consumer)
         await consumer.close(0)
         assert real_broker.clients.consumers("g") is None
 
@@ -304,7 +298,7 @@ def test_a_close_in_time_alarms_with_nothing_but_its_error(
 
     def listener(_message: Message) -> None:
         entered.set()
-        assert leave.wait(patience_s(30))
+        wait_for_event(leave, idle_s=30)
 
     before = threads_of("g")
     caplog.set_level(logging.DEBUG, "seglog")
@@ -319,12 +313,12 @@ def test_a_close_in_time_alarms_with_nothing_but_its_error(
             Producer(broker).send("T", b"x", queue_id=queue_id)
         consumer = kind(target, "g", "T", listener, threads=2)
         consumer.start()
-        assert entered.wait(patience_s(30))
+        wait_for_event(entered, idle_s=30)
         caplog.clear()
         with pytest.raises(TimeoutError, match="listeners are at work still"):
             consumer.close(0.05)
         leave.set()
-        wait_until(lambda: threads_of("g") <= before)
+        wait_until(lambda: threads_of("g") <= before, idle_s=30)
         home = thread_home()
         wait_for(home, start(home, a_moment(home), "what the end of the listener has to say"))
         assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
@@ -350,7 +344,7 @@ class Stuck:
         """Notes the message, and hangs where it is to."""
         self.begun.append(message.queue_offset)
         if message.queue_offset in self._at:
-            assert self._leave.wait(patience_s(60))
+            wait_for_event(self._leave, idle_s=60)
 
     def let_go_on(self) -> None:
         """Lets it end."""
@@ -359,7 +353,7 @@ class Stuck:
     def let_go(self) -> None:
         """Lets it end, and waits for its thread."""
         self.let_go_on()
-        wait_until(lambda: threads_of("g") <= self._before)
+        wait_until(lambda: threads_of("g") <= self._before, idle_s=30)
 
 
 def test_messages_at_work_with_others_done_between_them_are_said_with_their_number(real_broker: Broker):
@@ -367,7 +361,7 @@ def test_messages_at_work_with_others_done_between_them_are_said_with_their_numb
     listener = Stuck(0, 37)
     consumer = PushConsumer(real_broker, "g", "T", listener, threads=2)
     consumer.start()
-    wait_until(lambda: {0, 37} <= set(listener.begun))
+    wait_until(lambda: {0, 37} <= set(listener.begun), idle_s=30)
     with pytest.raises(TimeoutError, match=r"broker-a, 2 messages between offsets 0 and 37$"):
         consumer.close(0.05)
     listener.let_go()
@@ -380,10 +374,10 @@ def test_the_position_is_the_first_message_that_the_listener_was_not_given(real_
     consumer = kind(real_broker, "g", "T", listener, threads=1)
     consumer.start()
     queue = MessageQueue("T", "broker-a", 0)
-    wait_until(lambda: 4 in listener.begun)
+    wait_until(lambda: 4 in listener.begun, idle_s=30)
     assert consumer.position(queue) == 5
     listener.let_go_on()
-    consumer.run_until_idle(patience_s(30))
+    until_idle(consumer)
     assert consumer.position(queue) == 20
     consumer.close()
 
@@ -397,7 +391,7 @@ def test_a_close_that_took_too_long_commits_what_was_done_and_begins_nothing_mor
     listener = Stuck(4)
     consumer = kind(real_broker, "g", "T", listener, threads=1)
     consumer.start()
-    wait_until(lambda: 4 in listener.begun)
+    wait_until(lambda: 4 in listener.begun, idle_s=30)
     with pytest.raises(TimeoutError, match="at work still: g: T, queue 0 of broker-a, offsets 4 to 4"):
         consumer.close(timeout_s)
     assert real_broker.offsets.query("g", "T", 0) == 4
@@ -417,19 +411,19 @@ def test_an_ordered_listener_that_ends_after_the_close_is_committed_and_its_lock
         target: Any = stack.enter_context(make_client(real_broker)) if shared else real_broker
         consumer = OrderlyConsumer(target, "g", "T", listener)
         consumer.start()
-        wait_until(lambda: 1 in listener.begun)
+        wait_until(lambda: 1 in listener.begun, idle_s=30)
         with pytest.raises(TimeoutError, match="offsets 1 to 1"):
             consumer.close(0.05)
-        wait_until(lambda: [lock.queue.queue_id for lock in real_broker.locks.all()] == [0])
+        wait_until(lambda: [lock.queue.queue_id for lock in real_broker.locks.all()] == [0], idle_s=30)
         if shared:
             with pytest.raises(ConsumerError, match="has a consumer of group g already"):
                 OrderlyConsumer(target, "g", "T", listener)
         listener.let_go()
-        wait_until(lambda: not real_broker.locks.all())
-        assert real_broker.offsets.query("g", "T", 0) == 2
+        wait_until(lambda: real_broker.offsets.query("g", "T", 0) == 2, idle_s=30)
+        wait_until(lambda: not real_broker.locks.all(), idle_s=30)
     seen: list[int] = []
     with OrderlyConsumer(real_broker, "g", "T", lambda message: seen.append(message.queue_offset)) as heir:
-        heir.run_until_idle(patience_s(30))
+        until_idle(heir)
     assert seen == [2]
 
 
@@ -439,7 +433,7 @@ def test_what_comes_back_side_by_side_after_the_close_commits_nothing(real_broke
     with make_client(real_broker) as client:
         consumer = PushConsumer(client, "g", "T", listener)
         consumer.start()
-        wait_until(lambda: 1 in listener.begun)
+        wait_until(lambda: 1 in listener.begun, idle_s=30)
         with pytest.raises(TimeoutError, match="offsets 1 to 1"):
             consumer.close(0.05)
         real_broker.offsets.commit("g", "T", 0, 7)  # as another member that has taken over

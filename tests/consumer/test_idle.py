@@ -13,6 +13,7 @@ from typing_extensions import override
 from seglog.broker.broker import Broker
 from seglog.client.links.link import Link
 from seglog.client.links.local_link import LocalLink
+from seglog.consumer.consumer import Consumer
 from seglog.consumer.lease import BROKER_LIVE_MS
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
@@ -25,11 +26,11 @@ from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
-from tests.support.consumers import NewConsumer, Send
+from tests.support.consumers import NewConsumer, Send, until_idle
 from tests.support.faces import driven
 from tests.support.links import LinkOver
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_for_event, wait_until
 from tests.support.recording import recording
 
 ALL = pytest.mark.parametrize(
@@ -46,6 +47,17 @@ def real_broker(tmp_path: Path):
 
 def listener(_message: Message) -> None:
     """Is done with anything."""
+
+
+def wait_until_named(consumer: Consumer[Any], reason: str) -> None:
+    """Returns once a wait that is too short says for what it waits; one that ends well fails."""
+
+    def is_named() -> bool:
+        with pytest.raises(TimeoutError) as late:
+            consumer.run_until_idle(0.05)
+        return reason in str(late.value)
+
+    wait_until(is_named, f"{reason!r} as a reason", idle_s=30)
 
 
 class SilentLink(LinkOver):
@@ -76,11 +88,11 @@ def test_what_was_acknowledged_is_consumed_also_where_no_held_pull_has_brought_i
     link = SilentLink(LocalLink(real_broker))
     with Producer(real_broker) as producer, driven(kind, link, "g", "T", listener) as consumer:
         producer.send("T", b"x", queue_id=0)
-        assert consumer.run_until_idle(patience_s(30)) == 1
+        assert until_idle(consumer) == 1
         for _ in range(20):
             producer.send("T", b"x", queue_id=0)
-            assert consumer.run_until_idle(patience_s(30)) == 1
-            assert consumer.run_until_idle(patience_s(30)) == 0
+            assert until_idle(consumer) == 1
+            assert until_idle(consumer) == 0
         assert real_broker.offsets.query("g", "T", 0) == 21
 
 
@@ -88,9 +100,9 @@ def test_what_was_acknowledged_is_consumed_also_where_no_held_pull_has_brought_i
 def test_what_is_not_wanted_is_passed_by_the_call(real_broker: Broker, kind: Callable[..., Any]):
     with Producer(real_broker) as producer, kind(real_broker, "g", {"T": "mine"}, listener) as consumer:
         producer.send("T", b"x", queue_id=0, tags="mine")
-        assert consumer.run_until_idle(patience_s(30)) == 1
+        assert until_idle(consumer) == 1
         producer.send("T", b"x", queue_id=0, tags="other")
-        assert consumer.run_until_idle(patience_s(30)) == 0
+        assert until_idle(consumer) == 0
         assert real_broker.offsets.query("g", "T", 0) == 2
 
 
@@ -105,10 +117,10 @@ def test_over_a_connection_nothing_that_was_acknowledged_is_left_by_the_call(
         driven(kind, server.address, "g", "T", lambda message: seen.append(message.body)) as consumer,
     ):
         producer.send("T", b"first")
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         for number in range(30):
             producer.send("T", b"%d" % number)
-            consumer.run_until_idle(patience_s(30))
+            until_idle(consumer)
             assert seen[-1] == b"%d" % number
 
 
@@ -116,9 +128,9 @@ def test_a_reset_by_the_broker_is_followed_by_the_call(real_broker: Broker):
     with Producer(real_broker) as producer, PushConsumer(real_broker, "g", "T", listener) as consumer:
         for _ in range(3):
             producer.send("T", b"x", queue_id=0)
-        assert consumer.run_until_idle(patience_s(30)) == 3
+        assert until_idle(consumer) == 3
         real_broker.offsets.reset("g", "T", 0, 1)
-        assert consumer.run_until_idle(patience_s(30)) == 2
+        assert until_idle(consumer) == 2
 
 
 # Of all that is its share
@@ -129,9 +141,9 @@ def test_a_topic_that_is_there_since_the_consumer_began_is_found(
     real_broker: Broker, kind: Callable[..., Any]
 ):
     with Producer(real_broker) as producer, driven(kind, real_broker, "g", "T", listener) as consumer:
-        assert consumer.run_until_idle(patience_s(30)) == 0
+        assert until_idle(consumer) == 0
         producer.send("T", b"x")
-        assert consumer.run_until_idle(patience_s(30)) == 1
+        assert until_idle(consumer) == 1
 
 
 @BOTH
@@ -154,11 +166,10 @@ def test_a_queue_that_another_member_has_locked_is_waited_for_and_named(real_bro
     dead = LockBatchBody("g", "127.0.0.1@1#dead", frozenset([MessageQueue("T", "broker-a", 1)]))
     real_broker.dispatch(Request(RequestCode.LOCK_BATCH_MQ, body=dead))
     with OrderlyConsumer(real_broker, "g", "T", listener) as consumer:
-        with pytest.raises(TimeoutError, match="another client has the lock of queue 1 of T at broker-a"):
-            consumer.run_until_idle(0.5)
+        wait_until_named(consumer, "another client has the lock of queue 1 of T at broker-a")
         assert not consumer.is_idle
         real_broker.dispatch(Request(RequestCode.UNLOCK_BATCH_MQ, body=dead))
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         assert consumer.counts.delivered == 2
 
 
@@ -170,13 +181,12 @@ def test_a_queue_whose_pulls_fail_is_not_idle_and_says_why(real_broker: Broker, 
     with Producer(real_broker) as producer, recording(real_broker) as link:
         producer.send("T", b"x", queue_id=0)
         with kind(link, "g", "T", listener) as consumer:
-            assert consumer.run_until_idle(patience_s(30)) == 1
+            assert until_idle(consumer) == 1
             link.cut = {RequestCode.PULL_MESSAGE}
-            with pytest.raises(TimeoutError, match="request 11 got no answer"):
-                consumer.run_until_idle(0.5)
+            wait_until_named(consumer, "request 11 got no answer")
             link.cut = set()
             producer.send("T", b"x", queue_id=0)
-            consumer.run_until_idle(patience_s(30))
+            until_idle(consumer)
             assert consumer.counts.delivered == 2
 
 
@@ -213,7 +223,7 @@ def test_a_broker_that_a_listener_closes_ends_the_wait_with_one_plain_error(
             driven(kind, broker, "g", "T", lambda _message: broker.close()) as consumer,
             pytest.raises(ClientClosedError, match="the broker in this process was closed"),
         ):
-            consumer.run_until_idle(patience_s(30))
+            until_idle(consumer)
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
@@ -225,10 +235,10 @@ def test_it_is_so_where_another_thread_closes_it(
 
     def waits(_message: Message) -> None:
         entered.set()
-        assert over.wait(patience_s(30))
+        wait_for_event(over, idle_s=30)
 
     def close() -> None:
-        assert entered.wait(patience_s(30))
+        wait_for_event(entered, idle_s=30)
         broker.close()
 
     closing = threading.Thread(target=close)
@@ -237,9 +247,9 @@ def test_it_is_so_where_another_thread_closes_it(
         producer.send("T", b"x", queue_id=0)
         with driven(kind, broker, "g", "T", waits) as consumer:
             with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
-                consumer.run_until_idle(patience_s(30))
+                until_idle(consumer)
             over.set()
-    closing.join()
+    join_thread(closing, idle_s=30)
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 from seglog.producer.producer import Producer
-from tests.support.asks import wait_until
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 from tests.tooling.test_readme import fenced_blocks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients.md"
@@ -37,5 +36,5 @@ def test_finding_5_the_recipe_for_a_service_gives_its_queues_back_on_sigterm(tmp
                 assert service.wait(patience_s(60)) == 0
             finally:
                 service.kill()
-        wait_until(lambda: not server.broker.locks.all(), 30)
+        wait_until(lambda: not server.broker.locks.all(), idle_s=30)
         assert server.broker.clients.consumers("shipping") is None

@@ -20,9 +20,9 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
+from tests.support.consumers import until_idle
 from tests.support.faces import driven
 from tests.support.listening import LOOPBACK, BrokerServer
-from tests.support.machine.patience import patience_s
 from tests.support.recording import recording
 
 ALL = pytest.mark.parametrize(
@@ -160,12 +160,12 @@ def test_a_consumer_waits_for_its_share_until_it_is_told_of_queues(tmp_path: Pat
             with pytest.raises(TimeoutError, match="it waits for topic T: "):
                 consumer.run_until_idle(0.5)
             link.cut = set()
-            assert consumer.run_until_idle(patience_s(30)) == 1
+            assert until_idle(consumer) == 1
 
 
 def test_a_topic_that_does_not_exist_is_not_waited_for(tmp_path: Path):
     with Broker.open(tmp_path / "s") as broker, PushConsumer(broker, "g", "none", listener) as consumer:
-        assert consumer.run_until_idle(patience_s(30)) == 0
+        assert until_idle(consumer) == 0
 
 
 @BOTH

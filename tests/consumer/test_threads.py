@@ -15,7 +15,8 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.errors import ConsumerError
 from seglog.producer.producer import Producer
-from tests.support.machine.patience import patience_s
+from tests.support.consumers import until_idle
+from tests.support.machine.patience import patience_s, wait_for_event, wait_until
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 
@@ -24,13 +25,6 @@ BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 def broker(tmp_path):
     with Broker.open(tmp_path) as opened:
         yield opened
-
-
-def wait_until(condition, timeout_s=30):
-    deadline = time.monotonic() + patience_s(timeout_s)
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
 
 
 def send(broker, count, *, topic="T", sharding_key=None):
@@ -45,9 +39,9 @@ def test_messages_that_are_there_and_that_come_later_are_consumed(broker, kind):
     send(broker, 10)
     with kind(broker, "g", "T", seen.append) as consumer:
         consumer.start()
-        wait_until(lambda: len(seen) == 10)
+        wait_until(lambda: len(seen) == 10, idle_s=30)
         send(broker, 10)
-        wait_until(lambda: len(seen) == 20)
+        wait_until(lambda: len(seen) == 20, idle_s=30)
 
 
 @BOTH
@@ -55,9 +49,9 @@ def test_run_until_idle_waits_until_all_that_is_stored_is_done(broker, kind):
     seen = []
     send(broker, 100)
     with kind(broker, "g", "T", seen.append) as consumer:
-        assert consumer.run_until_idle(patience_s(30)) == 100
+        assert until_idle(consumer) == 100
         send(broker, 1)
-        wait_until(lambda: len(seen) == 101)
+        wait_until(lambda: len(seen) == 101, idle_s=30)
     assert sum(broker.offsets.of_group("g").values()) == 101
 
 
@@ -67,7 +61,7 @@ def test_close_commits_and_the_next_consumer_goes_on(broker, kind):
     send(broker, 10, sharding_key="k")
     with kind(broker, "g", "T", seen.append) as consumer:
         consumer.start()
-        wait_until(lambda: len(seen) == 10)
+        wait_until(lambda: len(seen) == 10, idle_s=30)
     assert sum(broker.offsets.of_group("g").values()) == 10
     assert broker.locks.all() == []
     assert broker.clients.consumers("g") is None
@@ -89,8 +83,8 @@ def test_s2_02_two_consumers_of_a_group_share_and_each_queue_is_consumed_in_orde
     consumers = [OrderlyConsumer(broker, "g", "T", listener) for _ in range(2)]
     for consumer in consumers:
         consumer.start()
-    wait_until(lambda: sum(map(len, order.values())) == 2_000)
-    wait_until(lambda: [sum(q.topic == "T" for q in one.queues) for one in consumers] == [2, 2])
+    wait_until(lambda: sum(map(len, order.values())) == 2_000, idle_s=30)
+    wait_until(lambda: [sum(q.topic == "T" for q in one.queues) for one in consumers] == [2, 2], idle_s=30)
     for consumer in consumers:
         consumer.close()
     assert overlaps == []
@@ -108,7 +102,7 @@ def test_a_failing_listener_blocks_its_queue_until_it_succeeds(broker):
     send(broker, 2, sharding_key="k")
     with OrderlyConsumer(broker, "g", "T", listener, suspend_ms=20) as consumer:
         consumer.start()
-        wait_until(lambda: len(seen) == 4)
+        wait_until(lambda: len(seen) == 4, idle_s=30)
     assert seen == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
@@ -126,10 +120,10 @@ def test_finding_4_an_exception_that_would_end_a_thread_is_a_failure(broker, kin
     send(broker, 3, sharding_key="k")
     with kind(broker, "g", "T", listener, suspend_ms=20) as consumer:
         consumer.start()
-        wait_until(lambda: {1, 2} <= set(seen))
+        wait_until(lambda: {1, 2} <= set(seen), idle_s=30)
         if kind is OrderlyConsumer:
-            wait_until(lambda: seen == [0, 0, 1, 2])
-        wait_until(lambda: consumer.counts.failed == 1)
+            wait_until(lambda: seen == [0, 0, 1, 2], idle_s=30)
+        wait_until(lambda: consumer.counts.failed == 1, idle_s=30)
 
 
 def test_finding_5_a_listener_busy_in_one_queue_delays_no_other(broker):
@@ -139,17 +133,17 @@ def test_finding_5_a_listener_busy_in_one_queue_delays_no_other(broker):
     def listener(message):
         if message.queue_id == 0:
             entered.set()
-            assert leave.wait(patience_s(30))
+            wait_for_event(leave, idle_s=30)
         else:
             seen.append(message)
 
     with Producer(broker) as producer, OrderlyConsumer(broker, "g", "T", listener) as consumer:
         producer.send("T", b"slow", queue_id=0)
         consumer.start()
-        assert entered.wait(patience_s(30))
+        wait_for_event(entered, idle_s=30)
         for queue_id in (1, 2, 3):
             producer.send("T", b"quick", queue_id=queue_id)
-        wait_until(lambda: len(seen) == 3)
+        wait_until(lambda: len(seen) == 3, idle_s=30)
         leave.set()
 
 
@@ -159,13 +153,13 @@ def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(broker):
 
     def slow(message):
         entered.set()
-        assert leave.wait(patience_s(30))
+        wait_for_event(leave, idle_s=30)
         seen.append(("a", message.queue_offset))
 
     send(broker, 2, sharding_key="k")
     first = OrderlyConsumer(make_client(broker, client_id="z"), "g", "T", slow)
     first.start()
-    assert entered.wait(patience_s(30))
+    wait_for_event(entered, idle_s=30)
     taken = [queue for queue in first.queues if queue.topic == "T"]
     # Of enough members that share the four queues before it in the alphabet, it has none any more.
     others = [
@@ -183,7 +177,7 @@ def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(broker):
     assert seen == [], "the first one still has its lock"
     assert len(taken) == 4
     leave.set()
-    wait_until(lambda: len(seen) == 2)
+    wait_until(lambda: len(seen) == 2, idle_s=30)
     assert seen == [("a", 0), ("b", 1)]
     for consumer in (first, *others):
         consumer.close()
@@ -194,17 +188,17 @@ def test_a_close_that_is_timed_out_names_what_it_waited_for_and_the_message_come
 
     def listener(_message):
         entered.set()
-        assert leave.wait(patience_s(30))
+        wait_for_event(leave, idle_s=30)
 
     send(broker, 1)
     consumer = PushConsumer(broker, "g", "T", listener)
     consumer.start()
-    assert entered.wait(patience_s(30))
+    wait_for_event(entered, idle_s=30)
     with pytest.raises(TimeoutError):
         consumer.close(0.05)
     seen = []
     with PushConsumer(broker, "g", "T", seen.append) as heir:
-        assert heir.run_until_idle(patience_s(30)) == 1
+        assert until_idle(heir) == 1
         leave.set()
 
 
@@ -213,7 +207,7 @@ def test_all_clients_of_a_process_share_one_thread(broker):
     with OrderlyConsumer(broker, "g", "T", print) as one, PushConsumer(broker, "h", "T", print) as other:
         one.start()
         other.start()
-        wait_until(lambda: one.is_idle and other.is_idle)
+        wait_until(lambda: one.is_idle and other.is_idle, idle_s=30)
         started = {thread.name for thread in threading.enumerate()} - names
         assert {name for name in started if "seglog-g" in name or "seglog-h" in name} == set()
 
@@ -226,21 +220,21 @@ def test_listener_threads_end_with_their_consumer(broker):
 
     send(broker, 50)
     with PushConsumer(broker, "g", "T", lambda _message: time.sleep(0.001)) as consumer:
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         assert has_threads()
-    wait_until(lambda: not has_threads())
+    wait_until(lambda: not has_threads(), idle_s=30)
 
 
 def test_s4_09_a_second_consumer_of_a_group_on_one_client_is_refused(broker):
     with make_client(broker) as client:
         with PushConsumer(client, "g", "T", print) as first:
-            first.run_until_idle(patience_s(30))
+            until_idle(first)
             with pytest.raises(ConsumerError, match="has a consumer of group g already"):
                 PushConsumer(client, "g", "U", print)
             PushConsumer(client, "h", "T", print).close()
         assert isinstance(client, Client)
         with PushConsumer(client, "g", "T", print) as again:
-            again.run_until_idle(patience_s(30))
+            until_idle(again)
 
 
 def test_a_started_consumer_cannot_be_started_again(broker):
@@ -263,7 +257,7 @@ def test_listeners_that_wait_for_each_other_meet_though_messages_are_handed_many
 
     with PushConsumer(broker, "g", "T", listen, threads=20) as consumer:
         consumer.start()
-        wait_until(lambda: len(met) == 20)
+        wait_until(lambda: len(met) == 20, idle_s=30)
         assert (sorted(quick), sorted(met)) == (list(range(20)), list(range(20, 40)))
     assert sum(broker.offsets.of_group("g").values()) == 40
 
@@ -274,14 +268,14 @@ def test_what_a_slow_listener_was_handed_and_has_not_begun_is_done_by_others_mea
 
     def listen(message):
         if message.queue_offset == 0:
-            gate.wait(patience_s(60))
+            wait_for_event(gate, idle_s=60)
         seen.append(message.queue_offset)
 
     with PushConsumer(broker, "g", "T", listen, threads=2) as consumer:
         consumer.start()
-        wait_until(lambda: sorted(seen) == list(range(1, 10)))
+        wait_until(lambda: sorted(seen) == list(range(1, 10)), idle_s=30)
         consumer.commit()
         assert sum(broker.offsets.of_group("g").values()) == 0  # its message is not done
         gate.set()
-        wait_until(lambda: len(seen) == 10)
+        wait_until(lambda: len(seen) == 10, idle_s=30)
     assert sum(broker.offsets.of_group("g").values()) == 10

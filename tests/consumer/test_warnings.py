@@ -26,8 +26,8 @@ from seglog.consumer.shares.words import in_words
 from seglog.errors import InvalidArgumentError, RemoteProtocolError
 from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
-from tests.support.asks import wait_until
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import wait_until
 
 KINDS = [PushConsumer, OrderlyConsumer]
 
@@ -267,7 +267,7 @@ def test_finding_14_locks_that_a_broker_cannot_take_back_are_named_once_with_the
             producer.send("T", b"x")
         consumer = OrderlyConsumer(server.address, "g", "T", ignore)
         consumer.start()
-        wait_until(lambda: len(consumer.queues) == 5, 30)
+        wait_until(lambda: len(consumer.queues) == 5, idle_s=30)
     finally:
         server.close()
     consumer.close()

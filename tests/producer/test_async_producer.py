@@ -19,7 +19,7 @@ from seglog.server.limits import ServerLimits
 from seglog.storage.writes import Durability
 from tests.support.brokers import open_broker
 from tests.support.listening import BrokerServer, Server
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import in_time, patience_s
 
 PATIENT = ServerLimits(send_wait_ms=round(patience_s(60) * 1000))
 """A server that refuses no send because the machine is busy: one that is sent again loses its place."""
@@ -160,6 +160,6 @@ def test_a_loop_that_is_closed_first_leaves_a_producer_that_can_be_closed(tmp_pa
 
     with Broker.open(tmp_path / "s") as broker:
         producer = asyncio.run(scene(broker))
-        asyncio.run(asyncio.wait_for(producer.close(), patience_s(5)))
+        asyncio.run(in_time(producer.close(), idle_s=5))
         producer = asyncio.run(scene(broker))
         del producer  # one that is never closed leaves no word either

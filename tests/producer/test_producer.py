@@ -24,6 +24,7 @@ from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
 from tests.support.brokers import open_broker
+from tests.support.machine.patience import join_thread
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def test_threads_share_a_producer(broker, producer):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join_thread(thread, idle_s=30)
     assert len({sent.message_id for sent in results}) == 800
     assert len({(sent.queue, sent.queue_offset) for sent in results}) == 800
     assert sum(queue.max_offset for queue in broker.store.queues()) == 800

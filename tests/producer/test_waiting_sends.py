@@ -30,11 +30,10 @@ from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.headers import SendMessageHeader
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
-from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
 from tests.support.faces import driven
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_until
 from tests.support.peers import kept_port
 from tests.support.recording import RecordingLink, recording
 
@@ -109,7 +108,7 @@ def test_finding_4_a_broker_that_is_back_in_time_loses_no_send(
             try:
                 sent = producer.send("T", b"after", timeout_ms=LONG_MS, **chosen)
             finally:
-                timer.join()
+                join_thread(timer)
             with back[0] as again:
                 stored = again.broker.store.get("T", sent.queue.queue_id, sent.queue_offset).messages
                 assert [message.body for message in stored] == [b"after"]
@@ -138,9 +137,9 @@ def test_a_thread_that_waits_is_woken_by_the_close_of_its_producer(tmp_path: Pat
 
         thread = threading.Thread(target=send)
         thread.start()
-        wait_until(lambda: queue_ids(link), 30)
+        wait_until(lambda: queue_ids(link), idle_s=30)
         producer.close()
-        thread.join(patience_s(30))
+        join_thread(thread, idle_s=30)
         assert "was closed" in str(ends)
 
 

@@ -13,7 +13,7 @@ from seglog.remoting.codec import Answered, Asked, Codec, Unasked, WronglyAsked
 from seglog.remoting.command import Request
 from seglog.remoting.frames.reader import FrameReader
 from tests.support.captured import captured, captured_frames
-from tests.support.scale import repeatable, scaled, commit_seed
+from tests.support.scale import commit_seed, repeatable, scaled
 
 FRAMES = scaled(60_000, 5_000_000)
 ROUNDS = 10

@@ -7,6 +7,7 @@ import threading
 
 from seglog.clock import VirtualClock
 from seglog.remoting.unique_id import UniqueIds
+from tests.support.machine.patience import join_thread
 
 MONTH_START_MS = int(dt.datetime(2026, 2, 1, tzinfo=dt.UTC).timestamp()) * 1000
 
@@ -48,5 +49,5 @@ def test_threads_never_get_the_same_id():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join_thread(thread, idle_s=30)
     assert len(set(found)) == 20_000

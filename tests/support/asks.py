@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from seglog.remoting.bodies import RecordsBody
@@ -12,7 +11,7 @@ from seglog.remoting.headers import GetRouteInfoHeader, PullMessageHeader, SendM
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.format.record import decode_message
-from tests.support.machine.patience import patience_s
+from tests.support.machine import patience
 
 GROUP = "g"
 
@@ -48,10 +47,5 @@ def bodies_of(answer: Response) -> list[bytes]:
 
 
 def wait_until(is_so: Callable[[], object], idle_s: float = 5) -> None:
-    """Returns once something is so, or fails."""
-    bell = threading.Event()
-    for _ in range(int(patience_s(idle_s) / 0.01)):
-        if is_so():
-            return
-        bell.wait(0.01)
-    raise AssertionError("it did not come to that")
+    """Returns once something is so: :func:`tests.support.machine.patience.wait_until`."""
+    patience.wait_until(is_so, idle_s=idle_s)

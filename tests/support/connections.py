@@ -18,6 +18,7 @@ from seglog.remoting.later import AskTable, Deferred
 from seglog.remoting.peer import Peer
 from seglog.schedule import AnyTimers
 from seglog.storage.format.record import Host
+from tests.support.machine.patience import join_thread
 
 
 class QuietConnection:
@@ -91,7 +92,7 @@ class WireEnd:
     def close(self) -> None:
         """Hangs up, and ends the thread."""
         self.hang_up()
-        self._thread.join()
+        join_thread(self._thread, idle_s=30)
         self._end.close()
 
     def join(self) -> None:

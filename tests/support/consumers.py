@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, Unpack
+from typing import Any, Protocol, Unpack
 
 from seglog.broker.broker import Broker
 from seglog.client.connect import Target
+from seglog.consumer.consumer import AsyncConsumer, Consumer
 from seglog.consumer.listener import PlainListener
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.settings import ConsumerOptions
@@ -16,6 +17,7 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.frames.limits import DEFAULT_LIMITS
 from seglog.remoting.message_queue import MessageQueue
+from tests.support.machine.patience import LateError, patience_s
 
 
 class Send(Protocol):
@@ -49,3 +51,28 @@ def cached_counts(broker: Broker, client_id: str, group: str = "g") -> Mapping[M
     assert isinstance(found.body, bytes | memoryview)
     queues = RUNNING_INFO.decode(found.body, DEFAULT_LIMITS).queues
     return {queue: report.cached_count for queue, report in queues.items()}
+
+
+def until_idle(consumer: Consumer[Any], *, idle_s: float = 30) -> int:
+    """Returns how many messages a consumer finished until nothing was left.
+
+    Raises:
+        LateError: Something is left after that time on an idle machine.
+    """
+    try:
+        return consumer.run_until_idle(patience_s(idle_s))
+    except TimeoutError as error:
+        raise _late(error) from None
+
+
+async def until_idle_in_loop(consumer: AsyncConsumer[Any], *, idle_s: float = 30) -> int:
+    """Returns as :func:`until_idle`, where a loop runs the consumer."""
+    try:
+        return await consumer.run_until_idle(patience_s(idle_s))
+    except TimeoutError as error:
+        raise _late(error) from None
+
+
+def _late(error: TimeoutError) -> BaseException:
+    """Returns what to raise: errors of our own that are time-outs too are answers, and not late."""
+    return LateError(str(error)) if type(error) is TimeoutError else error

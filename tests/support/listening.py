@@ -19,6 +19,7 @@ from seglog.server.listening import Listener
 from seglog.server.server import Server as OurServer
 from seglog.testing import RoomyFiles
 from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES, on_a_roomy_disk
+from tests.support.machine.patience import join_thread
 
 LOOPBACK: Final = "127.0.0.1"
 _RESET: Final = struct.pack("ii", 1, 0)
@@ -67,11 +68,11 @@ class Server:
         """Accepts no more, ends the connections, and returns when all threads have ended."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join()
+        join_thread(self._threads[0], idle_s=30)
         self._listener.close()
         self.hang_up()
         for thread in self._threads:
-            thread.join()
+            join_thread(thread, idle_s=30)
 
     def _accept(self) -> None:
         with suppress(OSError):  # it was closed

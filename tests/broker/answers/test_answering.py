@@ -38,7 +38,7 @@ from seglog.storage.format.record import Host
 from seglog.storage.threads import check_may_wait
 from tests.support.brokers import on_a_roomy_disk
 from tests.support.machine.held_files import HeldFiles
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s
 
 WAIT_S = patience_s(20)
 OTHER = Peer("other", Host(b"\x7f\x00\x00\x01", 2), is_remote=True)
@@ -271,7 +271,7 @@ def test_closing_the_broker_makes_waiting_sends_durable_and_answers_them(tmp_pat
         closing = threading.Thread(target=disk.broker.close)
         closing.start()
         time.sleep(0.02)
-    closing.join(WAIT_S)
+    join_thread(closing, idle_s=20)
     codes = [waited(answer).code for answer in answers]
     assert codes[0] is ResponseCode.SUCCESS
     assert set(codes) <= {ResponseCode.SUCCESS, ResponseCode.SERVICE_NOT_AVAILABLE}
@@ -410,7 +410,7 @@ def test_every_answer_comes_however_the_close_meets_the_requests(tmp_path):
         assert begin.wait(WAIT_S)
         disk.broker.close()
         for thread in threads:
-            thread.join(WAIT_S)
+            join_thread(thread, idle_s=20)
         codes = [waited(answer).code for answer in answers]
         assert len(codes) == 3 * 120
         acknowledged = codes.count(ResponseCode.SUCCESS)

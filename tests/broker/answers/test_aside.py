@@ -9,7 +9,7 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response
 from seglog.remoting.peer import Peer
 from seglog.storage.format.record import Host
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_event, wait_for_result
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 FIRST, SECOND = Peer("first", HOST), Peer("second", HOST)
@@ -23,20 +23,20 @@ def test_what_waits_is_done_together_in_order_and_only_its_clients_follow():
     def do(some):
         rounds.append([each.peer for each in some])
         began.set()
-        may_end.wait(patience_s(20))
+        wait_for_event(may_end, idle_s=20)
         for each in some:
             each.answer.resolve(DONE)
 
     aside = Aside(do)
     assert not aside.has(FIRST)
     answers = [aside.put(ASKED, FIRST)]
-    assert began.wait(patience_s(20))
+    wait_for_event(began, idle_s=20)
     answers += [aside.put(ASKED, peer) for peer in (SECOND, FIRST, SECOND)]
     assert aside.has(FIRST)
     assert aside.has(SECOND)
     assert not aside.has(Peer("third", HOST))
     may_end.set()
-    assert {answer.wait(patience_s(20)) for answer in answers} == {DONE}
+    assert {wait_for_result(answer) for answer in answers} == {DONE}
     aside.close()
     assert rounds == [[FIRST], [SECOND, FIRST, SECOND]]
     assert not aside.has(FIRST)
@@ -61,9 +61,9 @@ def test_what_fails_is_refused_and_the_line_goes_on(caplog):
             each.answer.resolve(DONE)
 
     aside = Aside(do)
-    refused = aside.put(ASKED, failing).wait(patience_s(20))
+    refused = wait_for_result(aside.put(ASKED, failing))
     assert (refused.code, refused.remark) == (ResponseCode.SYSTEM_ERROR, "KeyError: 'k'")
-    assert aside.put(ASKED, FIRST).wait(patience_s(20)) == DONE
+    assert wait_for_result(aside.put(ASKED, FIRST)) == DONE
     aside.close()
     assert not aside.has(failing)
     assert "KeyError" in caplog.text

@@ -22,7 +22,7 @@ from seglog.remoting.headers import PullMessageHeader, ResetOffsetHeader
 from seglog.remoting.peer import LOCAL_PEER
 from seglog.storage.format.record.message import decode_message
 from tests.support.brokers import open_broker, pull, send
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_for_event, wait_for_result
 
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
 TAG_A, TAG_B = b"TAGS\x01A\x02", b"TAGS\x01B\x02"
@@ -106,7 +106,7 @@ def test_s4_25_a_thread_that_waits_gets_the_message_that_arrives(tmp_path):
         while not broker.held_count:
             time.sleep(0.001)
         send(broker, "T", b"second")
-        thread.join(patience_s(10))
+        join_thread(thread, idle_s=10)
     assert bodies(answers[0]) == [b"second"]
 
 
@@ -240,7 +240,7 @@ def test_closing_the_broker_ends_threads_that_wait(tmp_path):
     while not broker.held_count:
         time.sleep(0.001)
     broker.close()
-    thread.join(patience_s(10))
+    join_thread(thread, idle_s=10)
     assert answers[0].code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 
@@ -265,7 +265,7 @@ def test_the_real_clock_ends_a_pull_in_time_without_anyone_who_looks_at_it(tmp_p
             bell = threading.Event()
             began = time.monotonic()
             ask(broker, hold_ms=50).then(lambda _, bell=bell: bell.set())
-            assert bell.wait(patience_s(10))
+            wait_for_event(bell, idle_s=10)
             waited_s.append(time.monotonic() - began)
     assert min(waited_s) >= 0.05
     assert waited_s[-1] < 4, "a sweep every five seconds would be later each time"
@@ -302,7 +302,7 @@ def test_no_wake_is_lost_whatever_puts_and_pulls_do_at_once(tmp_path):
                 answer = ask(broker, queue_offset=broker.store.max_offset("T", 0), subscription=tag)
                 if isinstance(answer, HeldAnswer):
                     wanted.release()
-                    answer.wait(patience_s(20))  # no sweep runs
+                    wait_for_result(answer)  # no sweep runs
                 else:
                     wanted.release()
 

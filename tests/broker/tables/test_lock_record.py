@@ -28,7 +28,7 @@ from seglog.storage.writes import Durability
 from seglog.testing import RoomyFiles
 from tests.support.brokers import pull, send
 from tests.support.connections import QuietConnection
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_result
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(3))
@@ -223,7 +223,7 @@ def test_locks_that_are_taken_together_are_few_writes_and_each_is_recorded_befor
                 if number % 40 == 0:
                     answer.then(partial(told, group))
         for answer in waiting:
-            assert expect_body(answer.wait(patience_s(60)), LockedQueuesBody).queues == QUEUES
+            assert expect_body(wait_for_result(answer, idle_s=60), LockedQueuesBody).queues == QUEUES
     assert answered == [True] * 10
     assert len(files.writes) < 100
 
@@ -235,7 +235,7 @@ def test_a_lock_that_waits_for_its_record_is_answered_when_the_broker_closes(tmp
         body = LockBatchBody(f"g{number}", "a", QUEUES)
         answers.append(broker.answer(Request(RequestCode.LOCK_BATCH_MQ, body=body), remote("a")))
     broker.close()
-    ended = [each.wait(patience_s(30)) if isinstance(each, Deferred) else each for each in answers]
+    ended = [wait_for_result(each, idle_s=30) if isinstance(each, Deferred) else each for each in answers]
     assert {each.code for each in ended} == {ResponseCode.SUCCESS}
     with Broker.open(tmp_path) as again:
         assert {lock.group for lock in again.locks.all()} == {f"g{number}" for number in range(20)}

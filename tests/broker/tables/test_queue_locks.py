@@ -20,6 +20,7 @@ from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
 from tests.support.brokers import open_broker, pull, send, send_header
+from tests.support.machine.patience import join_thread
 from tests.support.material.stores import read_all
 
 LIVE_MS = 60_000
@@ -142,7 +143,7 @@ def test_s2_07_a_held_pull_gets_nothing_once_the_queue_has_another_owner(tmp_pat
             time.sleep(0.001)
         broker.locks.lock("cg", QUEUES[:1], "someone else")
         send(broker, "T")
-        thread.join()
+        join_thread(thread, idle_s=30)
         assert answers[0].code is ResponseCode.NO_PERMISSION
 
 

@@ -17,7 +17,7 @@ from seglog.client.home.virtual_home import VirtualHome
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.later import Deferred
 from tests.support.brokers import open_broker
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_for_event
 
 
 class VirtualTime:
@@ -63,7 +63,7 @@ def test_tasks_are_done_by_the_home_in_the_order_of_their_thread(time):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join_thread(thread, idle_s=30)
     time.run()
     assert dict(seen) == {name: [(number, True) for number in range(300)] for name in "abc"}
     assert not time.home.is_here()
@@ -110,7 +110,7 @@ def test_an_earlier_timer_is_not_kept_waiting_by_a_later_one():
     home, over = thread_home(), threading.Event()
     late = home.timers.after(60_000, lambda: None)
     home.timers.after(5, over.set)
-    assert over.wait(patience_s(5))
+    wait_for_event(over)
     home.timers.cancel(late)
 
 
@@ -120,7 +120,7 @@ def test_what_fails_keeps_nothing_from_the_others(caplog):
         home.post(lambda: 1 // 0)
         home.timers.after(0, lambda: 1 // 0)
         home.timers.after(1, lambda: home.post(over.set))
-        assert over.wait(patience_s(5))
+        wait_for_event(over)
     assert caplog.text.count("ZeroDivisionError") == 2
 
 
@@ -141,7 +141,7 @@ def test_what_would_end_a_program_ends_one_flow_of_the_thread_and_nothing_else(c
         with pytest.raises(error, match="application"):
             flow.wait(patience_s(5))
         home.timers.after(2, lambda: home.post(over.set))  # behind both, and behind what is logged of them
-        assert over.wait(patience_s(5))
+        wait_for_event(over)
     assert caplog.text.count(f"{error.__name__}: an application's") == 2
     assert thread_home() is home
 
@@ -150,7 +150,7 @@ def test_a_task_that_stops_the_loop_of_the_thread_does_not_end_it():
     home, over = thread_home(), threading.Event()
     home.post(home.loop.stop)
     home.timers.after(1, lambda: home.post(over.set))
-    assert over.wait(patience_s(5))
+    wait_for_event(over)
 
 
 def test_on_virtual_time_what_would_end_a_program_comes_to_who_moves_time(tmp_path):
@@ -169,7 +169,7 @@ def test_what_is_posted_while_the_home_is_busy_costs_one_wake_up(monkeypatch):
     home = thread_home()
     is_busy, go, over = threading.Event(), threading.Event(), threading.Event()
     home.post(lambda: (is_busy.set(), go.wait(patience_s(5))))
-    is_busy.wait()
+    wait_for_event(is_busy)
     wakes, wake = [], home.loop.call_soon_threadsafe
     monkeypatch.setattr(home.loop, "call_soon_threadsafe", lambda task: (wakes.append(task), wake(task)))
     for _ in range(1_000):
@@ -177,7 +177,7 @@ def test_what_is_posted_while_the_home_is_busy_costs_one_wake_up(monkeypatch):
     home.timers.after(3_000, lambda: None)
     home.post(over.set)
     go.set()
-    assert over.wait(patience_s(5))
+    wait_for_event(over)
     assert len(wakes) == 1
 
 
@@ -194,7 +194,7 @@ def test_there_is_one_thread_for_a_process_and_it_does_not_wait_for_itself():
         over.set()
 
     thread_home().post(wait)
-    assert over.wait(patience_s(5))
+    wait_for_event(over)
     assert len(refused) == 1
 
 
@@ -207,7 +207,7 @@ def test_a_users_loop_is_a_home_until_it_is_closed():
         assert seen == []
         thread = threading.Thread(target=lambda: seen.append(f"here: {home.is_here()}"))
         thread.start()
-        thread.join()
+        join_thread(thread, idle_s=30)
         await asyncio.sleep(0.05)
         assert seen == ["here: False", "posted", "timer"]
         return home
@@ -252,7 +252,7 @@ def test_of_two_threads_that_wait_on_virtual_time_one_is_the_home_at_a_time(tmp_
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(patience_s(30))
+            join_thread(thread, idle_s=30)
         home.run_due()
     assert (set(overlaps), len(done), set(done)) == ({1}, 80, {True})
 

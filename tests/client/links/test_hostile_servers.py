@@ -20,9 +20,9 @@ from seglog.errors import (
 from seglog.remoting.codec import Asked, Codec
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response, refuse
-from tests.support.asks import route_of, wait_until
+from tests.support.asks import route_of
 from tests.support.listening import Server
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_event, wait_for_result, wait_until
 from tests.support.peers import (
     ASK,
     ENDED,
@@ -55,7 +55,7 @@ def test_connections_cut_at_any_byte_lose_no_answer_and_hang_nothing(link_to):
             asked = [link.ask(Request(9_999, body=body), 10_000) for body in bodies]
             for one, body in zip(asked, bodies, strict=True):
                 try:
-                    assert bytes(one.wait(patience_s(20)).body) == body
+                    assert bytes(wait_for_result(one).body) == body
                     answered += 1
                 except ENDED:
                     failed += 1
@@ -70,9 +70,9 @@ def test_a_server_that_never_answers_is_given_up_in_time(link_to, monkeypatch, e
         link = link_to(server.address)
         held = link.ask(ASK, 60_000)
         with pytest.raises(AskTimeoutError, match=r"request 9999 to .* got no answer within 150 ms"):
-            link.ask(ASK, 150).wait(patience_s(5))
+            wait_for_result(link.ask(ASK, 150), idle_s=5)
         with pytest.raises(ConnectionEndedError, match="silent"):
-            held.wait(patience_s(5))
+            wait_for_result(held, idle_s=5)
         assert [type(event) for event in events] == [Connected, Lost]
 
 
@@ -95,7 +95,7 @@ def test_a_late_answer_and_a_second_one_are_dropped(link_to):
     with Server(serve) as server:
         link = link_to(server.address)
         with pytest.raises(AskTimeoutError):
-            link.ask(ASK, 50).wait(patience_s(5))
+            wait_for_result(link.ask(ASK, 50), idle_s=5)
         for number in range(20):
             assert bytes(link.invoke(Request(9_999, body=b"%d" % number)).body) == b"%d" % number
         assert len(server.sockets) == 1
@@ -140,7 +140,7 @@ def test_a_server_that_never_reads_fills_no_memory_and_loses_its_connection(link
     release = threading.Event()
 
     def serve(one, number):
-        release.wait(patience_s(20))
+        wait_for_event(release, idle_s=20)
 
     with Server(serve) as server:
         link = link_to(server.address)
@@ -151,7 +151,7 @@ def test_a_server_that_never_reads_fills_no_memory_and_loses_its_connection(link
             limited[-1].result()
         for one in asked[:3]:
             with pytest.raises(ConnectionEndedError, match="has read nothing"):
-                one.wait(patience_s(10))
+                wait_for_result(one, idle_s=10)
         release.set()
     assert outbox.MOST_BYTES == 32 << 20
 
@@ -169,7 +169,7 @@ def test_a_slow_reader_keeps_its_connection(link_to, monkeypatch):
     with Server(serve) as server:
         link = link_to(server.address)
         asked = [link.ask(Request(9_999, body=bytes(1 << 20)), 60_000) for _ in range(24)]
-        assert all(one.wait(patience_s(30)).code is ResponseCode.SUCCESS for one in asked)
+        assert all(wait_for_result(one, idle_s=30).code is ResponseCode.SUCCESS for one in asked)
         assert len(server.sockets) == 1
 
 
@@ -183,4 +183,4 @@ def test_a_length_that_cannot_be_ends_the_connection_though_nothing_follows_it(l
     with Server(serve) as server:
         asked = link_to(server.address).ask(Request(9_999), 60_000)
         with pytest.raises(ConnectionEndedError, match="has sent what is no frame: a frame says it has"):
-            asked.wait(patience_s(20))
+            wait_for_result(asked)

@@ -20,10 +20,9 @@ from seglog.errors import (
     InvalidArgumentError,
 )
 from seglog.remoting.command import Request
-from tests.support.asks import wait_until
 from tests.support.connections import WireEnd
 from tests.support.listening import Server
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 from tests.support.peers import (
     ASK,
     answering,

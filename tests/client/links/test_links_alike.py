@@ -27,9 +27,9 @@ from seglog.remoting.headers import (
 )
 from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.later import Deferred
-from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to, wait_until
+from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_for_result, wait_until
 
 
 class Place:
@@ -64,7 +64,7 @@ def own_loop():
         yield LoopHome(loop)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        join_thread(thread, idle_s=30)
         loop.close()
 
 
@@ -107,9 +107,7 @@ def test_route_send_pull(place, topic):
 def test_a_thousand_sends_keep_their_order_and_are_answered(place, topic):
     link = place.link()
     asked = [link.ask(send_to(topic, b"%d" % number), 30_000, place.address) for number in range(1_000)]
-    offsets = [
-        expect_header(one.wait(patience_s(20)), SendMessageResponseHeader).queue_offset for one in asked
-    ]
+    offsets = [expect_header(wait_for_result(one), SendMessageResponseHeader).queue_offset for one in asked]
     assert offsets == list(range(1_000))
 
 
@@ -122,7 +120,7 @@ def test_a_held_pull_is_answered_when_a_message_comes(place, topic):
     assert link.invoke(pull_from(topic, 0), to=place.address).code is ResponseCode.SUCCESS
     assert (held.is_done, before <= 1) == (False, True)
     link.invoke(send_to(topic, b"late"), to=place.address)
-    assert bodies_of(held.wait(patience_s(5))) == [b"late"]
+    assert bodies_of(wait_for_result(held, idle_s=5)) == [b"late"]
 
 
 def test_an_ask_ends_in_time_and_can_be_cancelled(place, topic):
@@ -130,7 +128,7 @@ def test_an_ask_ends_in_time_and_can_be_cancelled(place, topic):
     link.invoke(send_to(topic), to=place.address)
     link.invoke(beat_of(link.client_id, topic), to=place.address)
     with pytest.raises(AskTimeoutError, match=r"request 11 .*within 50 ms"):
-        link.ask(pull_from(topic, 1, 20_000), 50, place.address).wait(patience_s(5))
+        wait_for_result(link.ask(pull_from(topic, 1, 20_000), 50, place.address), idle_s=5)
     cancelled = link.ask(pull_from(topic, 1, 20_000), 30_000, place.address)
     assert cancelled.cancel()
     link.invoke(send_to(topic, b"late"), to=place.address)
@@ -211,7 +209,7 @@ def test_a_link_that_is_closed_ends_what_waits_and_refuses_the_rest(place, topic
     link.close()
     for one in (*held, link.ask(route_of(topic))):
         with pytest.raises(ClientClosedError, match="was closed"):
-            one.wait(patience_s(5))
+            wait_for_result(one, idle_s=5)
     with pytest.raises(ClientClosedError):
         link.invoke(route_of(topic))
     link.tell(route_of(topic))
@@ -231,5 +229,5 @@ def test_threads_that_ask_at_once_get_their_own_answers(place, topic):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join_thread(thread, idle_s=30)
     assert wrong == []

@@ -18,8 +18,9 @@ from seglog.consumer.push import PushConsumer
 from seglog.errors import CannotConnectError, InvalidArgumentError
 from seglog.producer.producer import Producer
 from seglog.remoting.later import Deferred
+from tests.support.consumers import until_idle
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_for_result
 
 
 class ListOfServers(ThreadingHTTPServer):
@@ -59,7 +60,7 @@ def names() -> Iterator[ListOfServers]:
         thread.start()
         yield server
         server.shutdown()
-        thread.join()
+        join_thread(thread, idle_s=30)
 
 
 @contextmanager
@@ -79,7 +80,7 @@ def test_s4_10_a_client_that_is_given_no_name_server_asks_for_its_address_and_go
                 producer.send("T", b"x")
             assert client.link.name_servers == (address,)
             with PushConsumer(client, "g", "T", lambda message: seen.append(message.body)) as consumer:
-                consumer.run_until_idle(patience_s(30))
+                until_idle(consumer)
     assert seen == [b"x"]
     assert set(names.asked) == {"/rocketmq/nsaddr"}
 
@@ -100,7 +101,7 @@ def test_s4_10_a_client_follows_name_servers_that_move(tmp_path: Path, names: Li
             names.text = f"{second};{second}\r\nwhat stands here counts for nothing".encode()
             lookup = client.link.lookup
             assert lookup is not None
-            lookup.look().wait(patience_s(30))
+            wait_for_result(lookup.look(), idle_s=30)
             assert client.link.name_servers == (second,)
             producer.send("U", b"y")
         assert other.topics.get("U") is not None
@@ -136,10 +137,10 @@ def test_where_nobody_lists_name_servers_a_send_ends_with_the_address_that_was_a
 def test_what_was_said_last_stays_where_there_is_no_answer(names: ListOfServers):
     names.text = b"10.0.0.1:9876;10.0.0.2:9876"
     lookup = Lookup(names.url)
-    lookup.look().wait(patience_s(30))
+    wait_for_result(lookup.look(), idle_s=30)
     names.status = 500
     with pytest.raises(CannotConnectError, match="status 500"):
-        lookup.look().wait(patience_s(30))
+        wait_for_result(lookup.look(), idle_s=30)
     assert lookup.addresses == ("10.0.0.1:9876", "10.0.0.2:9876")
 
 
@@ -188,4 +189,4 @@ def test_the_address_of_a_list_has_a_scheme_a_host_and_a_path(text: str, is_one:
 
 def test_a_list_that_never_ends_is_read_so_far_as_a_list_may_be(names: ListOfServers):
     names.text = b"a:1;" * 20_000
-    assert len(fetch_by_http(names.url).wait(patience_s(30))) == 1 << 16
+    assert len(wait_for_result(fetch_by_http(names.url), idle_s=30)) == 1 << 16

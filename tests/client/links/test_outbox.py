@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from seglog.client.links.outbox import Outbox
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s
 
 THREADS = 4
 EACH = 300
@@ -138,7 +138,7 @@ def test_threads_and_home_keep_the_order_of_each_over_a_socket_that_is_full():
                 break
             end.wait(0.001)
         for thread in [reader, *threads]:
-            thread.join(patience_s(5))
+            join_thread(thread)
     for name in range(THREADS):
         numbers = [int(line[1]) for line in lines if line[0] == b"%d" % name]
         assert numbers == list(range(EACH))

@@ -23,9 +23,15 @@ from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, expect_header, refuse
 from seglog.remoting.headers import SendMessageResponseHeader
 from seglog.remoting.later.asked import MOST_ASKED, MOST_ASKED_BY_CLIENT
-from tests.support.asks import beat_of, bodies_of, pull_from, send_to, wait_until
+from tests.support.asks import beat_of, bodies_of, pull_from, send_to
 from tests.support.listening import BrokerServer, Server
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import (
+    join_thread,
+    patience_s,
+    wait_for_event,
+    wait_for_result,
+    wait_until,
+)
 from tests.support.peers import (
     ASK,
     ENDED,
@@ -58,7 +64,9 @@ def test_a_thousand_asks_in_a_burst_are_few_writes_and_one_wake_up(link_to, monk
         stopped.wait()  # the home is busy while the burst comes
         asked += [link.ask(Request(9_999, body=b"%d" % number)) for number in range(1_000)]
         go.set()
-        assert [bytes(one.wait(patience_s(10)).body) for one in asked] == [b"%d" % n for n in range(1_000)]
+        assert [bytes(wait_for_result(one, idle_s=10).body) for one in asked] == [
+            b"%d" % n for n in range(1_000)
+        ]
         assert len(writes) == 1
 
 
@@ -78,11 +86,11 @@ def test_a_request_of_a_thread_that_is_alone_is_written_while_the_home_is_busy(l
         assert link.invoke(ASK).code is ResponseCode.SUCCESS
         stopped, go = threading.Event(), threading.Event()
         thread_home().post(lambda: (stopped.set(), go.wait(patience_s(5))))
-        stopped.wait()
+        wait_for_event(stopped)
         asked = link.ask(Request(9_999, body=b"alone"))
-        assert received.wait(patience_s(3))
+        wait_for_event(received, idle_s=3)
         go.set()
-        assert bytes(asked.wait(patience_s(10)).body) == b"alone"
+        assert bytes(wait_for_result(asked, idle_s=10).body) == b"alone"
 
 
 def test_an_address_that_refuses_is_an_error_that_can_be_tried_again_and_then_left_alone(link_to, events):
@@ -111,7 +119,7 @@ def test_back_off_doubles_to_a_limit_and_ends_when_something_is_there(link_to, e
     with pytest.raises(CannotConnectError):
         link.invoke(ASK)
     with Server(answering(echo), port=port):
-        wait_until(lambda: link.ask(ASK).error is None and link.ask(ASK).wait(patience_s(5)))
+        wait_until(lambda: link.ask(ASK).error is None and wait_for_result(link.ask(ASK), idle_s=5))
         assert link.invoke(ASK).code is ResponseCode.SUCCESS
     assert events[0] == Connected(address)
 
@@ -126,7 +134,7 @@ def test_what_is_in_flight_at_a_loss_fails_and_the_next_ask_connects_again(link_
         server.hang_up()
         for one in waiting:
             with pytest.raises(ConnectionEndedError, match=r"hung up|broke") as caught:
-                one.wait(patience_s(5))
+                wait_for_result(one, idle_s=5)
             assert caught.value.is_retryable
         assert [type(event) for event in events] == [Connected, Lost]
         wait_until(lambda: link.ask(ASK).error is None)  # it never answered, so it rests a moment
@@ -190,7 +198,7 @@ def test_go_away_is_followed_once_over_a_new_connection(link_to, events):
         link = link_to(server.address)
         link.invoke(ASK)
         asked = [link.ask(Request(9_999, body=b"%d" % number)) for number in range(20)]
-        assert [bytes(one.wait(patience_s(5)).body) for one in asked] == [b"%d" % n for n in range(20)]
+        assert [bytes(wait_for_result(one, idle_s=5).body) for one in asked] == [b"%d" % n for n in range(20)]
         assert len(server.sockets) == 2
         assert [type(event) for event in events] == [Connected, Lost, Connected]
         wait_until(lambda: len(link._lines[server.address]._open) == 1)
@@ -299,13 +307,13 @@ def test_a_broker_that_comes_back_is_found_again(tmp_path, link_to, events):
         link.invoke(beat_of(link.client_id, "T"), to=address)
         held = link.ask(pull_from("T", 1, 20_000), 30_000, address)
     with suppress(*ENDED):
-        assert held.wait(patience_s(5)).code is ResponseCode.PULL_NOT_FOUND
+        assert wait_for_result(held, idle_s=5).code is ResponseCode.PULL_NOT_FOUND
     with BrokerServer(tmp_path, port):
 
         def is_sent():
             asked = link.ask(send_to("T", b"again"), to=address)
             with suppress(*ENDED):
-                return asked.wait(patience_s(5)).code is ResponseCode.SUCCESS
+                return wait_for_result(asked, idle_s=5).code is ResponseCode.SUCCESS
 
         wait_until(is_sent)
         link.invoke(beat_of(link.client_id, "T"), to=address)
@@ -321,7 +329,7 @@ def test_threads_pipeline_to_several_brokers_and_each_keeps_its_order(tmp_path, 
             address = (first, second)[number % 2].address
             asked = [link.ask(send_to(f"T{number}", b"%d" % turn), 30_000, address) for turn in range(200)]
             for turn, one in enumerate(asked):
-                offset = expect_header(one.wait(patience_s(20)), SendMessageResponseHeader).queue_offset
+                offset = expect_header(wait_for_result(one), SendMessageResponseHeader).queue_offset
                 if offset != turn:
                     wrong.append((number, turn, offset))
 
@@ -329,6 +337,6 @@ def test_threads_pipeline_to_several_brokers_and_each_keeps_its_order(tmp_path, 
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            join_thread(thread, idle_s=30)
         assert wrong == []
         assert (first.server.accepted_count, second.server.accepted_count) == (1, 1)

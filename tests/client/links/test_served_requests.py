@@ -17,8 +17,8 @@ from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import ResetOffsetHeader
 from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.later import Deferred
-from tests.support.asks import wait_until
 from tests.support.listening import Server
+from tests.support.machine.patience import wait_until
 from tests.support.peers import (
     ASK,
     answered_with,

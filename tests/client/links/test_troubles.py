@@ -24,9 +24,9 @@ from seglog.errors import (
 )
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import ResponseCode
-from tests.support.asks import wait_until
+from tests.support.consumers import until_idle
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_until
 from tests.support.peers import kept_port
 
 REFUSED = RemoteProtocolError(ResponseCode.NO_PERMISSION, "no")
@@ -131,11 +131,11 @@ def test_finding_7_a_broker_that_goes_and_comes_back_is_two_lines_of_a_consumer(
                 producer.send("orders", b"x")
             with kind(server.address, "g", "orders", lambda _: None) as consumer:
                 consumer.start()
-                wait_until(lambda: len(consumer.queues) == 5, 30)
+                wait_until(lambda: len(consumer.queues) == 5, idle_s=30)
                 log.clear()
                 began_s = time.monotonic()
                 server.close()
-                wait_until(lambda: sum("is pulled again" in each for each in log.messages) >= 10, 60)
+                wait_until(lambda: sum("is pulled again" in each for each in log.messages) >= 10, idle_s=60)
                 away = said(log, "seglog.client")
                 assert 1 <= len(away) <= most_lines(began_s)
                 assert away[0].startswith(server.address)
@@ -143,8 +143,10 @@ def test_finding_7_a_broker_that_goes_and_comes_back_is_two_lines_of_a_consumer(
                 assert [one for one in said(log, "seglog.consumer") if server.address in one] == []
                 server = BrokerServer(tmp_path / "s", port)
                 back = f"connected again to {server.address}, after "
-                wait_until(lambda: any(each.startswith(back) for each in said(log, "seglog.client")), 60)
-                consumer.run_until_idle(patience_s(60))  # all of its queues are pulled again
+                wait_until(
+                    lambda: any(each.startswith(back) for each in said(log, "seglog.client")), idle_s=60
+                )
+                until_idle(consumer, idle_s=60)  # all of its queues are pulled again
                 unknown = [one for one in log.records if "the broker answered 24" in one.getMessage()]
                 assert [one.levelno for one in unknown[:1]] in ([], [logging.DEBUG])
         finally:

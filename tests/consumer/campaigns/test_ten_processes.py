@@ -25,9 +25,9 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import OffsetResponseHeader, QueryConsumerOffsetHeader
 from tests.consumer.campaigns.member import GROUP, TOPIC
-from tests.support.asks import wait_until
+from tests.support.machine.patience import wait_until
 from tests.support.machine.serving import Serving
-from tests.support.scale import is_full, repeatable, scaled, commit_seed
+from tests.support.scale import commit_seed, is_full, repeatable, scaled
 
 ROOT: Final = Path(__file__).parents[3]
 QUEUES: Final = 4
@@ -187,7 +187,6 @@ class Scene:
 
     def is_done(self) -> bool:
         """Returns whether all was done."""
-        time.sleep(0.2)
         self.check()
         return [len(done) for done in self.journal.done] == self.sent
 
@@ -207,7 +206,7 @@ def test_processes_that_join_leave_and_are_killed_at_a_server(tmp_path: Path, ki
         scene.members.clear()
         last = scene.join(has_trouble=False)
         # Locks of members that were killed live for a minute; what failed waits for 10 s, 30 s, a minute.
-        wait_until(scene.is_done, scaled(5, 15))  # looks, which take 0.2 s and more
+        wait_until(scene.is_done, "all messages done", idle_s=90, look_s=0.2)
         last.leave()
         last.wait()
         scene.check()

@@ -21,8 +21,9 @@ from seglog import (
     PushConsumer,
 )
 from seglog.testing import VirtualBroker
+from tests.support.consumers import until_idle
 from tests.support.faces import driven
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_for_event
 
 LISTENING = [OrderlyConsumer, PushConsumer, AsyncOrderlyConsumer, AsyncPushConsumer]
 POLLED = [LitePullConsumer, AsyncLitePullConsumer]
@@ -60,19 +61,19 @@ def test_its_end_lets_a_listener_finish_commits_and_gives_the_locks_back(tmp_pat
 
     def listen(message: Message) -> None:
         has_one.set()
-        assert may_go_on.wait(patience_s(30))
+        wait_for_event(may_go_on, idle_s=30)
         seen.append(message.queue_offset)
 
     with Broker.open(tmp_path / "s") as broker, Producer(broker) as producer:
         producer.send("T", b"x", queue_id=0)
         with driven(kind, broker, "g", "T", listen) as consumer:
             consumer.start()
-            assert has_one.wait(patience_s(30))
+            wait_for_event(has_one, idle_s=30)
             threading.Timer(0.05, may_go_on.set).start()
             if end == "close":
                 consumer.close(timeout_s=patience_s(30))
         assert seen == [0]
         assert broker.offsets.query("g", "T", 0) == 1
         with OrderlyConsumer(broker, "g", "T", listen) as heir:
-            assert heir.run_until_idle(patience_s(5)) == 0, "nothing comes again, and no lock is waited for"
+            assert until_idle(heir, idle_s=5) == 0, "nothing comes again, and no lock is waited for"
             assert QUEUE in heir.queues

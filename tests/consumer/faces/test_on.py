@@ -25,6 +25,7 @@ from seglog import (
 )
 from seglog.errors import ConsumerError, InvalidArgumentError, InvalidNameError
 from seglog.testing import VirtualBroker
+from tests.support.consumers import until_idle
 from tests.support.faces import driven
 from tests.support.machine.patience import patience_s
 
@@ -152,7 +153,7 @@ def test_on_real_time_a_plain_listener_beside_an_async_one_holds_no_loop(tmp_pat
 
             made.on("plain")(listen)
             made.on("awaited")(wait)
-            assert consumer.run_until_idle(patience_s(30)) == 2
+            assert until_idle(consumer) == 2
     assert threads["plain"] != threads["awaited"]
 
 

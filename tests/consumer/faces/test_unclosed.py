@@ -6,24 +6,19 @@ import asyncio
 import gc
 import json
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
-import pytest
-
 from seglog import AsyncPushConsumer, Broker, Message, Producer
-from tests.support.machine.patience import patience_s
+from tests.consumer.scenes import play
+from tests.support.consumers import until_idle_in_loop
+from tests.support.machine.patience import wait_until_in_loop
+from tests.support.rows import every_row
 
 SCENE = """
 import asyncio, gc, json, logging, sys
 from seglog import AsyncLitePullConsumer, AsyncOrderlyConsumer, AsyncPushConsumer
 from seglog import Broker, ConsumeFrom, Producer
-
-path, kind, how = sys.argv[1:]
-logging.basicConfig(level=logging.WARNING)
-seen, done = [], []
 
 
 async def listener(message):
@@ -57,50 +52,53 @@ async def main():
         await asyncio.sleep(0.001)
 
 
-with Broker.open(path) as broker:
-    with Producer(broker) as producer:
-        for number in range(400):
-            producer.send("T", b"x", queue_id=number % 4)
-    asyncio.run(main())
-    at_end = len(seen)
-    del consumer
+def scene(*words):
+    global path, kind, how, seen, done, broker, consumer
+    path, kind, how = words
+    logging.basicConfig(level=logging.WARNING)
+    seen, done = [], []
+    with Broker.open(path) as broker:
+        with Producer(broker) as producer:
+            for number in range(400):
+                producer.send("T", b"x", queue_id=number % 4)
+        asyncio.run(main())
+        at_end = len(seen)
+        del consumer
+        gc.collect()
+        committed = [broker.offsets.query("g", "T", queue_id) or 0 for queue_id in range(4)]
+        retried = sum(queue.max_offset for queue in broker.store.queues() if queue.topic == "%RETRY%g")
     gc.collect()
-    committed = [broker.offsets.query("g", "T", queue_id) or 0 for queue_id in range(4)]
-    retried = sum(queue.max_offset for queue in broker.store.queues() if queue.topic == "%RETRY%g")
-gc.collect()
-open_ones = [sum(one[0] == queue_id for one in done) < committed[queue_id] for queue_id in range(4)]
-print(json.dumps([at_end > 0, len(seen) - at_end, any(open_ones), retried]))
+    open_ones = [sum(one[0] == queue_id for one in done) < committed[queue_id] for queue_id in range(4)]
+    print(json.dumps([at_end > 0, len(seen) - at_end, any(open_ones), retried]))
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "how"),
-    [
-        *(
-            (kind, how)
-            for kind in ("AsyncPushConsumer", "AsyncOrderlyConsumer")
-            for how in ("sleeps", "quick", "plain")
-        ),
-        ("AsyncLitePullConsumer", "polled"),
-    ],
-)
-def test_a_consumer_that_was_not_closed_is_named_where_its_loop_ends(tmp_path: Path, kind: str, how: str):
-    done = subprocess.run(
-        [sys.executable, "-W", "always::ResourceWarning", "-c", SCENE, str(tmp_path / "s"), kind, how],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=patience_s(60),
-    )
-    assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if not line.startswith("  ")]
-    assert len(said) == 1, done.stderr
-    assert re.search(rf"ResourceWarning: <{kind} g of client [^>]+> was dropped open: close\(\) it", said[0])
-    has_seen, more, is_passed_over, retried = json.loads(done.stdout)
-    assert has_seen
-    assert not is_passed_over
-    assert retried == 0
-    assert more == 0 or how == "plain", "the listener was called after the end of the loop"
+ROWS = [
+    *(
+        (kind, how)
+        for kind in ("AsyncPushConsumer", "AsyncOrderlyConsumer")
+        for how in ("sleeps", "quick", "plain")
+    ),
+    ("AsyncLitePullConsumer", "polled"),
+]
+
+
+def test_a_consumer_that_was_not_closed_is_named_where_its_loop_ends(tmp_path: Path):
+    words = [(tmp_path / f"{kind}-{how}", kind, how) for kind, how in ROWS]
+    ends = play(SCENE, words, tmp_path, "-W", "always::ResourceWarning")
+    with every_row() as row:
+        for (kind, how), ended in zip(ROWS, ends, strict=True):
+            with row(kind, how):
+                assert ended.code == 0, ended.said
+                said = [line for line in ended.said.splitlines() if not line.startswith("  ")]
+                assert len(said) == 1, ended.said
+                named = rf"ResourceWarning: <{kind} g of client [^>]+> was dropped open: close\(\) it"
+                assert re.search(named, said[0])
+                has_seen, more, is_passed_over, retried = json.loads(ended.out)
+                assert has_seen
+                assert not is_passed_over
+                assert retried == 0
+                assert more == 0 or how == "plain", "the listener was called after the end of the loop"
 
 
 def test_nothing_is_said_of_one_that_was_closed_and_one_that_goes_on_is_not_ended(tmp_path: Path):
@@ -111,16 +109,14 @@ def test_nothing_is_said_of_one_that_was_closed_and_one_that_goes_on_is_not_ende
             seen.append(message.queue_offset)
 
         async with AsyncPushConsumer(broker, "g", "T", listener) as consumer:
-            await consumer.run_until_idle(patience_s(30))
+            await until_idle_in_loop(consumer)
         other = AsyncPushConsumer(broker, "h", "T", listener)
         await other.start()
         client = other._client
         del other
         gc.collect()
         await asyncio.sleep(0.01)
-        async with asyncio.timeout(patience_s(30)):
-            while len(seen) < 2:
-                await asyncio.sleep(0.005)
+        await wait_until_in_loop(lambda: len(seen) >= 2)
         await client.leave()
         return seen
 

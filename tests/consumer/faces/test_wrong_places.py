@@ -21,7 +21,8 @@ from seglog import (
     PushConsumer,
 )
 from seglog.errors import ClientClosedError, InvalidArgumentError
-from tests.support.machine.patience import patience_s
+from tests.support.consumers import until_idle
+from tests.support.machine.patience import join_thread, wait_for_event
 
 
 @pytest.fixture
@@ -90,10 +91,10 @@ def test_a_loop_and_a_poll_end_with_an_error_once_the_broker_in_this_process_is_
 
         thread = threading.Thread(target=loop)
         thread.start()
-        assert has_come.wait(patience_s(30))
+        wait_for_event(has_come, idle_s=30)
         time.sleep(0.05)  # it waits for the next one by now; where it does not yet, it ends likewise
         broker.close()
-        thread.join(patience_s(30))
+        join_thread(thread, idle_s=30)
         assert not thread.is_alive()
         (error,) = errors
         assert "the broker in this process was closed" in str(error)
@@ -118,11 +119,11 @@ def test_a_wait_until_idle_ends_likewise(broker: Broker):
 
     def listener(_message: object) -> None:
         entered.set()
-        may_go_on.wait(patience_s(30))
+        wait_for_event(may_go_on, idle_s=30)
         raise ValueError("it comes again")
 
     def close() -> None:
-        assert entered.wait(patience_s(30))
+        wait_for_event(entered, idle_s=30)
         broker.close()
         may_go_on.set()
 
@@ -130,5 +131,5 @@ def test_a_wait_until_idle_ends_likewise(broker: Broker):
         thread = threading.Thread(target=close)
         thread.start()
         with pytest.raises(ClientClosedError, match="the broker in this process was closed"):
-            consumer.run_until_idle(patience_s(30))
-        thread.join()
+            until_idle(consumer)
+        join_thread(thread, idle_s=30)

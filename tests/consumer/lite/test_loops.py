@@ -15,7 +15,7 @@ from seglog import AsyncLitePullConsumer, AsyncProducer, Broker, ConsumeFrom, Li
 from seglog.errors import ConsumerError
 from seglog.testing import VirtualBroker
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_for_event, wait_until_in_loop
 
 
 @pytest.fixture
@@ -126,14 +126,14 @@ def test_a_loop_waits_for_messages_and_ends_when_another_thread_closes_the_consu
         producer.send("T", b"first")
         thread = threading.Thread(target=loop)
         thread.start()
-        assert has_come.wait(patience_s(30))
+        wait_for_event(has_come, idle_s=30)
         has_come.clear()
         with pytest.raises(ConsumerError, match="another thread or task"):
             consumer.poll()
         producer.send("T", b"second")
-        assert has_come.wait(patience_s(30))
+        wait_for_event(has_come, idle_s=30)
     consumer.close()
-    thread.join(patience_s(30))
+    join_thread(thread, idle_s=30)
     assert not thread.is_alive()
     assert seen == [b"first", b"second"]
 
@@ -153,9 +153,7 @@ def test_an_async_loop_does_the_same(place):
             async with AsyncProducer(broker) as producer:
                 for number in range(50):
                     await producer.send("T", b"%d" % number)
-            async with asyncio.timeout(patience_s(30)):
-                while len(seen) < 50:
-                    await asyncio.sleep(0.01)
+            await wait_until_in_loop(lambda: len(seen) >= 50)
             await consumer.close()
             await task
         return seen

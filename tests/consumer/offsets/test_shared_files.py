@@ -19,7 +19,7 @@ from seglog.consumer.push import PushConsumer
 from seglog.consumer.settings import ConsumerOptions
 from seglog.remoting.heartbeat import MessageModel
 from seglog.storage.files import FolderUse
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_end
 
 OTHER = """
 import os, signal, sys
@@ -75,7 +75,7 @@ def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[A
             yield process
         finally:
             process.stdin.close()
-            process.wait(patience_s(30))
+            wait_for_end(process, idle_s=30)
             for child in children:
                 os.kill(int(child), signal.SIGKILL)
 
@@ -122,7 +122,7 @@ def test_a_process_that_has_died_is_not_said_nor_a_child_of_it(
         assert len(warned(broker, tmp_path, caplog)) == 1
         print(file=process.stdin, flush=True)
         assert process.stdout.read() == ""
-        process.wait(patience_s(30))
+        wait_for_end(process, idle_s=30)
         assert warned(broker, tmp_path, caplog) == []
 
 

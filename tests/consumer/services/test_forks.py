@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pytest
-
+from tests.consumer.scenes import Ended, play
 from tests.support.machine.patience import patience_s
-
-ROOT = Path(__file__).parents[3]
+from tests.support.rows import every_row
 
 LISTENER_FORKS = """
 import asyncio, json, multiprocessing, os, signal, subprocess, sys
@@ -20,10 +16,27 @@ from pathlib import Path
 from seglog import Broker, ConsumeFrom, OrderlyConsumer, Producer, PushConsumer, SeglogError
 from tests.support.listening import BrokerServer
 
-path, kind, how, where, limit_s = sys.argv[1:]
-calls = os.open(path + ".calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-parent, ends = os.getpid(), []
-signal.alarm(int(limit_s))
+
+
+def scene(*words):
+    global path, kind, how, where, limit_s, calls, parent, ends, consumer
+    path, kind, how, where, limit_s = words
+    calls = os.open(path + ".calls", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    parent, ends = os.getpid(), []
+    signal.alarm(int(limit_s))
+    with BrokerServer(Path(path)) if where == "remote" else Broker.open(path) as opened:
+        broker = opened.broker if where == "remote" else opened
+        with Producer(broker) as producer:
+            for number in range(40):
+                producer.send("T", b"x", queue_id=0)
+        target = opened.address if where == "remote" else broker
+        made = {"PushConsumer": PushConsumer, "OrderlyConsumer": OrderlyConsumer}[kind.split()[0]]
+        given = awaited if kind.endswith("awaited") else (lambda message: listener(message))
+        options = {"consume_from": ConsumeFrom.FIRST, "trace": kind.endswith("traced")}
+        with made(target, "g", "T", given, **options) as consumer:
+            done = consumer.run_until_idle()
+            committed = broker.offsets.query("g", "T", 0)
+    print(json.dumps([done, committed, ends]))
 
 
 def use():
@@ -72,59 +85,40 @@ def listener(message, context=None):
 
 async def awaited(message):
     listener(message)
-
-
-with BrokerServer(Path(path)) if where == "remote" else Broker.open(path) as opened:
-    broker = opened.broker if where == "remote" else opened
-    with Producer(broker) as producer:
-        for number in range(40):
-            producer.send("T", b"x", queue_id=0)
-    target = opened.address if where == "remote" else broker
-    made = {"PushConsumer": PushConsumer, "OrderlyConsumer": OrderlyConsumer}[kind.split()[0]]
-    given = awaited if kind.endswith("awaited") else (lambda message: listener(message))
-    options = {"consume_from": ConsumeFrom.FIRST, "trace": kind.endswith("traced")}
-    with made(target, "g", "T", given, **options) as consumer:
-        done = consumer.run_until_idle()
-        committed = broker.offsets.query("g", "T", 0)
-print(json.dumps([done, committed, ends]))
 """
 
 
-def run(path: Path, *args: object) -> tuple[Any, str]:
+def run(tmp_path: Path, rows: Sequence[tuple[str, str, str]]) -> list[Ended]:
     limit_s = int(patience_s(30))
-    command = [sys.executable, "-W", "ignore", "-c", LISTENER_FORKS, path, *args, limit_s]
-    done = subprocess.run(
-        [str(one) for one in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3 * limit_s,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+    words = [(tmp_path / str(number), *row, limit_s) for number, row in enumerate(rows)]
+    return play(LISTENER_FORKS, words, tmp_path, "-W", "ignore")
 
 
-@pytest.mark.parametrize(
-    ("how", "status"), [("return", 0), ("exit", 7), ("raise", 1), ("multiprocessing", 0), ("preexec_fn", 0)]
-)
-@pytest.mark.parametrize("kind", ["PushConsumer", "OrderlyConsumer"])
-def test_a_child_of_a_listener_gets_no_message_and_both_end(tmp_path: Path, kind: str, how: str, status: int):
-    (done, committed, ends), said = run(tmp_path / "s", kind, how, "local")
-    assert (done, committed, ends) == (40, 40, [status])
-    calls = sorted(map(str.split, (tmp_path / "s.calls").read_text().splitlines()))
-    assert calls == sorted(["1", str(number)] for number in range(40))
-    assert "Traceback" not in said or how == "raise"
+HOWS = {"return": 0, "exit": 7, "raise": 1, "multiprocessing": 0, "preexec_fn": 0}
+"""What a child of a listener does, and how it ends."""
 
 
-@pytest.mark.parametrize("kind", ["PushConsumer traced", "PushConsumer awaited", "OrderlyConsumer awaited"])
-@pytest.mark.parametrize(("how", "status"), [("return", 0), ("exit", 7)])
-def test_it_is_so_of_listeners_of_other_kinds_and_over_a_connection(
-    tmp_path: Path, kind: str, how: str, status: int
-):
-    (done, committed, ends), _said = run(tmp_path / "s", kind, how, "remote")
-    assert (done, committed, ends) == (40, 40, [status])
-    assert len((tmp_path / "s.calls").read_text().splitlines()) == 40
+def test_a_child_of_a_listener_gets_no_message_and_both_end(tmp_path: Path):
+    rows = [(kind, how, "local") for kind in ("PushConsumer", "OrderlyConsumer") for how in HOWS]
+    with every_row() as row:
+        for number, ((kind, how, _where), ended) in enumerate(zip(rows, run(tmp_path, rows), strict=True)):
+            with row(kind, how):
+                assert ended.code == 0, ended.said
+                assert json.loads(ended.out.splitlines()[-1]) == [40, 40, [HOWS[how]]]
+                calls = sorted(map(str.split, (tmp_path / f"{number}.calls").read_text().splitlines()))
+                assert calls == sorted(["1", str(number)] for number in range(40))
+                assert "Traceback" not in ended.said or how == "raise"
+
+
+def test_it_is_so_of_listeners_of_other_kinds_and_over_a_connection(tmp_path: Path):
+    kinds = ("PushConsumer traced", "PushConsumer awaited", "OrderlyConsumer awaited")
+    rows = [(kind, how, "remote") for kind in kinds for how in ("return", "exit")]
+    with every_row() as row:
+        for number, ((kind, how, _where), ended) in enumerate(zip(rows, run(tmp_path, rows), strict=True)):
+            with row(kind, how):
+                assert ended.code == 0, ended.said
+                assert json.loads(ended.out.splitlines()[-1]) == [40, 40, [HOWS[how]]]
+                assert len((tmp_path / f"{number}.calls").read_text().splitlines()) == 40
 
 
 CHILD_ASKS = """
@@ -136,8 +130,6 @@ from seglog.errors import ClientClosedError
 from seglog.testing import VirtualBroker
 from tests.support.listening import BrokerServer
 import asyncio, gc
-
-path, where, limit_s = sys.argv[1:]
 
 
 def refused(call):
@@ -178,37 +170,37 @@ async def awaited(target):
         await consumer.commit()
 
 
-signal.alarm(int(limit_s))
 def target():
     return opened.address if where == "remote" else opened.link() if where == "virtual" else opened
 
 
-made = {"virtual": VirtualBroker.at, "local": Broker.open, "remote": BrokerServer}[where]
-with made(Path(path)) as opened:
-    with Producer(target()) as producer:
-        producer.send("T", b"x")
-    with PushConsumer(target(), "g", "T", listener) as consumer:
-        consumer.run_until_idle()
-        ask(consumer, consumer.queues[0])
-        consumer.commit()
-    with LitePullConsumer(target(), "l", "T") as consumer:
-        consumer.poll(1)
-        ask(consumer, consumer.queues[0])
-        consumer.commit()
-    asyncio.run(awaited(target()))
+def scene(*words):
+    global path, where, limit_s, opened
+    path, where, limit_s = words
+    signal.alarm(int(limit_s))
+    made = {"virtual": VirtualBroker.at, "local": Broker.open, "remote": BrokerServer}[where]
+    with made(Path(path)) as opened:
+        with Producer(target()) as producer:
+            producer.send("T", b"x")
+        with PushConsumer(target(), "g", "T", listener) as consumer:
+            consumer.run_until_idle()
+            ask(consumer, consumer.queues[0])
+            consumer.commit()
+        with LitePullConsumer(target(), "l", "T") as consumer:
+            consumer.poll(1)
+            ask(consumer, consumer.queues[0])
+            consumer.commit()
+        asyncio.run(awaited(target()))
 """
 
 
-@pytest.mark.parametrize("where", ["local", "remote", "virtual"])
-def test_questions_and_commits_of_a_forked_child_are_refused_at_once(tmp_path: Path, where: str):
+def test_questions_and_commits_of_a_forked_child_are_refused_at_once(tmp_path: Path):
     limit_s = int(patience_s(30))
-    command = [sys.executable, "-W", "always", "-W", "ignore::DeprecationWarning", "-c", CHILD_ASKS]
-    done = subprocess.run(
-        [*command, str(tmp_path / "s"), where, str(limit_s)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3 * limit_s,
-        cwd=ROOT,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    rows = [(tmp_path / where, where, limit_s) for where in ("local", "remote", "virtual")]
+    options = ("-W", "always", "-W", "ignore::DeprecationWarning")
+    with every_row() as row:
+        for (_path, where, _limit_s), ended in zip(
+            rows, play(CHILD_ASKS, rows, tmp_path, *options), strict=True
+        ):
+            with row(where):
+                assert (ended.code, ended.said) == (0, "")

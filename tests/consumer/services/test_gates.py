@@ -23,7 +23,7 @@ from seglog.remoting.command import expect_header
 from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
-from tests.support.consumers import NewConsumer, Send
+from tests.support.consumers import NewConsumer, Send, until_idle
 from tests.support.machine.patience import patience_s
 from tests.support.recording import RecordingLink, recording
 
@@ -145,7 +145,7 @@ def test_s2_14_of_twenty_threads_one_is_at_a_queue_at_a_time(tmp_path: Path):
         for queue_id in range(4):
             producer.send_batch("T", [b"x"] * 100, queue_id=queue_id)
         with OrderlyConsumer(broker, "g", "T", listener, threads=20, pull_count=7) as consumer:
-            assert consumer.run_until_idle(patience_s(60)) == 400
+            assert until_idle(consumer, idle_s=60) == 400
     assert (most, most_in_all) == (1, 4)
 
 

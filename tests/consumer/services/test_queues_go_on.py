@@ -17,11 +17,11 @@ from seglog.consumer.consumer import Consumer
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.pools.thread_pool import ThreadPool
 from seglog.consumer.push import PushConsumer
+from seglog.consumer.services import service
 from seglog.producer.producer import Producer
 from seglog.storage.format.record.message import Message
 from seglog.testing import VirtualBroker
-from tests.support.asks import wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_for_result, wait_until
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 TOO_LARGE: Final = 1 << 46
@@ -106,24 +106,31 @@ def test_a_message_whose_errors_have_no_text_comes_again_as_any_other(
 @BOTH
 def test_a_queue_is_served_on_where_no_line_can_be_logged(broker: Broker, kind: Any, capsys: Any):
     seen: list[int] = []
+    said: list[str] = []
     root, handler = logging.getLogger(), Broken()
+
+    def has_said() -> bool:
+        said.append(capsys.readouterr().err)
+        return "syslog is gone" in "".join(said)
+
     with kind(broker, "g", "T", failing(OSError("once"), seen, 1), suspend_ms=20) as consumer:
         root.addHandler(handler)
         try:
             consumer.start()
-            wait_until(lambda: {1, 2, 3} <= set(seen), patience_s(30))
+            wait_until(lambda: {1, 2, 3} <= set(seen), idle_s=30)
+            wait_until(has_said, idle_s=30)
         finally:
             root.removeHandler(handler)
         if kind is OrderlyConsumer:
             assert seen == [0, 0, 1, 2, 3]
-        wait_until(lambda: consumer.counts.failed == 1, patience_s(30))
+        wait_until(lambda: consumer.counts.failed == 1, idle_s=30)
     assert broker.offsets.query("g", "T", 0) == 4
-    assert "syslog is gone" in capsys.readouterr().err
 
 
 def test_messages_wait_where_no_thread_can_be_started_and_are_consumed_once_one_can(
-    broker: Broker, caplog: pytest.LogCaptureFixture
+    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(service, "RESUBMIT_MS", 500)  # 5 s for users
     seen: dict[str, list[int]] = {"a": [], "b": []}
 
     def noting(group: str) -> Callable[[Message], None]:
@@ -136,10 +143,10 @@ def test_messages_wait_where_no_thread_can_be_started_and_are_consumed_once_one_
     with no_threads():
         for consumer in consumers:
             consumer.start()
-        wait_until(lambda: caplog.text.count("can't start new thread") == 2, patience_s(30))
-    assert seen == {"a": [], "b": []}
-    assert caplog.text.count("messages of queue 0 of T at broker-a wait for 5000 ms") == 2
-    wait_until(lambda: all(each == [0, 1, 2, 3] for each in seen.values()), patience_s(30))
+        wait_until(lambda: caplog.text.count("can't start new thread") == 2, idle_s=30)
+        assert seen == {"a": [], "b": []}
+    assert caplog.text.count("messages of queue 0 of T at broker-a wait for 500 ms") == 2
+    wait_until(lambda: all(each == [0, 1, 2, 3] for each in seen.values()), idle_s=30)
     for consumer in consumers:
         consumer.close()
     assert [broker.offsets.query(group, "T", 0) for group in "ab"] == [4, 4]
@@ -151,7 +158,7 @@ def test_a_close_ends_the_wait_for_a_thread(broker: Broker, caplog: pytest.LogCa
     with no_threads():
         consumer = OrderlyConsumer(broker, "g", "T", lambda message: seen.append(message.queue_offset))
         consumer.start()
-        wait_until(lambda: "can't start new thread" in caplog.text, patience_s(30))
+        wait_until(lambda: "can't start new thread" in caplog.text, idle_s=30)
         consumer.close(3)
     assert seen == []
     assert broker.locks.all() == []
@@ -171,8 +178,8 @@ def test_work_for_which_no_thread_can_be_started_is_done_by_those_that_are_there
         second = pool.run(name)
         assert not second.is_done
         gate.set()
-        assert second.wait(patience_s(30)) == "seglog-test-of-a-pool-1"
-    assert first.wait(patience_s(30)) is True
+        assert wait_for_result(second, idle_s=30) == "seglog-test-of-a-pool-1"
+    assert wait_for_result(first, idle_s=30) is True
     pool.close()
 
 
@@ -183,6 +190,6 @@ def test_work_that_no_thread_can_do_fails_and_the_next_gets_one():
         return threading.current_thread().name
 
     with no_threads(), pytest.raises(RuntimeError, match="can't start new thread"):
-        pool.run(name).wait(patience_s(30))
-    assert pool.run(name).wait(patience_s(30)) == "seglog-test-of-a-pool-1"
+        wait_for_result(pool.run(name), idle_s=30)
+    assert wait_for_result(pool.run(name), idle_s=30) == "seglog-test-of-a-pool-1"
     pool.close()

@@ -28,7 +28,8 @@ from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.record.message import Message
-from tests.support.machine.patience import patience_s
+from tests.support.consumers import until_idle, until_idle_in_loop
+from tests.support.machine.patience import patience_s, wait_until_in_loop
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 BOTH_AWAITED = pytest.mark.parametrize("kind", [AsyncOrderlyConsumer, AsyncPushConsumer])
@@ -71,9 +72,7 @@ def listener(_message: Message) -> None:
 
 async def asked(link: SlowLink, count: int) -> None:
     """Waits until so many answers wait to be let through."""
-    async with asyncio.timeout(patience_s(30)):
-        while len(link.let_through) < count:
-            await asyncio.sleep(0.01)
+    await wait_until_in_loop(lambda: len(link.let_through) >= count)
 
 
 @BOTH
@@ -100,7 +99,7 @@ def test_a_listener_that_closes_its_consumer_before_start_has_returned_is_refuse
         with monkeypatch.context() as patch:
             patch.setattr(member_parts, "start", start_and_be_interrupted)
             consumer.start()
-        consumer.run_until_idle(patience_s(30))
+        until_idle(consumer)
         assert "close() was called by a listener" in str(errors[0])
         assert real_broker.clients.consumers("g") is not None
     assert real_broker.offsets.query("g", "T", 0) in (0, 1)
@@ -120,7 +119,7 @@ def test_one_that_is_closed_while_start_waits_for_a_broker_does_not_join(real_br
                 await starting
             assert consumer.queues == ()
             async with kind(client, "g", "T", listener) as other:  # the group is free
-                await other.run_until_idle(patience_s(30))
+                await until_idle_in_loop(other)
                 assert other.counts.delivered == 1
         link.close()
 
@@ -139,7 +138,7 @@ def test_two_starts_at_once_are_one(real_broker: Broker, kind: Any):
             outcomes = await asyncio.gather(*starts, return_exceptions=True)
             assert outcomes.count(None) == 1
             assert [str(each).splitlines()[0] for each in outcomes if each is not None] == [ONCE]
-            await consumer.run_until_idle(patience_s(30))
+            await until_idle_in_loop(consumer)
             assert consumer.counts.delivered == 1
         link.close()
 

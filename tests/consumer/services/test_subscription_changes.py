@@ -20,10 +20,10 @@ from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.subscription import Subscription
-from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
 from tests.support.consumers import Send
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import wait_until
 from tests.support.recording import RecordingLink
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
@@ -189,9 +189,9 @@ def test_over_a_connection_both_faces_change_what_they_consume(tmp_path: Path):
         with PushConsumer(client, "g", "T", lambda one: seen.append(one.topic)) as consumer:
             consumer.start()
             consumer.subscribe("U")
-            wait_until(lambda: sorted(seen) == ["T", "U"], 30)
+            wait_until(lambda: sorted(seen) == ["T", "U"], idle_s=30)
             consumer.unsubscribe("T")
-            wait_until(lambda: topics(consumer) == {"U"}, 30)
+            wait_until(lambda: topics(consumer) == {"U"}, idle_s=30)
         of_async: list[str] = []
         asyncio.run(consume(server.address, of_async))
     assert sorted(of_async) == ["T", "U"]

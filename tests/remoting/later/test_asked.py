@@ -15,6 +15,7 @@ from seglog.errors import AskLimitError, AskTimeoutError, ConnectionEndedError, 
 from seglog.remoting.later.asked import END_OPAQUE, NO_OPAQUE, AskTable
 from seglog.remoting.later.deferred import CancelledError
 from seglog.schedule import Duties, Timers
+from tests.support.machine.patience import join_thread, patience_s
 
 MOST = 4
 
@@ -174,7 +175,7 @@ def test_threads_that_race_for_an_ask_end_it_once(way):
             one.then(ends.append)
 
             def race(one=one, table=table, go=go):
-                go.wait()
+                go.wait(patience_s(20))
                 {
                     "answer": lambda: table.answer(one.opaque, 1),
                     "end": lambda: table.end("e"),
@@ -183,8 +184,8 @@ def test_threads_that_race_for_an_ask_end_it_once(way):
 
             thread = threading.Thread(target=race)
             thread.start()
-            go.wait()
-            thread.join()
+            go.wait(patience_s(20))
+            join_thread(thread, idle_s=30)
             while not one.is_done:
                 threading.Event().wait(0.001)
             assert len(table) == 0

@@ -17,7 +17,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.later.deferred import CancelledError, Deferred
 from seglog.remoting.later.inbox import Inbox
 from seglog.remoting.later.loop_inbox import inbox_of
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s
 
 PATIENCE_S = patience_s(20)
 
@@ -35,7 +35,7 @@ def test_followers_are_called_once_by_the_thread_that_resolves_or_at_once():
     one.then(lambda it: seen.append((it.result(), threading.current_thread().name)))
     thread = threading.Thread(target=one.resolve, args=(7,), name="resolver")
     thread.start()
-    thread.join()
+    join_thread(thread, idle_s=30)
     one.then(lambda it: seen.append((it.result(), "at once")))
     one.resolve(8)
     assert seen == [(7, "resolver"), (7, "at once")]
@@ -69,7 +69,7 @@ def test_a_result_is_made_once_by_the_thread_that_asks():
 
     thread = threading.Thread(target=one.resolve_by, args=(make,))
     thread.start()
-    thread.join()
+    join_thread(thread, idle_s=30)
     assert makers == []
     assert [one.result(), one.wait()] == ["made", "made"]
     assert makers == [threading.get_ident()]
@@ -243,7 +243,7 @@ def test_a_loop_is_woken_once_for_a_thousand_results(monkeypatch):
 
         thread = threading.Thread(target=resolve)
         thread.start()
-        thread.join()
+        join_thread(thread, idle_s=30)
         assert await asyncio.gather(*tasks) == list(range(1000))
         assert len(wakes) == 1
 

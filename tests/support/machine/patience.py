@@ -6,14 +6,17 @@ the one failure that CI may try once more.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeVar
 
 import pytest
+
+from seglog.remoting.later import Deferred
 
 T = TypeVar("T")
 
@@ -122,3 +125,56 @@ def wait_for_end(process: subprocess.Popen[str] | subprocess.Popen[bytes], *, id
         process.kill()
         process.wait()
         raise LateError(f"{process.args!r} runs still after {limit_s:.1f} s") from None
+
+
+def wait_for_result(deferred: Deferred[T], *, idle_s: float = 20) -> T:
+    """Returns what a deferred comes to; an error that it comes to is raised as it is.
+
+    Raises:
+        LateError: It came to nothing in time.
+    """
+    limit_s = patience_s(idle_s)
+    try:
+        return deferred.wait(limit_s)
+    except TimeoutError:
+        if deferred.is_done:  # it has failed with a time-out of the product's, or came just after the limit
+            return deferred.result()
+        raise LateError(f"there was no result after {limit_s:.1f} s") from None
+
+
+async def wait_until_in_loop(
+    is_so: Callable[[], T],
+    what: str = "what the test waits for",
+    *,
+    idle_s: float = 30,
+    look_s: float = _LOOK_S,
+) -> T:
+    """Returns as :func:`wait_until`; the loop runs meanwhile."""
+    begun = time.monotonic()
+    while True:
+        found = is_so()
+        if found:
+            return found
+        waited_s = time.monotonic() - begun
+        if waited_s > patience_s(idle_s):
+            raise LateError(f"{what} was not so after {waited_s:.1f} s")
+        await asyncio.sleep(look_s)
+
+
+async def in_time(awaited: Awaitable[T], what: str = "what the test awaits", *, idle_s: float = 30) -> T:
+    """Returns what is awaited; an error that it comes to is raised as it is.
+
+    Raises:
+        LateError: It came to nothing in time; it is cancelled.
+    """
+    limit_s = patience_s(idle_s)
+    task = asyncio.ensure_future(awaited)
+    try:
+        done, _ = await asyncio.wait([task], timeout=limit_s)
+        if not done:
+            raise LateError(f"{what} was not there after {limit_s:.1f} s")
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
