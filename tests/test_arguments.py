@@ -32,6 +32,7 @@ from seglog.storage.writes.values import RawMessage
 from tests.support.machine.fast_paths import fast_paths_of
 from tests.support.machine.kernels import BOTH, native
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.rows import every_row
 from tests.support.wrong_arguments import (
     NO_BATCHES,
     NO_BODIES,
@@ -52,7 +53,7 @@ from tests.support.wrong_arguments import (
     NO_TIMES,
     REFUSALS,
     refused,
-    rows,
+    refuses_every_value,
 )
 
 PUT = {
@@ -199,65 +200,73 @@ async def first_of(messages):
     return await anext(messages)
 
 
-@pytest.mark.parametrize(("call", "name", "wrong"), rows(STORE_CALLS))
-def test_a_store_names_the_argument_that_it_refuses(store, call, name, wrong):
+@pytest.mark.parametrize("call", STORE_CALLS)
+def test_a_store_names_the_argument_that_it_refuses(store, call):
     end = store.max_phy_offset
     function = getattr(MessageStore, call)
-    arguments = arguments_of(function, name, wrong)
-    with refused(name):
-        if call.endswith("_async"):
-            asyncio.run(getattr(store, call)(**arguments))
-        elif call == "follow":
-            asyncio.run(first_of(store.follow(**arguments)))
-        else:
-            getattr(store, call)(**arguments)
-    assert store.max_phy_offset == end
+    with asyncio.Runner() as runner:
+
+        def try_it(name: str, wrong: Any) -> None:
+            arguments = arguments_of(function, name, wrong)
+            try:
+                if call.endswith("_async"):
+                    runner.run(getattr(store, call)(**arguments))
+                elif call == "follow":
+                    runner.run(first_of(store.follow(**arguments)))
+                else:
+                    getattr(store, call)(**arguments)
+            finally:
+                assert store.max_phy_offset == end
+
+        refuses_every_value(STORE_CALLS[call], try_it)
 
 
 OF_QUEUES = "expected an integer in 0..2147483647"
 OF_OFFSETS = "expected an integer in 0..9223372036854775807"
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "wrong", "said"),
-    [
-        ("put", "queue_id", "1", OF_QUEUES),
-        ("put", "queue_id", np.int64(-1), OF_QUEUES),
-        ("put", "queue_id", -1, "^queue_id=-1 is outside 0..2147483647"),
-        ("put_batch", "messages", [], r"^messages=\[\] is not valid: expected at least one message"),
-        ("put", "properties", {1: "a"}, "^properties: a name=1 is not valid: expected str"),
-        ("put", "properties", {"a": 1}, r"^properties\['a'\]=1 is not valid: expected str"),
-        ("put", "properties", {"a": "x\ud800"}, r"^property 'a'='x\\ud800' is not valid text"),
-        ("get", "filter", "\ud800", r"^the filter '\\ud800' is not valid text"),
-        ("get", "queue_id", "1", OF_QUEUES),
-        ("get", "queue_id", 2**70, OF_QUEUES),
-        ("get", "queue_offset", 1.0, OF_OFFSETS),
-        ("get", "queue_offset", 2**63, OF_OFFSETS),
-        ("get", "max_count", 0, "expected an integer from 1 on"),
-        ("max_offset", "queue_id", "1", OF_QUEUES),
-        ("message_at", "phy_offset", "1", OF_OFFSETS),
-        ("record_at", "phy_offset", "1", OF_OFFSETS),
-        (
-            "offset_by_time",
-            "timestamp_ms",
-            "now",
-            r"(?m)timestamp_ms='now' is not valid: expected an integer$",
-        ),
-        ("wait_for", "timeout_ms", "1", r"(?m)timeout_ms='1' is not valid: expected a number$"),
-        (
-            "wait_for",
-            "timeout_ms",
-            None,
-            r"(?m)timeout_ms=None is not valid: expected a number of milliseconds$",
-        ),
-        ("wait_for", "timeout_ms", math.nan, r"(?m)timeout_ms=nan is not valid: expected a number$"),
-        ("wait_for", "queue_offset", "1", OF_OFFSETS),
-        ("wait_for_any", "queues", {("T", "0"): 0}, OF_QUEUES),
-    ],
+SAID: tuple[tuple[str, str, Any, str], ...] = (
+    ("put", "queue_id", "1", OF_QUEUES),
+    ("put", "queue_id", np.int64(-1), OF_QUEUES),
+    ("put", "queue_id", -1, "^queue_id=-1 is outside 0..2147483647"),
+    ("put_batch", "messages", [], r"^messages=\[\] is not valid: expected at least one message"),
+    ("put", "properties", {1: "a"}, "^properties: a name=1 is not valid: expected str"),
+    ("put", "properties", {"a": 1}, r"^properties\['a'\]=1 is not valid: expected str"),
+    ("put", "properties", {"a": "x\ud800"}, r"^property 'a'='x\\ud800' is not valid text"),
+    ("get", "filter", "\ud800", r"^the filter '\\ud800' is not valid text"),
+    ("get", "queue_id", "1", OF_QUEUES),
+    ("get", "queue_id", 2**70, OF_QUEUES),
+    ("get", "queue_offset", 1.0, OF_OFFSETS),
+    ("get", "queue_offset", 2**63, OF_OFFSETS),
+    ("get", "max_count", 0, "expected an integer from 1 on"),
+    ("max_offset", "queue_id", "1", OF_QUEUES),
+    ("message_at", "phy_offset", "1", OF_OFFSETS),
+    ("record_at", "phy_offset", "1", OF_OFFSETS),
+    (
+        "offset_by_time",
+        "timestamp_ms",
+        "now",
+        r"(?m)timestamp_ms='now' is not valid: expected an integer$",
+    ),
+    ("wait_for", "timeout_ms", "1", r"(?m)timeout_ms='1' is not valid: expected a number$"),
+    (
+        "wait_for",
+        "timeout_ms",
+        None,
+        r"(?m)timeout_ms=None is not valid: expected a number of milliseconds$",
+    ),
+    ("wait_for", "timeout_ms", math.nan, r"(?m)timeout_ms=nan is not valid: expected a number$"),
+    ("wait_for", "queue_offset", "1", OF_OFFSETS),
+    ("wait_for_any", "queues", {("T", "0"): 0}, OF_QUEUES),
 )
-def test_an_error_says_what_makes_sense(store, call, name, wrong, said):
-    with pytest.raises(REFUSALS, match=said):
-        getattr(store, call)(**arguments_of(getattr(MessageStore, call), name, wrong))
+
+
+def test_an_error_says_what_makes_sense(store):
+    with every_row() as row:
+        for call, name, wrong, said in SAID:
+            arguments = arguments_of(getattr(MessageStore, call), name, wrong)
+            with row(call, name, repr(wrong)[:40]), pytest.raises(REFUSALS, match=said):
+                getattr(store, call)(**arguments)
 
 
 VIEW = {"queue_offset": NO_INTEGERS, "count": NO_COUNTS}
@@ -272,11 +281,17 @@ VIEW_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "name", "wrong"), rows(VIEW_CALLS))
-def test_a_view_names_the_argument_that_it_refuses(store, call, name, wrong):
+@pytest.mark.parametrize("call", VIEW_CALLS)
+def test_a_view_names_the_argument_that_it_refuses(store, call):
     store.put("T", b"x")
-    with pytest.raises(InvalidArgumentError, match=f"{name}|column"):
+
+    def refusal(name: str) -> Any:
+        return pytest.raises(InvalidArgumentError, match=f"{name}|column")
+
+    def try_it(name: str, wrong: Any) -> None:
         getattr(store.queue("T", 0), call)(**{name: wrong})
+
+    refuses_every_value(VIEW_CALLS[call], try_it, refusal)
 
 
 RETENTION_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -286,15 +301,23 @@ RETENTION_CALLS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "name", "wrong"), rows(RETENTION_CALLS))
-def test_retention_deletes_nothing_for_an_argument_that_it_refuses(store, call, name, wrong):
+@pytest.mark.parametrize("call", RETENTION_CALLS)
+def test_retention_deletes_nothing_for_an_argument_that_it_refuses(store, call):
     for _ in range(100):
         store.put("T", b"x" * 1000)
     before = store.retention.segments()
-    with pytest.raises(InvalidArgumentError, match=name):
-        getattr(store.retention, call)(wrong)
-    assert store.retention.segments() == before
-    assert store.min_offset("T", 0) == 0
+
+    def refusal(name: str) -> Any:
+        return pytest.raises(InvalidArgumentError, match=name)
+
+    def try_it(_name: str, wrong: Any) -> None:
+        try:
+            getattr(store.retention, call)(wrong)
+        finally:
+            assert store.retention.segments() == before
+            assert store.min_offset("T", 0) == 0
+
+    refuses_every_value(RETENTION_CALLS[call], try_it, refusal)
 
 
 def test_a_place_before_the_log_has_no_message(store):
@@ -330,11 +353,14 @@ def test_the_tables_have_every_argument_of_every_call():
     assert opening == OPENED.keys()
 
 
-@pytest.mark.parametrize(("_call", "name", "wrong"), rows({"open": OPENED}))
-def test_opening_names_the_argument_that_it_refuses(tmp_path, _call, name, wrong):
-    with refused(name):
-        MessageStore.open(**{"path": tmp_path / "s", name: wrong})
-    assert list(tmp_path.iterdir()) == []
+def test_opening_names_the_argument_that_it_refuses(tmp_path):
+    def try_it(name: str, wrong: Any) -> None:
+        try:
+            MessageStore.open(**{"path": tmp_path / "s", name: wrong})
+        finally:
+            assert list(tmp_path.iterdir()) == []
+
+    refuses_every_value(OPENED, try_it)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -376,15 +402,17 @@ NUMBERS_OF_OPEN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-@pytest.mark.parametrize("name", NUMBERS_OF_OPEN)
-def test_a_store_opens_with_numbers_of_numpy(tmp_path, kernels, name):
-    opened = {**SMALL, **SMALL_INDEX, name: NUMBERS_OF_OPEN[name]}
-    with fast_paths_of(kernels), MessageStore.open(tmp_path / "s", **opened) as store:
-        store.put("T", b"x", keys="k")
-        assert store.put("T", b"y").queue_offset == 1
-    with MessageStore.open(tmp_path / "s") as again:
-        assert again.recovery.mode == "normal"
-        assert [message.body for message in again.get("T", 0, 0)] == [b"x", b"y"]
+def test_a_store_opens_with_numbers_of_numpy(tmp_path, kernels):
+    with every_row() as row:
+        for name, value in NUMBERS_OF_OPEN.items():
+            opened = {**SMALL, **SMALL_INDEX, name: value}
+            with row(name):
+                with fast_paths_of(kernels), MessageStore.open(tmp_path / name, **opened) as store:
+                    store.put("T", b"x", keys="k")
+                    assert store.put("T", b"y").queue_offset == 1
+                with MessageStore.open(tmp_path / name) as again:
+                    assert again.recovery.mode == "normal"
+                    assert [message.body for message in again.get("T", 0, 0)] == [b"x", b"y"]
 
 
 class BadHourError(Exception):
@@ -441,9 +469,7 @@ from seglog import MessageStore, NewMessage
 from seglog.storage.files.files import RealFiles
 from seglog.storage.writes.values import RawMessage
 
-root, text, by_open, background = sys.argv[1], sys.argv[2], sys.argv[3] == "open", 60_000
-named = {} if by_open else {"durability": text}
-opened = {"durability": text} if by_open else {}
+background = 60_000
 made = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 20_000, "flush_interval_ms": background}
 calls = 0
 for name in ("fdatasync", "fsync"):
@@ -452,29 +478,36 @@ for name in ("fdatasync", "fsync"):
         calls += 1
         return real(descriptor)
     setattr(os, name, counting)
-with MessageStore.open(root, **made, **opened) as store:
-    store.put("T", b"makes the files")
-    store.flush()
-    for call, arguments in (
-        (store.put, ("T", b"x")),
-        (store.put_batch, ("T", [b"x", NewMessage(b"y", tags="TagA")])),
-        (store.append, ("T", 0, b"x", b"", 0)),
-        (store.append_batch, ("T", 0, [RawMessage(b"x", b"", 0)])),
-    ):
-        for _ in range(5):
-            before = calls
-            result = call(*arguments, **named)
-            print(result.durability.value, calls - before)
+for way in ("open", "call"):
+    for text in ("sync", "async"):
+        opened, named = ({"durability": text}, {}) if way == "open" else ({}, {"durability": text})
+        with MessageStore.open(os.path.join(sys.argv[1], way + text), **made, **opened) as store:
+            store.put("T", b"makes the files")
+            store.flush()
+            for call, arguments in (
+                (store.put, ("T", b"x")),
+                (store.put_batch, ("T", [b"x", NewMessage(b"y", tags="TagA")])),
+                (store.append, ("T", 0, b"x", b"", 0)),
+                (store.append_batch, ("T", 0, [RawMessage(b"x", b"", 0)])),
+            ):
+                for _ in range(5):
+                    before = calls
+                    result = call(*arguments, **named)
+                    print(way, text, call.__name__, result.durability.value, calls - before)
 """
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-@pytest.mark.parametrize("way", ["open", "call"])
-@pytest.mark.parametrize("text", ["sync", "async"])
-def test_a_durability_given_as_text_reaches_the_disk(tmp_path, kernels, way, text):
+def test_a_durability_given_as_text_reaches_the_disk(tmp_path, kernels):
     environment = os.environ | {"SEGLOG_KERNEL": kernels}
     if kernels == "native":
         native()
-    command = [sys.executable, "-c", SYNCED, str(tmp_path / "s"), text, way]
+    command = [sys.executable, "-c", SYNCED, str(tmp_path)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == [text, "1" if text == "sync" else "0"] * 20
+    assert ran.stdout.splitlines() == [
+        f"{way} {text} {call} {text} {int(text == 'sync')}"
+        for way in ("open", "call")
+        for text in ("sync", "async")
+        for call in ("put", "put_batch", "append", "append_batch")
+        for _ in range(5)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from seglog.clock import VirtualClock
 from seglog.consumer.listener import ConsumeFrom
 from seglog.errors import InvalidArgumentError, InvalidNameError, MessageIllegalError
 from seglog.storage.files.files import RealFiles
+from tests.support.rows import every_row
 
 HUGE = 10**5000
 NO_INTEGERS = (True, 1.0, math.nan, "1", b"1", [1], 2**70, -(2**70), HUGE)
@@ -67,16 +68,25 @@ NO_DIVISIONS = (("a", 32), (8, "b"), (-8, 32), (8, -32), (0, 0), (8.0, 32), (2**
 REFUSALS = (InvalidArgumentError, InvalidNameError, MessageIllegalError)
 
 
-def rows(table: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> list[Any]:
-    """Returns a row a call, argument and value that it must refuse."""
-    return [
-        pytest.param(call, name, wrong, id=f"{call}-{name}-{number}")
-        for call, names in table.items()
-        for name, choices in names.items()
-        for number, wrong in enumerate(choices)
-    ]
-
-
 def refused(name: str, words: Mapping[str, str] = WORDS) -> Any:
     """Expects a refusal that names the argument."""
     return pytest.raises(REFUSALS, match=f"(?i){words.get(name, name)}")
+
+
+def refuses_every_value(
+    table: Mapping[str, tuple[Any, ...]],
+    call: Callable[[str, Any], object],
+    refusal: Callable[[str], Any] = refused,
+) -> None:
+    """Calls with every wrong value of a table, and expects each to be refused by the argument's name.
+
+    Args:
+        table: For each argument the values that are wrong for it.
+        call: Gives an argument a wrong value.
+        refusal: What is expected of each argument.
+    """
+    with every_row() as row:
+        for name, choices in table.items():
+            for number, wrong in enumerate(choices):
+                with row(name, number), refusal(name):
+                    call(name, wrong)
